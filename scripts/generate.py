@@ -1,0 +1,45 @@
+"""Generates what the package knows about the built-in resources, from kubernetes_asyncio's own classes.
+
+    python scripts/generate.py            writes the files
+    python scripts/generate.py --check    writes nothing, names what is out of date, and then exits with 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import introspection
+from render_catalog import render_catalog
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def generate() -> dict[str, str]:
+    """The text of every generated file, by its path in the project."""
+    resources = introspection.resources()
+    discovery = json.loads((PROJECT / "scripts" / "discovery.json").read_text())
+    return {"aioinformer/catalog/rows.py": render_catalog(resources, discovery)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say what is out of date")
+    check = parser.parse_args().check
+    stale = []
+    for name, text in generate().items():
+        path = PROJECT / name
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    print("\n".join(f"{'out of date' if check else 'wrote'}: {name}" for name in stale) or "everything is up to date")
+    sys.exit(1 if check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""The generated files are what the generator makes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parent.parent
+
+
+def test_the_generated_files_are_up_to_date() -> None:
+    run = subprocess.run(
+        [sys.executable, "scripts/generate.py", "--check"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
