@@ -6,9 +6,11 @@ Everything above knows these two protocols and nothing of a client library. The 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""aiohttp's failures in the words of an operator: which server, and why.
+
+Nothing of a request goes into a message, nor into the chain below it: aiohttp's response errors carry the request,
+headers included, in their `repr`, which is where log formatters and error trackers look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+
+import aiohttp
+
+from aioinformer.errors import TransportError
+
+
+def transport_error(server: str, error: BaseException) -> TransportError:
+    """The error to raise instead of one of aiohttp's, its cause set: the other error, or a stand-in for one that would
+    carry the request. In the latter case it must not be raised where the other is being handled.
+
+    Args:
+        server: "host:port".
+        error: what aiohttp, asyncio or the socket raised.
+    """
+    failure = TransportError(f"{server}: {_reason(error)}")
+    failure.__cause__ = ConnectionError(_reason(error)) if isinstance(error, aiohttp.ClientResponseError) else error
+    return failure
+
+
+def _reason(error: BaseException) -> str:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return "no connection in time"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"its certificate is not trusted: {_certificate_reason(error.certificate_error)}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"the name cannot be resolved: {_os_reason(error.os_error)}"
+        case aiohttp.ClientProxyConnectionError():
+            return f"the proxy {error.host}:{error.port} cannot be reached: {_os_reason(error.os_error)}"
+        case aiohttp.ClientConnectorSSLError():
+            return f"TLS failed: {_os_reason(error.os_error)}"
+        case aiohttp.ClientConnectorError():
+            return f"cannot connect: {_os_reason(error.os_error)}"
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy refuses: {error.status} {error.message}"
+        case aiohttp.ClientResponseError():
+            return f"the answer is not HTTP: {error.message.splitlines()[0][:200] if error.message else error.status}"
+        case aiohttp.ServerDisconnectedError():
+            return "the server closed the connection before it answered"
+        case aiohttp.ClientPayloadError():
+            return "the connection ended in the middle of the answer"
+        case aiohttp.InvalidURL():
+            return "the URL is not valid"
+        case asyncio.TimeoutError():
+            return "no answer in time"
+        case OSError():
+            return f"the connection broke: {_os_reason(error)}"
+        case _:
+            return f"the connection broke: {type(error).__name__}"
+
+
+def _os_reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "the handshake failed"
+    if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
+        # asyncio puts the address in place of the system's words.
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _certificate_reason(error: Exception) -> str:
+    return getattr(error, "verify_message", "") or str(error) or type(error).__name__

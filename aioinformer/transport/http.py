@@ -1,0 +1,302 @@
+"""The transport over a bare aiohttp session: a URL, and optionally a session that the application has already.
+
+Rules that are easy to break:
+
+* A stream has no total time-out and no read time-out; whoever reads knows how long silence may last. What is bounded
+  is the way to the head of the answer: the connection, and the head itself.
+* The status is never an error here, redirects are not followed (a token goes to the server it is for, to no other), and
+  the environment is asked for proxies once, not per request as aiohttp's `trust_env` does at half a millisecond each.
+* A response that is closed in mid-body is aborted. An orderly TLS shutdown would wait for a peer that may be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.failures import transport_error
+from aioinformer.transport.proxies import environment_proxy
+from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
+from aioinformer.transport.tls import TLS, TLSContexts
+
+if TYPE_CHECKING:
+    import os
+    import ssl as ssl_module
+    from collections.abc import AsyncIterator, Mapping
+    from types import TracebackType
+
+    from aioinformer.transport import Request
+
+logger = logging.getLogger("aioinformer.transport")
+
+READ_BUFFER = 256 * 1024
+"""Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
+
+
+class HttpResponse:
+    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
+
+    __slots__ = ("_closed", "_response", "_server")
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
+        self._response = response
+        self._server = server
+        self._closed = False
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        # One buffered piece is handed out as it is; several are joined, which is cheaper than a step of the loop each.
+        readany = self._response.content.readany
+        try:
+            while chunk := await readany():
+                yield chunk
+        except (aiohttp.ClientError, OSError) as error:
+            if self._closed:
+                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
+            await self.close()
+            failure = transport_error(self._server, error)
+            raise failure from failure.__cause__
+
+    async def close(self) -> None:
+        self._closed = True
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
+
+
+class HttpTransport:
+    """Talks to one API server over aiohttp. An async context manager; `aclose()` does the same.
+
+    Credentials and TLS files are followed while they are rotated, for new requests. Without a session of the caller's
+    it makes its own with the first request, without a limit of connections (each watch holds one), with TCP keepalive,
+    and with the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`; loopback is never proxied).
+
+    Args:
+        base_url: "https://host:6443", with a path if the API lies below one.
+        session: a session to borrow. It is never closed; its limit of connections, proxies, TLS and cookies hold.
+        headers: sent with every request unless the request brings its own of the same name.
+        token: bearer token, fixed.
+        token_file: file with the bearer token, read again when it changes and every 60 s.
+        credentials: any other source of credentials; at most one of the three.
+        ssl: TLS settings by file, or a ready context, or False to verify nothing. Default: the system's authorities,
+            or what a borrowed session has.
+        proxy: URL of a proxy, "" for none whatever the environment says.
+        proxy_headers: headers for the proxy.
+        connect_timeout: seconds until the connection must stand, name resolution and TLS included.
+        header_timeout: seconds from the start of a request until the head of the answer must be there.
+        read_bufsize: bytes that may wait for the reader before reading pauses.
+        compression: ask for gzip. Costs CPU on both sides; for thin lines.
+
+    Raises:
+        UsageError: arguments that contradict each other, or a URL that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        session: aiohttp.ClientSession | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        credentials: Credentials | None = None,
+        ssl: TLS | ssl_module.SSLContext | bool | None = None,
+        proxy: str | None = None,
+        proxy_headers: Mapping[str, str] | None = None,
+        connect_timeout: float = 10.0,
+        header_timeout: float = 60.0,
+        read_bufsize: int = READ_BUFFER,
+        compression: bool = False,
+    ) -> None:
+        self._url = _server_url(base_url)
+        self._base = str(self._url).rstrip("/")
+        self._server = f"{self._url.host}:{self._url.port}"
+        if sum(source is not None for source in (token, token_file, credentials)) > 1:
+            raise UsageError("token, token_file and credentials are alternatives; pass one of them")
+        self._token_file = TokenFile(token_file) if token_file is not None else None
+        self._credentials = credentials or self._token_file or _fixed(token)
+        self._borrowed = session
+        self._session = session
+        self._closed = False
+        self._ssl: ssl_module.SSLContext | bool | None = None
+        self._contexts: TLSContexts | None = None
+        self._server_name: str | None = None
+        if isinstance(ssl, TLS) or (session is None and (ssl is None or ssl is True)):
+            settings = ssl if isinstance(ssl, TLS) else TLS()
+            self._contexts = TLSContexts(settings) if self._url.scheme == "https" else None
+            self._server_name = settings.server_name
+        elif not isinstance(ssl, TLS):
+            self._ssl = ssl
+        self._proxy = environment_proxy(self._url) if proxy is None and session is None else proxy
+        self._proxy_headers = proxy_headers
+        self._connect_timeout = connect_timeout
+        self._header_timeout = header_timeout
+        self._read_bufsize = read_bufsize
+        self._headers: CIMultiDict[str] = CIMultiDict(
+            {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
+        )
+        self._headers.update(headers or {})
+
+    @property
+    def base_url(self) -> str:
+        """The server's URL, without a slash at its end."""
+        return self._base
+
+    async def prepare(self) -> None:
+        """Reads the files that the settings name, so that a mistake shows before the first request.
+
+        Raises:
+            UsageError: a file cannot be used; the message names it.
+        """
+        if self._token_file is not None:
+            self._token_file.check()
+        if self._contexts is not None:
+            await self._contexts.context(Credential())
+
+    async def request(self, request: Request) -> HttpResponse:
+        """Sends a request; see `aioinformer.transport.Transport`.
+
+        Raises:
+            UsageError: the transport or the borrowed session is closed, or TLS files cannot be used.
+        """
+        credential = await self._credentials.current()
+        response = await self._send(request, credential)
+        if response.status != 401:
+            return response
+        try:
+            renewed = await self._credentials.renew(credential)
+        except TransportError as error:
+            # The server's own word says more to whoever asked than a failure to improve on it.
+            logger.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, error)
+            return response
+        except BaseException:
+            await response.close()
+            raise
+        if renewed == credential:
+            return response
+        await response.close()
+        return await self._send(request, renewed)
+
+    async def aclose(self) -> None:
+        """Closes the session unless it is borrowed, and with it every answer still open. Idempotent."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None and session is not self._borrowed:
+            await session.close()
+            # Sockets close in the step after this one; a loop that ends before it would complain about them.
+            await asyncio.sleep(0)
+
+    async def __aenter__(self) -> Self:
+        await self.prepare()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _send(self, request: Request, credential: Credential) -> HttpResponse:
+        session = self._usable_session()
+        headers = self._headers.copy()
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        headers.update(request.headers)
+        options: dict[str, Any] = {}
+        if self._contexts is not None:
+            options["ssl"] = await self._contexts.context(credential)
+        elif self._ssl is not None:
+            options["ssl"] = self._ssl
+        query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
+        try:
+            async with asyncio.timeout(self._header_timeout):
+                response = await session.request(
+                    request.method,
+                    URL(f"{self._base}{request.path}{query}", encoded=True),
+                    headers=headers,
+                    data=request.body,
+                    timeout=aiohttp.ClientTimeout(total=request.total_timeout, connect=self._connect_timeout),
+                    allow_redirects=False,
+                    raise_for_status=False,
+                    read_bufsize=self._read_bufsize,
+                    proxy=self._proxy or None,
+                    proxy_headers=self._proxy_headers,
+                    server_hostname=self._server_name,
+                    **options,
+                )
+        except (aiohttp.ClientError, OSError) as error:
+            failure = transport_error(self._server, error)
+        else:
+            return HttpResponse(response, self._server)
+        # Out here what was caught does not become the context of what is raised; see `transport_error`.
+        raise failure
+
+    def _usable_session(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise UsageError("this transport is closed; make a new one")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, socket_factory=_keepalive_socket),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        if self._session.closed:
+            raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
+        return self._session
+
+
+def _server_url(base_url: str) -> URL:
+    try:
+        url = URL(base_url)
+    except ValueError as error:
+        raise UsageError(f"base_url is not a URL: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError("base_url must begin with http:// or https:// and name a host, as in https://host:6443")
+    if url.user is not None or url.password is not None:
+        raise UsageError("base_url must not hold a user or a password; pass a token or credentials")
+    if url.query_string or url.fragment:
+        raise UsageError("base_url must end with its path; remove the query and the fragment")
+    return url
+
+
+def _fixed(token: str | None) -> FixedCredentials:
+    if token is None:
+        return FixedCredentials()
+    try:
+        return FixedCredentials(Credential(authorization=bearer(token, "token")))
+    except TransportError as error:
+        raise UsageError(f"{error}; pass the bare token") from None
+
+
+def _user_agent() -> str:
+    try:
+        return f"aioinformer/{version('aioinformer')}"
+    except PackageNotFoundError:
+        return "aioinformer"
+
+
+def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket on which a peer that is gone is noticed after some two minutes, also where nobody waits for bytes."""
+    family, kind, protocol = address[:3]
+    opened = socket.socket(family, kind, protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
+    return opened

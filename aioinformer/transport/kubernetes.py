@@ -1,0 +1,142 @@
+"""The transport over kubernetes_asyncio's `ApiClient`: its host, credentials, TLS settings, proxy and default headers.
+
+The client's own pool is not used. It is limited to 100 connections, and a watch holds one for as long as it lives: the
+hundred and first request would wait for ever. It asks the environment for proxies at every request, and its TLS context
+is made once and never follows a rotated certificate. So requests go through a session of this transport's own: with
+the host, TLS and proxy settings of the client's `Configuration`, and with its credentials and the client's default
+headers as they are at the time of each request.
+
+kubernetes_asyncio is not imported here; whoever has an `ApiClient` has imported it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from multidict import CIMultiDict
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.http import READ_BUFFER, HttpResponse, HttpTransport
+from aioinformer.transport.renewal import Credential, Credentials
+from aioinformer.transport.tls import TLS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from kubernetes_asyncio.client import ApiClient, Configuration
+
+    from aioinformer.transport import Request
+
+
+class ConfigurationCredentials:
+    """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
+
+    The hook, a function or a coroutine function, runs before every request, as the client itself has it; and once more
+    after a 401, one request at a time.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> Credential:
+        try:
+            settings = await self._configuration.auth_settings()
+        except (asyncio.CancelledError, TransportError, UsageError):
+            raise
+        except Exception as error:
+            raise TransportError(
+                f"the refresh_api_key_hook of the client's configuration failed: {type(error).__name__}"
+            ) from error
+        # A token read from a file by the client's own loaders still has the newline of the file.
+        value = (settings.get("BearerToken") or {}).get("value") or ""
+        return Credential(authorization=value.strip())
+
+    async def renew(self, refused: Credential) -> Credential:
+        async with self._lock:
+            return await self.current()
+
+
+class KubernetesTransport:
+    """Talks to the server an `ApiClient` is configured for. An async context manager; `aclose()` does the same.
+
+    The client stays usable beside it, and stays the caller's to close. Headers set by `set_default_header`
+    (impersonation, for one) are sent, unless the request has its own of the same name.
+
+    Args:
+        api_client: configured. Host, TLS and proxy are read now, as the client does itself.
+        credentials: where credentials come from instead of the client's configuration.
+        connect_timeout: as for `HttpTransport`.
+        header_timeout: as for `HttpTransport`.
+        read_bufsize: as for `HttpTransport`.
+        compression: as for `HttpTransport`.
+
+    Raises:
+        UsageError: the configuration has no usable host.
+    """
+
+    def __init__(
+        self,
+        api_client: ApiClient,
+        *,
+        credentials: Credentials | None = None,
+        connect_timeout: float = 10.0,
+        header_timeout: float = 60.0,
+        read_bufsize: int = READ_BUFFER,
+        compression: bool = False,
+    ) -> None:
+        configuration = api_client.configuration
+        self.api_client = api_client
+        self._http = HttpTransport(
+            configuration.host or "",
+            credentials=credentials or ConfigurationCredentials(configuration),
+            ssl=TLS(
+                certificate_authority=configuration.ssl_ca_cert,
+                client_certificate=configuration.cert_file,
+                client_key=configuration.key_file,
+                verify=configuration.verify_ssl,
+                strict=not configuration.disable_strict_ssl_verification,
+                server_name=configuration.tls_server_name,
+            ),
+            proxy=configuration.proxy,
+            proxy_headers=configuration.proxy_headers,
+            connect_timeout=connect_timeout,
+            header_timeout=header_timeout,
+            read_bufsize=read_bufsize,
+            compression=compression,
+        )
+
+    async def prepare(self) -> None:
+        """Reads the TLS files, so that a mistake shows before the first request. Raises `UsageError`."""
+        await self._http.prepare()
+
+    async def request(self, request: Request) -> HttpResponse:
+        """Sends a request; see `aioinformer.transport.Transport`."""
+        client = self.api_client
+        headers: CIMultiDict[str] = CIMultiDict(
+            # The generator's own name says nothing; a name that the application chose does.
+            {name: value for name, value in client.default_headers.items() if not _is_generated(name, value)}
+        )
+        if client.cookie:
+            headers["Cookie"] = client.cookie
+        headers.update(request.headers)
+        return await self._http.request(replace(request, headers=headers))
+
+    async def aclose(self) -> None:
+        """Closes this transport's connections, not the client. Idempotent."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.prepare()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _is_generated(name: str, value: str) -> bool:
+    return name.lower() == "user-agent" and value.startswith("OpenAPI-Generator/")

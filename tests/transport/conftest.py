@@ -1,0 +1,58 @@
+"""Both adapters in front of a server on loopback."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from kubernetes_asyncio.client import ApiClient, Configuration
+from transport_server import Server
+
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from transport_server import MakeTransport
+
+    from aioinformer.transport import Transport
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(params=["own session", "borrowed session", "kubernetes_asyncio"])
+async def make_transport(request: pytest.FixtureRequest) -> AsyncIterator[MakeTransport]:
+    async with AsyncExitStack() as stack:
+
+        def make(url: str, *, token: str = "", compression: bool = False, header_timeout: float = 60.0) -> Transport:
+            transport: HttpTransport | KubernetesTransport
+            if request.param == "kubernetes_asyncio":
+                client = ApiClient(Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"} if token else {}))
+                stack.push_async_callback(client.close)
+                transport = KubernetesTransport(client, compression=compression, header_timeout=header_timeout)
+            else:
+                session = None
+                if request.param == "borrowed session":
+                    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+                    stack.push_async_callback(session.close)
+                transport = HttpTransport(
+                    url, session, token=token or None, compression=compression, header_timeout=header_timeout
+                )
+            stack.push_async_callback(transport.aclose)
+            return transport
+
+        yield make
+
+
+@pytest.fixture
+async def transport(make_transport: MakeTransport, server: Server) -> Transport:
+    return make_transport(server.url)

@@ -1,0 +1,101 @@
+"""A server on loopback whose answers a test writes, and what tests do with answers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Protocol
+
+from aiohttp import web
+
+from aioinformer.transport import Request
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable
+
+    from aioinformer.transport import Response, Transport
+
+    Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """Answers every request with `answer`, and remembers the requests."""
+
+    def __init__(self) -> None:
+        self.requests: list[web.BaseRequest] = []
+        self.answer: Answer = ok
+        self.url = ""
+        self._stack = AsyncExitStack()
+
+    @property
+    def authority(self) -> str:
+        return self.url.partition("//")[2]
+
+    async def start(self, tls: ssl.SSLContext | None = None) -> None:
+        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.0)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls, backlog=512).start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"{'https' if tls else 'http'}://{host}:{port}"
+
+    async def stop(self) -> None:
+        await self._stack.aclose()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.requests.append(request)
+        return await self.answer(request)
+
+
+async def ok(request: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(text="ok")
+
+
+class Stalled:
+    """An answer that sends its head and one piece of its body, and then nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first")
+        try:
+            await self.go_on.wait()
+        finally:
+            self.gone.set()
+        return response
+
+
+async def cut(request: web.BaseRequest) -> web.StreamResponse:
+    """An answer whose connection breaks in the middle of a chunk."""
+    response = web.StreamResponse()
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    assert request.transport is not None
+    request.transport.write(b"20\r\nhalf")
+    request.transport.close()
+    return response
+
+
+async def bearer_only(request: web.BaseRequest) -> web.StreamResponse:
+    """The token is the answer; no token is 401."""
+    token = request.headers.get("Authorization", "")
+    return web.Response(text=token) if token else web.Response(status=401)
+
+
+class MakeTransport(Protocol):
+    def __call__(
+        self, url: str, *, token: str = "", compression: bool = False, header_timeout: float = 60.0
+    ) -> Transport: ...
+
+
+async def body(response: Response) -> bytes:
+    return b"".join([chunk async for chunk in response.chunks()])
+
+
+async def fetch(transport: Transport, path: str = "/") -> bytes:
+    return await body(await transport.request(Request(path)))
