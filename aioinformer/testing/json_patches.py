@@ -1,0 +1,221 @@
+"""The two patches that know nothing of types: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
+
+Both follow the implementation that API servers use where it differs from the RFCs, so that what works here works there:
+
+- array indices may be negative and count from the end;
+- `replace` of a key that a map does not have adds it, and `copy` of such a key adds null;
+- `test` of a missing key succeeds against null;
+- of a failed operation nothing is told but that the request was rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_OPERATIONS = 10_000
+
+
+class PatchError(Exception):
+    """A patch that cannot be applied, with the words and the code in which an API server says so.
+
+    Attributes:
+        status: the HTTP status.
+        reason: of the Status object; "" for the errors that the server passes on as they are.
+        message: of the Status object.
+        cause: what was wrong, where the server keeps that to itself; for logs.
+    """
+
+    def __init__(self, message: str, *, status: int = 500, reason: str = "", cause: str = "") -> None:
+        super().__init__(f"{message}: {cause}" if cause else message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.cause = cause
+
+
+def json_patch(current: Mapping[str, Any], operations: list[Any]) -> Any:
+    """Applies a list of RFC 6902 operations, all or none; neither argument is changed.
+
+    Args:
+        current: the object as it is, in JSON form.
+        operations: as they come in the request.
+
+    Returns:
+        The patched document; an object, unless an operation replaced the root by something else.
+
+    Raises:
+        PatchError: an operation is malformed (400), there are too many of them (413), or one does not apply (422).
+    """
+    if len(operations) > _MOST_OPERATIONS:
+        raise PatchError(
+            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}",
+            status=413,
+            reason="RequestEntityTooLarge",
+        )
+    document: Any = deepcopy(dict(current))
+    for operation in operations:
+        _check_form(operation)
+        document = _apply(document, operation)
+    return document
+
+
+def merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Applies an RFC 7386 merge patch; neither argument is changed."""
+    return _merge(deepcopy(dict(current)), deepcopy(dict(patch)))
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of JSON values: no number equals true, and no integer a float."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def _merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    for key, value in patch.items():
+        if value is None:
+            current.pop(key, None)
+        elif isinstance(value, dict):
+            before = current.get(key)
+            current[key] = _merge(before if isinstance(before, dict) else {}, value)
+        else:
+            # The RFC keeps what a list holds; the server drops nulls from maps in it, unless it replaces a map.
+            current[key] = value if isinstance(current.get(key), dict) else _without_nulls(value)
+    return current
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _check_form(operation: Any) -> None:
+    if not isinstance(operation, dict):
+        raise _undecodable(operation, "value of type handlers.jsonPatchOp")
+    for field in ("op", "path", "from"):
+        value = operation.get(field)
+        if value is not None and not isinstance(value, str):
+            raise _undecodable(value, f"struct field jsonPatchOp.{field} of type string")
+
+
+def _undecodable(value: Any, wanted: str) -> PatchError:
+    message = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go {wanted}"
+    return PatchError(message, status=400, reason="BadRequest")
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a decoded value, in the words of the server's messages."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _rejected(cause: str) -> PatchError:
+    message = "the server rejected our request due to an error in our request"
+    return PatchError(message, status=422, reason="Invalid", cause=cause)
+
+
+def _apply(document: Any, operation: dict[str, Any]) -> Any:
+    kind = operation.get("op")
+    value = deepcopy(operation.get("value"))
+    match kind:
+        case "replace" | "test" if operation.get("path") == "":
+            if kind == "test":
+                return _tested(document, value, "", document)
+            if not isinstance(value, dict | list):
+                raise _rejected("replace operation value must be object or array")
+            return value
+        case "add":
+            _add(*_find(document, operation, "path"), value)
+        case "remove":
+            _remove(*_find(document, operation, "path"))
+        case "replace":
+            container, key = _find(document, operation, "path")
+            if isinstance(container, dict):
+                container[key] = value
+            else:
+                container[_index(container, key)] = value
+        case "move":
+            container, key = _find(document, operation, "from")
+            moved = _get(container, key)
+            _remove(container, key)
+            _add(*_find(document, operation, "path"), moved)
+        case "copy":
+            copied = deepcopy(_get(*_find(document, operation, "from")))
+            _add(*_find(document, operation, "path"), copied)
+        case "test":
+            container, key = _find(document, operation, "path")
+            return _tested(_get(container, key), value, operation["path"], document)
+        case _:
+            raise _rejected(f"Unexpected kind: {kind or 'unknown'}")
+    return document
+
+
+def _tested(found: Any, expected: Any, path: str, document: Any) -> Any:
+    if not same(found, expected):
+        raise _rejected(f"testing value {path} failed")
+    return document
+
+
+def _find(document: Any, operation: dict[str, Any], field: str) -> tuple[dict[str, Any] | list[Any], str]:
+    pointer = operation.get(field)
+    if pointer is None:
+        raise _rejected(f"{operation['op']} operation, missing {field} field")
+    _, *parts = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/"))
+    if not parts:
+        raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
+    container = document
+    for part in parts[:-1]:
+        container = _get(container, part) if isinstance(container, dict | list) else None
+    if not isinstance(container, dict | list):
+        raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
+    return container, parts[-1]
+
+
+def _get(container: dict[str, Any] | list[Any], key: str) -> Any:
+    return container.get(key) if isinstance(container, dict) else container[_index(container, key)]
+
+
+def _add(container: dict[str, Any] | list[Any], key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, extra=1), value)
+
+
+def _remove(container: dict[str, Any] | list[Any], key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(container, key)]
+    elif key in container:
+        del container[key]
+    else:
+        raise _rejected(f"Unable to remove nonexistent key: {key}")
+
+
+def _index(items: list[Any], key: str, *, extra: int = 0) -> int:
+    size = len(items) + extra
+    if not re.fullmatch(r"[+-]?[0-9]+", key):
+        raise _rejected(f"value was not a proper array index: '{key}'")
+    index = int(key)
+    if not -size <= index < size:
+        raise _rejected(f"Unable to access invalid index: {index}")
+    return index + size if index < 0 else index

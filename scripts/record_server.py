@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Records from a real API server what the one in `aioinformer.testing` repeats word by word.
+
+    kubectl config use-context SOME-DISPOSABLE-CLUSTER   # with --runtime-config=api/all=true, or less is recorded
+    python scripts/record_server.py
+
+Two files in `aioinformer/testing/data/` are written:
+
+- `openapi-v3.xz`: the OpenAPI v3 documents, one line each, `path<TAB>document`, packed together because they share most
+  of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are what the server says of a custom resource
+  whose names stand in for others.
+- `columns.json`: the columns of the server's tables, by `group/version/plural`: name, type, format, priority and the
+  number of their description.
+
+The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors); `NOTICE` beside them says so. The
+server is left as it was: the two stand-in definitions are removed again.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+DATA = Path(__file__).resolve().parent.parent / "aioinformer" / "testing" / "data"
+GROUP, VERSION = "standingroup.io", "v7"
+LEFT_OUT = ("openid/", ".well-known/", "version")
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def kubectl(*arguments: str, text: str = "") -> str:
+    command = ["kubectl", *arguments]
+    return subprocess.run(command, input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def raw(path: str) -> str:
+    return kubectl("get", "--raw", path)
+
+
+def stand_in(scope: str) -> dict[str, Any]:
+    kind = f"Standin{scope.lower()}kind"
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": f"{kind.lower()}s", "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": scope, "names": names, "versions": [version]},
+    }
+
+
+def record_stand_in(scope: str) -> str:
+    definition = stand_in(scope)
+    name = definition["metadata"]["name"]
+    kubectl("create", "-f", "-", text=json.dumps(definition))
+    try:
+        kubectl("wait", "--for=condition=Established", f"crd/{name}")
+        path = f"apis/{GROUP}/{VERSION}"
+        for _ in range(60):
+            if path in json.loads(raw("/openapi/v3"))["paths"]:
+                return raw(f"/openapi/v3/{path}")
+            time.sleep(0.5)
+        sys.exit(f"the server does not publish {path}")
+    finally:
+        kubectl("delete", "crd", name, "--wait=true")
+        while f"apis/{GROUP}/{VERSION}" in json.loads(raw("/openapi/v3"))["paths"]:
+            time.sleep(0.5)
+
+
+def record_documents() -> bytes:
+    paths = [path for path in sorted(json.loads(raw("/openapi/v3"))["paths"]) if not path.startswith(LEFT_OUT)]
+    lines = [f"{path}\t{raw(f'/openapi/v3/{path}').strip()}" for path in paths]
+    lines += [f"crd/{scope.lower()}\t{record_stand_in(scope).strip()}" for scope in ("Namespaced", "Cluster")]
+    return "\n".join(lines).encode()
+
+
+def record_columns(server: str) -> dict[str, list[list[Any]]]:
+    columns: dict[str, list[list[Any]]] = {}
+    groups = json.loads(raw("/apis"))["groups"]
+    versions = ["v1", *(version["groupVersion"] for group in groups for version in group["versions"])]
+    for version in versions:
+        path = f"/api/{version}" if "/" not in version else f"/apis/{version}"
+        for resource in json.loads(raw(path))["resources"]:
+            if "list" in resource["verbs"]:
+                table = fetch_table(f"{server}{path}/{resource['name']}?limit=1")
+                columns[f"{version}/{resource['name']}"] = [
+                    [column["name"], column["type"], column["format"], column["priority"], column["description"]]
+                    for column in table["columnDefinitions"]
+                ]
+    return columns
+
+
+def fetch_table(url: str) -> dict[str, Any]:
+    with urlopen(Request(url, headers={"Accept": TABLE})) as answer:
+        table: dict[str, Any] = json.load(answer)
+    return table
+
+
+def render(columns: dict[str, list[list[Any]]]) -> str:
+    descriptions = sorted({column[-1] for row in columns.values() for column in row})
+    numbered = {
+        name: [[*column[:-1], descriptions.index(column[-1])] for column in row] for name, row in columns.items()
+    }
+    rows = ",\n".join(f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(numbered.items()))
+    texts = ",\n".join(f"    {json.dumps(text)}" for text in descriptions)
+    return f'{{\n  "columns": {{\n{rows}\n  }},\n  "descriptions": [\n{texts}\n  ]\n}}\n'
+
+
+def main() -> None:
+    DATA.mkdir(exist_ok=True)
+    packed = lzma.compress(record_documents(), preset=9 | lzma.PRESET_EXTREME)
+    (DATA / "openapi-v3.xz").write_bytes(packed)
+    proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert proxy.stdout is not None
+        columns = record_columns("http://" + proxy.stdout.readline().rsplit(" ", 1)[-1].strip())
+    finally:
+        proxy.terminate()
+        proxy.wait()
+    (DATA / "columns.json").write_text(render(columns))
+    print(f"{len(packed)} bytes of documents, columns of {len(columns)} resources")
+
+
+if __name__ == "__main__":
+    main()
