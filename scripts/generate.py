@@ -13,6 +13,7 @@ from pathlib import Path
 
 import introspection
 from render_catalog import render_catalog
+from render_shapes import render_shapes
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -21,7 +22,10 @@ def generate() -> dict[str, str]:
     """The text of every generated file, by its path in the project."""
     resources = introspection.resources()
     discovery = json.loads((PROJECT / "scripts" / "discovery.json").read_text())
-    return {"aioinformer/catalog/rows.py": render_catalog(resources, discovery)}
+    return {
+        "aioinformer/catalog/rows.py": render_catalog(resources, discovery),
+        "aioinformer/models/shapes.json": render_shapes(introspection.shapes()),
+    }
 
 
 def main() -> None:

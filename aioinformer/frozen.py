@@ -1,0 +1,99 @@
+"""Values that cannot be changed, in depth: what a reader of a cache gets where JSON has objects and arrays.
+
+A cached object is handed to every handler and every lister, so a write by one would be seen by all. Mappings become
+`FrozenDict`, which refuses writes and is a `dict` to everything that only reads; sequences become tuples. Whoever wants
+to change something takes a copy, and a copy of a `FrozenDict`, by whatever means, is a plain `dict`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenDict(dict[K, V]):
+    """A `dict` that refuses every write with a `TypeError`. What `freeze` makes is frozen in depth.
+
+    It is accepted wherever a `dict` is read, `json.dumps` and kubernetes_asyncio's `ApiClient` included. Copies are the
+    caller's own: `copy()`, `copy.copy()` and `|` give a plain `dict` with the same values, `to_dict()` and
+    `copy.deepcopy()` one that is plain and mutable in depth. Pickling keeps the type.
+    """
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[K, Any]:
+        """A plain, mutable copy in depth."""
+        copied: dict[K, Any] = thaw(self)
+        return copied
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("this mapping belongs to a cached object and cannot be changed; change a copy, from to_dict()")
+
+    __setitem__ = _refuse
+    __delitem__ = _refuse
+    __ior__ = _refuse
+    clear = _refuse
+    pop = _refuse
+    popitem = _refuse
+    setdefault = _refuse
+    update = _refuse
+
+    def __copy__(self) -> dict[K, V]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[K, Any]:
+        return self.to_dict()
+
+    def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        return FrozenDict, (dict(self),)
+
+    def __reduce_ex__(self, _: Any) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
+        return self.__reduce__()
+
+
+_EMPTY: FrozenDict[Any, Any] = FrozenDict()
+
+
+def freeze(value: Any) -> Any:
+    """An immutable equivalent of a JSON value: `FrozenDict` for `dict`, tuple for list, in depth.
+
+    Nothing is shared with the argument but what cannot change anyway. Values of other types are kept as they are.
+    """
+    if isinstance(value, dict):
+        return FrozenDict((key, freeze(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(freeze, value))
+    return value
+
+
+def freeze_decoded(value: Any) -> Any:
+    """`freeze` for what a JSON decoder has just made and nobody else holds: faster, as it uses the parts up."""
+    kind = type(value)
+    if kind is dict:
+        if not value:
+            return _EMPTY
+        for key, item in value.items():
+            # The leaves of managed fields are empty objects by the dozen: not worth a call each.
+            if type(item) is dict:
+                value[key] = freeze_decoded(item) if item else _EMPTY
+            elif type(item) is list:
+                value[key] = freeze_decoded(item)
+        return FrozenDict(value)
+    if kind is list:
+        return tuple([freeze_decoded(item) for item in value])
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """A plain, mutable copy of a frozen value: `dict` for mappings, list for sequences, in depth.
+
+    Values that have a `to_dict()` of their own, as decoded models do, become what that gives; others are kept.
+    """
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in value]
+    to_dict = getattr(value, "to_dict", None)
+    return value if to_dict is None else to_dict()

@@ -1,0 +1,40 @@
+"""Writes the shapes of the models: for every attribute its type, and its wire name where that is not the usual one."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIST = re.compile(r"^list\[(.+)\]$")
+_MAP = re.compile(r"^dict\(str, (.+)\)$")
+
+
+def render_shapes(models: Iterable[tuple[str, dict[str, str], dict[str, str]]]) -> str:
+    """The text of `aioinformer/models/shapes.json`; `aioinformer.models.shapes` reads it and explains it."""
+    lines = []
+    for name, types, wire_names in models:
+        shape = {}
+        for attribute, kind in types.items():
+            wire = wire_names[attribute]
+            shape[attribute] = _compact(kind) + ("" if wire == _usual(attribute) else f" {wire}")
+        lines.append(f"{json.dumps(name)}:{json.dumps(shape, separators=(',', ':'))}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(kind: str) -> str:
+    if match := _LIST.match(kind):
+        return f"[{_compact(match[1])}]"
+    if match := _MAP.match(kind):
+        return f"{{{_compact(match[1])}}}"
+    if not kind.isidentifier():
+        raise ValueError(f"a type of unknown form: {kind}")
+    return kind
+
+
+def _usual(attribute: str) -> str:
+    head, *tail = attribute.removeprefix("_").split("_")
+    return head + "".join(part.capitalize() for part in tail)

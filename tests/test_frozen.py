@@ -1,0 +1,100 @@
+"""Mappings and sequences that cannot be changed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from aioinformer.frozen import FrozenDict, freeze, freeze_decoded, thaw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLAIN: dict[str, Any] = {"a": {"b": [1, {"c": None}, [], {}]}, "d": "e", "f": {}, "g": 1.5}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda frozen: frozen.__setitem__("a", 1),
+        lambda frozen: frozen.__delitem__("a"),
+        lambda frozen: frozen.__ior__({"x": 1}),
+        lambda frozen: frozen.clear(),
+        lambda frozen: frozen.pop("a"),
+        lambda frozen: frozen.pop("x", None),
+        lambda frozen: frozen.popitem(),
+        lambda frozen: frozen.setdefault("x", 1),
+        lambda frozen: frozen.setdefault("a", 1),
+        lambda frozen: frozen.update(x=1),
+    ],
+)
+def test_every_write_is_refused_and_the_remedy_named(write: Callable[[Any], Any]) -> None:
+    frozen = FrozenDict({"a": 1, "b": 2})
+    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+        write(frozen)
+    assert frozen == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("method", [freeze, freeze_decoded])
+def test_freezing_is_deep(method: Callable[[Any], Any]) -> None:
+    frozen = method(copy.deepcopy(PLAIN))
+    assert frozen == {"a": {"b": (1, {"c": None}, (), {})}, "d": "e", "f": {}, "g": 1.5}
+    inner = frozen["a"]["b"]
+    assert [type(mapping) for mapping in (frozen, frozen["a"], inner[1], inner[3], frozen["f"])] == [FrozenDict] * 5
+
+
+def test_freezing_leaves_the_argument_alone() -> None:
+    plain = copy.deepcopy(PLAIN)
+    frozen = freeze(plain)
+    plain["a"]["b"].append(2)
+    assert plain == {**PLAIN, "a": {"b": [*PLAIN["a"]["b"], 2]}}
+    assert len(frozen["a"]["b"]) == 4
+
+
+def test_thawing_undoes_freezing() -> None:
+    thawed = thaw(freeze(PLAIN))
+    assert thawed == PLAIN
+    assert type(thawed) is dict
+    assert type(thawed["a"]) is dict
+    assert type(thawed["a"]["b"]) is list
+
+
+@pytest.mark.parametrize("copied", [FrozenDict.to_dict, copy.deepcopy, thaw])
+def test_deep_copies_are_plain_in_depth(copied: Callable[[Any], Any]) -> None:
+    frozen = freeze(PLAIN)
+    mine = copied(frozen)
+    mine["a"]["b"].append(2)
+    assert frozen == freeze(PLAIN)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda frozen: frozen.copy(), lambda frozen: frozen | {}, dict])
+def test_shallow_copies_are_plain_dicts(copied: Callable[[Any], Any]) -> None:
+    mine = copied(freeze(PLAIN))
+    assert type(mine) is dict
+    assert type(mine["a"]) is FrozenDict
+
+
+def test_a_plain_dict_merged_with_a_frozen_one_is_plain() -> None:
+    assert type({"x": 1} | FrozenDict({"y": 2})) is dict
+
+
+def test_pickling_keeps_it_frozen() -> None:
+    restored = pickle.loads(pickle.dumps(freeze(PLAIN)))
+    assert restored == freeze(PLAIN)
+    assert type(restored["a"]) is FrozenDict
+
+
+@pytest.mark.parametrize("encode", [json.dumps, msgspec.json.encode])
+def test_it_is_encoded_as_what_it_was_made_of(encode: Callable[[Any], str | bytes]) -> None:
+    assert json.loads(encode(freeze(PLAIN))) == PLAIN
+
+
+def test_other_values_are_kept() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert thaw(freeze({"a": moment})) == {"a": moment}
