@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aioinformer.transport")
 
-READ_BUFFER = 256 * 1024
+READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
 
 

@@ -23,6 +23,7 @@ from aioinformer.transport.renewal import Credential, Credentials
 from aioinformer.transport.tls import TLS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient, Configuration
@@ -68,6 +69,8 @@ class KubernetesTransport:
     Args:
         api_client: configured. Host, TLS and proxy are read now, as the client does itself.
         credentials: where credentials come from instead of the client's configuration.
+        headers: sent with every request, before the client's default headers of the same names; a multi-dict may have
+            a name more than once.
         connect_timeout: as for `HttpTransport`.
         header_timeout: as for `HttpTransport`.
         read_bufsize: as for `HttpTransport`.
@@ -82,6 +85,7 @@ class KubernetesTransport:
         api_client: ApiClient,
         *,
         credentials: Credentials | None = None,
+        headers: Mapping[str, str] | None = None,
         connect_timeout: float = 10.0,
         header_timeout: float = 60.0,
         read_bufsize: int = READ_BUFFER,
@@ -89,17 +93,11 @@ class KubernetesTransport:
     ) -> None:
         configuration = api_client.configuration
         self.api_client = api_client
+        self._headers: CIMultiDict[str] = CIMultiDict(headers or {})
         self._http = HttpTransport(
             configuration.host or "",
             credentials=credentials or ConfigurationCredentials(configuration),
-            ssl=TLS(
-                certificate_authority=configuration.ssl_ca_cert,
-                client_certificate=configuration.cert_file,
-                client_key=configuration.key_file,
-                verify=configuration.verify_ssl,
-                strict=not configuration.disable_strict_ssl_verification,
-                server_name=configuration.tls_server_name,
-            ),
+            ssl=tls_settings(configuration),
             proxy=configuration.proxy,
             proxy_headers=configuration.proxy_headers,
             connect_timeout=connect_timeout,
@@ -121,6 +119,7 @@ class KubernetesTransport:
         )
         if client.cookie:
             headers["Cookie"] = client.cookie
+        headers.update(self._headers)
         headers.update(request.headers)
         return await self._http.request(replace(request, headers=headers))
 
@@ -136,6 +135,18 @@ class KubernetesTransport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def tls_settings(configuration: Configuration) -> TLS:
+    """The TLS settings of a `Configuration`, by file."""
+    return TLS(
+        certificate_authority=configuration.ssl_ca_cert,
+        client_certificate=configuration.cert_file,
+        client_key=configuration.key_file,
+        verify=configuration.verify_ssl,
+        strict=not configuration.disable_strict_ssl_verification,
+        server_name=configuration.tls_server_name,
+    )
 
 
 def _is_generated(name: str, value: str) -> bool:

@@ -16,7 +16,7 @@ def environment_proxy(url: URL) -> str | None:
     Loopback is never proxied, as in client-go: a proxy's own loopback is not the one that was meant.
     """
     host = url.host or ""
-    if host == "localhost" or _is_loopback(host):
+    if is_loopback(host):
         return None
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
@@ -25,8 +25,9 @@ def environment_proxy(url: URL) -> str | None:
     return proxy
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str | None) -> bool:
+    """Whether a host, by name or address, is this machine whatever the network says."""
     try:
-        return ip_address(host).is_loopback
+        return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:
         return False

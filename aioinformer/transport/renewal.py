@@ -89,7 +89,7 @@ class RenewedCredentials(ABC):
     """Credentials from a source that has to be asked again: at the end of their life, and when they were refused.
 
     Args:
-        margin: seconds before the expiry from which on a credential counts as expired.
+        margin: seconds before the expiry from which on the source is asked again; at most a quarter of the lifetime.
         now: wall clock, seconds since the epoch.
     """
 
@@ -99,89 +99,101 @@ class RenewedCredentials(ABC):
         self._lock = asyncio.Lock()
         self._credential: Credential | None = None
         self._expires: float | None = None
+        self._renew_at: float | None = None
 
     @abstractmethod
-    async def fetch(self) -> tuple[Credential, float | None]:
-        """Asks the source: the credential, and the epoch second at which it expires, if that is known."""
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        """Asks the source for the credential and the epoch second at which it expires, None if that is unknown.
+
+        Args:
+            refused: what the server would not take, so that a source with a memory does not hand it out again.
+
+        Raises:
+            TransportError: the source gave nothing.
+        """
 
     async def current(self) -> Credential:
         if self._credential is not None and not self._is_due():
             return self._credential
         async with self._lock:
             if self._credential is None or self._is_due():
-                await self._take(self._credential)
+                await self._take(None)
             assert self._credential is not None
             return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
         async with self._lock:
             if self._credential is None or self._credential == refused:
-                await self._take(None)
+                await self._take(refused)
             assert self._credential is not None
             return self._credential
 
     def _is_due(self) -> bool:
-        return self._expires is not None and self._now() >= self._expires - self._margin
+        return self._renew_at is not None and self._now() >= self._renew_at
 
-    async def _take(self, fallback: Credential | None) -> None:
-        """Asks the source. Inside the margin the old credential is still good: a failing source does not matter yet."""
+    def _is_usable(self) -> bool:
+        return self._credential is not None and (self._expires is None or self._now() < self._expires)
+
+    async def _take(self, refused: Credential | None) -> None:
+        """Asks the source. What has not expired yet is used as long as the source fails, unless it was refused."""
         try:
-            self._credential, self._expires = await self.fetch()
+            self._credential, self._expires = await self.fetch(refused)
         except TransportError:
-            if fallback is None or (self._expires is not None and self._now() >= self._expires):
+            if refused is not None or not self._is_usable():
                 raise
+            return
+        self._renew_at = None
+        if self._expires is not None:
+            self._renew_at = self._expires - min(self._margin, max(0.0, self._expires - self._now()) / 4)
 
 
 class TokenFile(RenewedCredentials):
     """A bearer token in a file that somebody else rotates, as kubelet does for service accounts.
 
-    The file is read again when its modification time, size or inode changes, at the latest after 60 s. If it cannot
+    The file is read again when its modification time, size or inode changes, at the latest after 60 s. While it cannot
     be read (it is being replaced), the last token is used; the server has the last word on it.
 
     Args:
         path: the file; surrounding white space is not part of the token.
         interval: seconds after which it is read again even if it seems unchanged.
+        now: monotonic clock, seconds.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, interval: float = 60.0) -> None:
-        super().__init__(margin=0.0, now=time.monotonic)
+    def __init__(
+        self, path: str | os.PathLike[str], *, interval: float = 60.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(now=now)
         self._path = Path(path)
         self._interval = interval
         self._stamp: object = None
+        self._read_at = 0.0
 
-    async def fetch(self) -> tuple[Credential, float | None]:
-        stamp = stamp_of(self._path)
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        self._stamp, self._read_at = stamp_of(self._path), self._now()
+        return self._read(), None
+
+    def check(self) -> None:
+        """Raises `UsageError` if the file does not hold a token, before anything depends on it."""
+        try:
+            self._read()
+        except TransportError as error:
+            raise UsageError(f"{error}; name a readable file with a bearer token in it") from error.__cause__
+
+    def _read(self) -> Credential:
+        source = f"token file {self._path}"
         try:
             # A few hundred bytes, most often from a memory file system: a thread would cost more than it saves.
             text = self._path.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            raise TransportError(f"token file {self._path} cannot be read: {reason}") from error
-        credential = Credential(authorization=bearer(text, f"token file {self._path}"))
-        self._stamp = stamp
-        return credential, self._now() + self._interval
-
-    def check(self) -> None:
-        """Raises `UsageError` if the file is not there or not readable, before anything depends on it."""
-        try:
-            bearer(self._path.read_text(), f"token file {self._path}")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            raise UsageError(
-                f"token file {self._path} cannot be read: {reason}; name a file that holds a bearer token"
-            ) from error
-        except TransportError as error:
-            raise UsageError(f"{error}; name a file that holds a bearer token") from None
+            reason = (error.strerror if isinstance(error, OSError) else None) or "not a text file"
+            # A decoding error quotes what it could not decode.
+            raise TransportError(f"{source} cannot be read: {reason}") from (
+                error if isinstance(error, OSError) else None
+            )
+        return Credential(authorization=bearer(text, source))
 
     def _is_due(self) -> bool:
-        return super()._is_due() or stamp_of(self._path) != self._stamp
-
-    async def _take(self, fallback: Credential | None) -> None:
-        try:
-            self._credential, self._expires = await self.fetch()
-        except TransportError:
-            if fallback is None:
-                raise
+        return self._now() >= self._read_at + self._interval or stamp_of(self._path) != self._stamp
 
 
 def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None:

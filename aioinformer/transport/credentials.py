@@ -1,0 +1,256 @@
+"""Connecting as kubectl does: a kubeconfig, or the service account of the pod one runs in.
+
+kubernetes_asyncio's loaders turn the cluster's section into a `Configuration`: host, authorities, client certificates,
+proxy. Who the user is stays here, for what they load they load once: tokens and certificates come from sources that
+are asked again before they expire, and when the server refuses them. The `ApiClient` beside the transport gets its
+tokens from the same sources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from multidict import CIMultiDict
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.kubeconfig import Context, kubeconfig_paths, load_context
+from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
+from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
+from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
+from aioinformer.transport.tls import TLSContexts
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+    from kubernetes_asyncio.client import ApiClient, Configuration
+
+logger = logging.getLogger("aioinformer.transport")
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where kubelet puts a pod's token, certificate authority and namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A way to one API server. An async context manager; `aclose()` does the same.
+
+    Attributes:
+        transport: for informers.
+        api_client: for everything else, with the same server and credentials (a plugin's client certificates apart:
+            the client takes its certificate once, from files). Closed with the connection.
+        namespace: the default namespace of the context or pod.
+        context: name of the context, "" in a pod.
+    """
+
+    transport: KubernetesTransport
+    api_client: ApiClient
+    namespace: str
+    context: str
+
+    async def aclose(self) -> None:
+        """Closes transport and client. Idempotent."""
+        try:
+            await self.transport.aclose()
+        finally:
+            await self.api_client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def connect(
+    *,
+    kubeconfig: str | os.PathLike[str] | None = None,
+    context: str | None = None,
+    in_cluster: bool | None = None,
+) -> Connection:
+    """Finds the cluster as kubectl does and makes a transport for it. The server is not asked anything yet.
+
+    Tried in this order: the `kubeconfig` given, the files of KUBECONFIG (merged), ~/.kube/config, and the service
+    account of the pod. Plugins and OIDC providers run with the first request, not here.
+
+    Args:
+        kubeconfig: a file that must exist. Without it the rules above hold.
+        context: name of a context, None for the current one.
+        in_cluster: True for the service account alone, False never to try it, None to try it last.
+
+    Raises:
+        UsageError: there is no configuration, or it is wrong; the message names file, field and remedy.
+    """
+    if in_cluster and (kubeconfig is not None or context is not None):
+        raise UsageError("in_cluster=True takes the pod's service account; leave out kubeconfig and context")
+    # Importing the client takes 0.3 s.
+    modules = await asyncio.to_thread(_client_modules)
+    if not in_cluster:
+        found = await asyncio.to_thread(_find_context, kubeconfig, context, in_cluster is None)
+        if found is not None:
+            return await _connect_to_context(found, *modules)
+    return await _connect_in_cluster(*modules)
+
+
+def _find_context(kubeconfig: str | os.PathLike[str] | None, context: str | None, pod_will_do: bool) -> Context | None:
+    """The context to use, None if the service account of the pod is to be used."""
+    paths = kubeconfig_paths(os.environ if kubeconfig is None else {"KUBECONFIG": os.fspath(kubeconfig)})
+    if any(path.exists() for path in paths):
+        return load_context(paths, context)
+    names = ", ".join(map(str, paths))
+    if kubeconfig is not None or context is not None or not pod_will_do:
+        raise UsageError(f"kubeconfig {names}: there is no such file; name one that exists, or set KUBECONFIG")
+    if not _is_in_pod():
+        raise UsageError(
+            f"no cluster to connect to: there is no kubeconfig {names}, and this is not a pod with a service account; "
+            "set KUBECONFIG or name a kubeconfig"
+        )
+    return None
+
+
+def _is_in_pod() -> bool:
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").exists()
+
+
+def _client_modules() -> tuple[ModuleType, ModuleType]:
+    try:
+        from kubernetes_asyncio import client, config
+    except ImportError as error:
+        raise UsageError("kubernetes_asyncio is not installed; install aioinformer[kubernetes]") from error
+    return client, config
+
+
+async def _connect_in_cluster(client: Any, config: Any) -> Connection:
+    token = TokenFile(SERVICE_ACCOUNT / "token")
+    configuration = client.Configuration()
+    try:
+        await asyncio.to_thread(token.check)
+        config.load_incluster_config(
+            client_configuration=configuration,
+            try_refresh_token=False,
+            token_filename=str(SERVICE_ACCOUNT / "token"),
+            cert_filename=str(SERVICE_ACCOUNT / "ca.crt"),
+        )
+    except (config.ConfigException, UsageError) as error:
+        raise UsageError(
+            f"the pod's service account cannot be used: {error}; it needs KUBERNETES_SERVICE_HOST, "
+            f"KUBERNETES_SERVICE_PORT and the files below {SERVICE_ACCOUNT}"
+        ) from error
+    try:
+        namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        namespace = ""
+    return await _connection(client, configuration, token, CIMultiDict(), namespace or "default", "")
+
+
+async def _connect_to_context(found: Context, client: Any, config: Any) -> Connection:
+    credentials = await asyncio.to_thread(_credentials_of, found)
+    certificates = ("client-certificate", "client-certificate-data", "client-key", "client-key-data")
+    reduced = {
+        "current-context": found.name,
+        "contexts": [{"name": found.name, "context": {"cluster": "cluster", "user": "user"}}],
+        "clusters": [{"name": "cluster", "cluster": dict(found.cluster)}],
+        "users": [{"name": "user", "user": {name: found.user[name] for name in certificates if name in found.user}}],
+    }
+    configuration = client.Configuration()
+    try:
+        await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
+    except (config.ConfigException, OSError, ValueError) as error:
+        # Not chained: decoding errors of the data fields quote what they decode.
+        raise UsageError(
+            f"kubeconfig context {found.name}: the certificates of its cluster or user cannot be loaded "
+            f"({type(error).__name__}); check the certificate-authority, client-certificate and client-key fields"
+        ) from None
+    return await _connection(client, configuration, credentials, _impersonation(found), found.namespace, found.name)
+
+
+async def _connection(
+    client: Any,
+    configuration: Configuration,
+    credentials: Credentials,
+    headers: CIMultiDict[str],
+    namespace: str,
+    context: str,
+) -> Connection:
+    if not isinstance(credentials, FixedCredentials) or (await credentials.current()).authorization:
+
+        async def refresh(configuration: Configuration) -> None:
+            authorization = (await credentials.current()).authorization
+            if not authorization:
+                raise TransportError(
+                    "the exec plugin gives client certificates, which the ApiClient cannot take; use the transport"
+                )
+            configuration.api_key["BearerToken"] = authorization
+
+        # A function and no method: copies of a Configuration share functions, but copy what a method is bound to.
+        configuration.refresh_api_key_hook = refresh
+        # Without an entry the client does not authenticate, and does not ask the hook.
+        configuration.api_key["BearerToken"] = ""
+    # The client would say of a file that it cannot be used, but not which one.
+    await TLSContexts(tls_settings(configuration)).context(Credential())
+    api_client = client.ApiClient(configuration)
+    for name in set(headers):
+        if len(values := headers.getall(name)) == 1:
+            api_client.set_default_header(name, values[0])
+        else:
+            logger.warning("the ApiClient cannot send %s more than once and leaves it out; informers send it", name)
+    transport = KubernetesTransport(api_client, credentials=credentials, headers=headers)
+    return Connection(transport, api_client, namespace, context)
+
+
+def _credentials_of(found: Context) -> Credentials:
+    """The user's source of credentials; a token before a plugin, as in client-go."""
+    user, where = found.user, found.where
+    if user.get("tokenFile"):
+        file = TokenFile(str(user["tokenFile"]))
+        try:
+            file.check()
+        except UsageError as error:
+            raise UsageError(f"{where}.tokenFile: {error}") from error
+        return file
+    if user.get("token"):
+        try:
+            return FixedCredentials(Credential(authorization=bearer(str(user["token"]), f"{where}.token")))
+        except TransportError as error:
+            raise UsageError(f"{error}; log in again") from None
+    if isinstance(user.get("exec"), dict):
+        return ExecCredentials(exec_plugin(user["exec"], found.cluster, where))
+    provider = user.get("auth-provider")
+    if isinstance(provider, dict):
+        if provider.get("name") != "oidc":
+            raise UsageError(
+                f"{where}.auth-provider {provider.get('name')!r} is not supported, nor is it by kubectl any more; "
+                "use the exec plugin that took its place"
+            )
+        settings = provider.get("config")
+        store = TokenStore(found.user_file, found.user_name)
+        return OIDCCredentials(oidc_provider(settings if isinstance(settings, dict) else {}, where), store)
+    if user.get("username"):
+        pair = f"{user['username']}:{user.get('password') or ''}"
+        return FixedCredentials(Credential(authorization=f"Basic {b64encode(pair.encode()).decode()}"))
+    return FixedCredentials()
+
+
+def _impersonation(found: Context) -> CIMultiDict[str]:
+    """The headers by which a user acts as another one."""
+    user = found.user
+    headers: CIMultiDict[str] = CIMultiDict()
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    if user.get("as-uid"):
+        headers["Impersonate-Uid"] = str(user["as-uid"])
+    for group in user.get("as-groups") or ():
+        headers.add("Impersonate-Group", str(group))
+    for name, values in (user.get("as-user-extra") or {}).items():
+        for value in values:
+            headers.add(f"Impersonate-Extra-{quote(str(name), safe='')}", str(value))
+    return headers
