@@ -1,7 +1,6 @@
 """Generates what the package knows about the built-in resources, from kubernetes_asyncio's own classes.
 
-    python scripts/generate.py            writes the files
-    python scripts/generate.py --check    writes nothing, names what is out of date, and then exits with 1
+Without arguments it writes the files that are out of date; with `--check` it only names them, and then exits with 1.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import introspection
+from render_accessors import render_accessors
 from render_catalog import render_catalog
 from render_shapes import render_shapes
 
@@ -25,6 +25,7 @@ def generate() -> dict[str, str]:
     return {
         "aioinformer/catalog/rows.py": render_catalog(resources, discovery),
         "aioinformer/models/shapes.json": render_shapes(introspection.shapes()),
+        **render_accessors(resources, discovery),
     }
 
 

@@ -49,7 +49,13 @@ class ApiResource:
         return _MODEL_PREFIX.sub("", self.model)
 
     @property
+    def model_module(self) -> str:
+        """Where the model's class is defined."""
+        return str(getattr(model_package, self.model).__module__)
+
+    @property
     def name(self) -> str:
+        """`group/version/plural`, without the group for the core group."""
         parts = (self.group, self.version, self.plural) if self.group else (self.version, self.plural)
         return "/".join(parts)
 

@@ -1,0 +1,101 @@
+"""What the generated accessors are made of: `factory.apps.v1.deployments` is a group, a version and a resource.
+
+None of them holds anything but the factory: they are made when they are asked for, and thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+from aioinformer.catalog import find
+
+if TYPE_CHECKING:
+    from aioinformer.lister import ClusterLister, Lister
+    from aioinformer.resources import Resource
+    from aioinformer.shared_informer import SharedIndexInformer
+
+T = TypeVar("T")
+
+
+class InformerSource(Protocol):
+    """What accessors need of a factory."""
+
+    def informer_for(self, resource: Resource[T], **options: Any) -> SharedIndexInformer[T]:
+        """The one informer of this resource; made with these options if there is none yet."""
+
+
+class ResourceAccessor(Generic[T]):
+    """One resource of a factory.
+
+    Attributes:
+        resource: which one.
+    """
+
+    __slots__ = ("_source", "resource")
+
+    def __init__(self, source: InformerSource, resource: Resource[T]) -> None:
+        self._source = source
+        self.resource = resource
+
+    def informer(self, **options: Any) -> SharedIndexInformer[T]:
+        """The factory's one informer of this resource, made by the first call.
+
+        Args:
+            options: as `SharedInformerFactory.informer_for` takes them; they have no effect on an informer that exists.
+        """
+        return self._source.informer_for(self.resource, **options)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.resource.gvr}>"
+
+
+class NamespacedAccessor(ResourceAccessor[T]):
+    """One resource of a factory, with objects that live in namespaces."""
+
+    __slots__ = ()
+
+    def lister(self) -> Lister[T]:
+        """Reads the informer's cache; makes the informer if there is none yet."""
+        return cast("Lister[T]", self.informer().lister())
+
+
+class ClusterAccessor(ResourceAccessor[T]):
+    """One resource of a factory, with objects that live in no namespace."""
+
+    __slots__ = ()
+
+    def lister(self) -> ClusterLister[T]:
+        """Reads the informer's cache; makes the informer if there is none yet."""
+        return cast("ClusterLister[T]", self.informer().lister())
+
+
+class VersionAccessor:
+    """One version of a group: its resources are attributes, by the plurals of the URLs."""
+
+    __slots__ = ("_source",)
+
+    _group: ClassVar[str]
+    _version: ClassVar[str]
+
+    def __init__(self, source: InformerSource) -> None:
+        self._source = source
+
+    def _namespaced(self, plural: str) -> NamespacedAccessor[Any]:
+        return NamespacedAccessor(self._source, self._resource(plural))
+
+    def _cluster(self, plural: str) -> ClusterAccessor[Any]:
+        return ClusterAccessor(self._source, self._resource(plural))
+
+    def _resource(self, plural: str) -> Resource[Any]:
+        resource = find(self._group, self._version, plural)
+        assert resource is not None, "accessors and catalog are generated together"
+        return resource
+
+
+class GroupAccessor:
+    """One API group: its versions are attributes."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: InformerSource) -> None:
+        self._source = source

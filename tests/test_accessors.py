@@ -1,0 +1,90 @@
+"""The three levels of a factory, by attributes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
+from aioinformer.catalog import BUILTIN_RESOURCES, find
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+
+
+class Informer:
+    def __init__(self, resource: Resource[Any], options: dict[str, Any]) -> None:
+        self.resource = resource
+        self.options = options
+
+    def lister(self) -> tuple[str, Informer]:
+        return "lister of", self
+
+
+class Factory(Accessors):
+    """Remembers informers as a factory does."""
+
+    def __init__(self) -> None:
+        self.informers: dict[str, Any] = {}
+
+    def informer_for(self, resource: Resource[Any], **options: Any) -> Any:
+        return self.informers.setdefault(resource.gvr, Informer(resource, options))
+
+
+WATCHABLE = [resource for resource in BUILTIN_RESOURCES if {"list", "watch"} <= set(resource.verbs)]
+
+
+@pytest.mark.parametrize("resource", WATCHABLE, ids=lambda resource: resource.gvr)
+def test_every_watchable_resource_is_reached_by_its_name(resource: Resource[Any]) -> None:
+    group = getattr(Factory(), resource.group.partition(".")[0] or "core")
+    accessor = getattr(getattr(group, resource.version), resource.plural)
+    assert accessor.resource is resource
+    assert type(accessor) is (NamespacedAccessor if resource.namespaced else ClusterAccessor)
+
+
+@pytest.mark.parametrize("name", ["bindings", "componentstatuses"])
+def test_what_cannot_be_watched_is_not_there(name: str) -> None:
+    assert not hasattr(Factory().core.v1, name)
+
+
+def test_the_groups_are_those_of_client_go() -> None:
+    names = {name for name in dir(Factory()) if not name.startswith("_")} - {"informers", "informer_for"}
+    assert names == {
+        "admissionregistration", "apiextensions", "apiregistration", "apps", "autoscaling", "batch", "certificates",
+        "coordination", "core", "discovery", "events", "flowcontrol", "internal", "networking", "node", "policy", "rbac",
+        "resource", "scheduling", "storage", "storagemigration",
+    }  # fmt: skip
+
+
+def test_an_informer_is_asked_of_the_factory_with_the_options_given() -> None:
+    informer: Any = Factory().apps.v1.deployments.informer(resync_period=60.0)
+    assert informer.resource is find("apps", "v1", "deployments")
+    assert informer.options == {"resync_period": 60.0}
+
+
+def test_there_is_one_informer_however_often_asked() -> None:
+    factory = Factory()
+    assert factory.core.v1.pods.informer() is factory.core.v1.pods.informer()
+
+
+def test_a_lister_is_that_of_the_informer() -> None:
+    factory = Factory()
+    informer: Any = factory.core.v1.nodes.informer()
+    assert factory.core.v1.nodes.lister() == ("lister of", informer)
+
+
+def test_groups_are_imported_when_they_are_used() -> None:
+    program = """
+import sys
+from aioinformer.accessors import Accessors
+assert not [name for name in sys.modules if name.endswith("_group")]
+assert "kubernetes_asyncio" not in sys.modules
+Accessors().apps.v1.deployments
+assert [name for name in sys.modules if name.endswith("_group")] == ["aioinformer.accessors.apps_group"]
+assert "kubernetes_asyncio" not in sys.modules
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
