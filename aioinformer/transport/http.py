@@ -17,6 +17,7 @@ import socket
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
+from weakref import WeakSet
 
 import aiohttp
 from multidict import CIMultiDict
@@ -45,7 +46,7 @@ READ_BUFFER = 128 * 1024
 class HttpResponse:
     """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
 
-    __slots__ = ("_closed", "_response", "_server")
+    __slots__ = ("__weakref__", "_closed", "_response", "_server")
 
     def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
         self._response = response
@@ -135,6 +136,7 @@ class HttpTransport:
         self._borrowed = session
         self._session = session
         self._closed = False
+        self._answers: WeakSet[HttpResponse] = WeakSet()
         self._ssl: ssl_module.SSLContext | bool | None = None
         self._contexts: TLSContexts | None = None
         self._server_name: str | None = None
@@ -195,8 +197,11 @@ class HttpTransport:
         return await self._send(request, renewed)
 
     async def aclose(self) -> None:
-        """Closes the session unless it is borrowed, and with it every answer still open. Idempotent."""
+        """Closes every answer that is still open, and the session unless it is borrowed. Idempotent."""
         self._closed = True
+        for answer in list(self._answers):
+            # aiohttp's session would drop the connection and leave who reads from it waiting for ever.
+            await answer.close()
         session, self._session = self._session, None
         if session is not None and session is not self._borrowed:
             await session.close()
@@ -243,7 +248,9 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             failure = transport_error(self._server, error)
         else:
-            return HttpResponse(response, self._server)
+            answer = HttpResponse(response, self._server)
+            self._answers.add(answer)
+            return answer
         # Out here what was caught does not become the context of what is raised; see `transport_error`.
         raise failure
 

@@ -1,0 +1,114 @@
+"""The transport over a bare session: what is special about it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import aiohttp.web
+import pytest
+from transport_server import Server, Stalled, body, fetch
+from yarl import URL
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport import Request
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.proxies import environment_proxy
+
+
+async def test_a_borrowed_session_is_left_open(server: Server) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with HttpTransport(server.url, session) as transport:
+            await fetch(transport)
+        assert not session.closed
+
+
+async def test_a_borrowed_session_that_is_closed_is_a_mistake_with_a_remedy(server: Server) -> None:
+    session = aiohttp.ClientSession()
+    await session.close()
+    with pytest.raises(UsageError, match="keep it open"):
+        await HttpTransport(server.url, session).request(Request("/"))
+
+
+async def test_a_borrowed_session_that_raises_for_status_does_not_do_so_here(server: Server) -> None:
+    async def answer(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
+        return aiohttp.web.Response(status=404)
+
+    server.answer = answer
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        response = await HttpTransport(server.url, session).request(Request("/"))
+        await response.close()
+    assert response.status == 404
+
+
+async def test_a_full_pool_of_a_borrowed_session_is_an_error_in_time(server: Server) -> None:
+    server.answer = Stalled()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+        transport = HttpTransport(server.url, session, connect_timeout=0.05)
+        first = await transport.request(Request("/"))
+        with pytest.raises(TransportError, match="no connection in time"):
+            await transport.request(Request("/"))
+        await first.close()
+
+
+async def test_a_closed_transport_says_so(server: Server) -> None:
+    transport = HttpTransport(server.url)
+    await fetch(transport)
+    await transport.aclose()
+    await transport.aclose()
+    with pytest.raises(UsageError, match="closed"):
+        await transport.request(Request("/"))
+
+
+async def test_closing_the_transport_ends_the_answers_that_are_still_read(server: Server) -> None:
+    server.answer = Stalled()
+    transport = HttpTransport(server.url)
+    response = await transport.request(Request("/"))
+    reader = asyncio.ensure_future(body(response))
+    await asyncio.sleep(0)
+    await transport.aclose()
+    async with asyncio.timeout(10):
+        with pytest.raises(TransportError):
+            await reader
+
+
+async def test_headers_of_a_request_come_before_those_of_the_transport(server: Server) -> None:
+    async with HttpTransport(server.url, headers={"accept": "a", "X-Kept": "yes"}) as transport:
+        response = await transport.request(Request("/", headers={"Accept": "b"}))
+        await body(response)
+    (got,) = server.requests
+    assert (got.headers.getall("Accept"), got.headers["X-Kept"]) == (["b"], "yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"base_url": "ftp://host"}, "base_url must begin with http"),
+        ({"base_url": "host:6443"}, "base_url must begin with http"),
+        ({"base_url": "https://"}, "base_url"),
+        ({"base_url": "https://me:s3cret@host"}, "base_url must not hold a user"),
+        ({"base_url": "https://host?x=1"}, "query"),
+        ({"base_url": "https://host", "token": "s3cret", "token_file": "f"}, "pass one of them"),
+        ({"base_url": "https://host", "token": "two s3cret"}, "token holds something"),
+    ],
+)
+def test_a_mistake_in_the_arguments_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        HttpTransport(**arguments)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_proxy_of_the_environment_is_used_except_for_loopback_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", ".inside")
+    urls = ("https://out:6443", "https://a.inside", "https://127.0.0.1:1", "https://[::1]:1", "https://localhost:1")
+    assert [environment_proxy(url) for url in map(URL, urls)] == ["http://proxy:3128", *[None] * 4]
+
+
+async def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
+    async with HttpTransport("http://api.invalid:8080", proxy=server.url) as transport:
+        assert await fetch(transport, "/api/v1/pods") == b"ok"
+    assert server.requests[0].headers["Host"] == "api.invalid:8080"
