@@ -54,8 +54,8 @@ def test_the_groups_are_those_of_client_go() -> None:
     names = {name for name in dir(Factory()) if not name.startswith("_")} - {"informers", "informer_for"}
     assert names == {
         "admissionregistration", "apiextensions", "apiregistration", "apps", "autoscaling", "batch", "certificates",
-        "coordination", "core", "discovery", "events", "flowcontrol", "internal", "networking", "node", "policy", "rbac",
-        "resource", "scheduling", "storage", "storagemigration",
+        "coordination", "core", "discovery", "events", "flowcontrol", "internal", "networking", "node", "policy",
+        "rbac", "resource", "scheduling", "storage", "storagemigration",
     }  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def test_there_is_one_informer_however_often_asked() -> None:
 def test_a_lister_is_that_of_the_informer() -> None:
     factory = Factory()
     informer: Any = factory.core.v1.nodes.informer()
-    assert factory.core.v1.nodes.lister() == ("lister of", informer)
+    lister: Any = factory.core.v1.nodes.lister()
+    assert lister == ("lister of", informer)
 
 
 def test_groups_are_imported_when_they_are_used() -> None:

@@ -122,8 +122,10 @@ def _annotation(kind: str, outer: list[str]) -> Any:
         return GenericAlias(tuple, (_annotation(kind[1:-1], outer), ...)) | None
     if kind[0] == "{":
         return GenericAlias(FrozenDict, (str, _annotation(kind[1:-1], outer))) | None
-    scalar = _SCALARS.get(kind)
-    return (_make(kind, outer) if scalar is None else scalar) | None
+    if kind in _SCALARS:
+        return _SCALARS[kind] | None
+    # The client library has attributes of a class that it forgot to generate.
+    return (_make(kind, outer) if has_model(kind) else JSONValue) | None
 
 
 def _source(kind: str) -> str:
