@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.golike import json_error
 from aioinformer.testing.json_patches import PatchError, json_patch, json_type, merge_patch
 from aioinformer.testing.strategic import PatchSchema, strategic_merge_patch
 
@@ -73,7 +74,7 @@ def _decode(body: bytes, prefix: str) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise PatchError(f"{prefix}{error}", status=400, reason="BadRequest") from error
+        raise PatchError(f"{prefix}{json_error(body)}", status=400, reason="BadRequest") from error
 
 
 def _decode_map(body: bytes, prefix: str) -> dict[str, Any]:

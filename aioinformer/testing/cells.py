@@ -1,0 +1,121 @@
+"""What the cells of the server's tables are made of: fields, ages, and how lists, labels and selectors are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Cells = Callable[[Mapping[str, Any], datetime], list[Any]]
+"""Makes the cells of one row from an object and the present time."""
+
+_DAY, _YEAR = 24, 24 * 365
+
+
+def field(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
+    """The value at a dotted path, or the default where a part of the path is missing or null."""
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return default if value is None else value
+
+
+def name(obj: Mapping[str, Any]) -> str:
+    """The object's name."""
+    return str(field(obj, "metadata.name", ""))
+
+
+def instant(text: str) -> datetime | None:
+    """Reads an RFC 3339 timestamp; None if it is none."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def human_duration(elapsed: timedelta) -> str:
+    """A duration in two or three significant figures: "90s", "5m30s", "3h12m", "47h", "6d4h", "3y20d"."""
+    total = int(elapsed.total_seconds())
+    minutes, hours = total // 60, total // 3600
+    if total < -1:
+        return "<invalid>"
+    if total < 120:
+        return f"{max(total, 0)}s"
+    if minutes < 10:
+        return _two(minutes, "m", total % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 2 * _DAY:
+        return f"{hours}h"
+    if hours < 8 * _DAY:
+        return _two(hours // _DAY, "d", hours % _DAY, "h")
+    if hours < 2 * _YEAR:
+        return f"{hours // _DAY}d"
+    if hours < 8 * _YEAR:
+        return _two(hours // _YEAR, "y", hours // _DAY % 365, "d")
+    return f"{hours // _YEAR}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def since(obj: Mapping[str, Any], path: str, now: datetime) -> str:
+    """How long ago the timestamp at a path is, "<unknown>" where there is none."""
+    moment = instant(field(obj, path, ""))
+    return human_duration(now - moment) if moment else "<unknown>"
+
+
+def age(obj: Mapping[str, Any], now: datetime) -> str:
+    """How long ago the object was created."""
+    return since(obj, "metadata.creationTimestamp", now)
+
+
+def containers(spec: Mapping[str, Any]) -> list[str]:
+    """Names and images of a pod spec's containers: two cells."""
+    items = field(spec, "containers", [])
+    return [",".join(str(item.get(key, "")) for item in items) for key in ("name", "image")]
+
+
+def labels(items: Mapping[str, Any] | None) -> str:
+    """Labels as a selector would spell them, sorted; "<none>" where there are none."""
+    return ",".join(f"{key}={value}" for key, value in sorted((items or {}).items())) or "<none>"
+
+
+_OPERATORS = {
+    "In": "{key} in ({values})",
+    "NotIn": "{key} notin ({values})",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+
+
+def selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>") -> str:
+    """A LabelSelector object in the form of the query parameter.
+
+    Args:
+        label_selector: with `matchLabels` and `matchExpressions`.
+        empty: for a selector that says nothing.
+    """
+    equal = field(label_selector or {}, "matchLabels", {})
+    terms = [(key, f"{key}={value}") for key, value in equal.items()]
+    for term in field(label_selector or {}, "matchExpressions", []):
+        values = ",".join(sorted(term.get("values") or ()))
+        terms.append((term["key"], _OPERATORS[term["operator"]].format(key=term["key"], values=values)))
+    return ",".join(text for _, text in sorted(terms, key=lambda item: item[0])) or empty
+
+
+def shortened(items: Iterable[str], *, most: int = 3, separator: str = ",") -> str:
+    """The first few items and how many more there are; "" where there are none."""
+    every = list(items)
+    more = f" + {len(every) - most} more..." if len(every) > most else ""
+    return separator.join(every[:most]) + more
+
+
+def condition(obj: Mapping[str, Any], kind: str) -> str:
+    """The status of one of the object's conditions, "" if it does not have it."""
+    found = (item.get("status", "") for item in field(obj, "status.conditions", []) if item.get("type") == kind)
+    return str(next(found, ""))
