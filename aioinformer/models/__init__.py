@@ -1,6 +1,6 @@
 """Immutable stand-ins for kubernetes_asyncio's model classes, made when a kind is read for the first time.
 
-They have the attributes of the originals (`pod.spec.node_name`), and decode some fifty times faster. Importing this
+They have the attributes of the originals (`pod.spec.node_name`), and decode some forty times faster. Importing this
 package does not import kubernetes_asyncio, nor does reading an object.
 """
 

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import msgspec
 
+from aioinformer.errors import DecodeError
 from aioinformer.frozen import FrozenDict, freeze_decoded
 from aioinformer.models.json_value import JSONValue
 from aioinformer.models.model import Model, refuse_write
@@ -81,7 +82,7 @@ def _make(model: str, outer: list[str]) -> type[Model]:
         fields.append((field, annotation, None))
         renamed[field] = attribute.wire
     outer.pop()
-    whole = any(attribute.name == "api_version" for attribute in attributes)
+    whole = {"api_version", "kind", "metadata"} <= renamed.keys()
     made = msgspec.defstruct(
         model,
         fields,
@@ -108,7 +109,10 @@ def _make(model: str, outer: list[str]) -> type[Model]:
 
 def _decode_late(field: str, model: Model) -> Any:
     encoded = getattr(model, field)
-    return None if encoded is None else freeze_decoded(msgspec.json.decode(encoded))
+    try:
+        return None if encoded is None else freeze_decoded(msgspec.json.decode(encoded))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise DecodeError(f"not a {type(model).__name__}: not JSON, or nested too deeply, at $.{field[1:]}") from None
 
 
 def _annotation(kind: str, outer: list[str]) -> Any:

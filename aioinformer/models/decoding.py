@@ -22,7 +22,8 @@ def decoder_for(model: str) -> Callable[[bytes], Model]:
     """A function that decodes the JSON of one object; always the same one for a model.
 
     It is lenient where the API's own clients are: attributes that the model does not know are ignored, and null is
-    taken for "not there" everywhere. It is strict about types, and does not turn the string "3" into a number.
+    taken for "not there" everywhere. It is strict about types, and does not turn the string "3" into a number; only
+    in maps of strings numbers become strings, since quantities may be written either way.
     It raises `DecodeError`, which names the path but quotes no content, for anything else than an object of this form.
 
     Args:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.errors import DecodeError
 from aioinformer.frozen import FrozenDict
 from aioinformer.models import Model, decoder_for, struct_for
 from tests.models.pods import pod_as_in_clusters, pod_bytes
@@ -50,6 +51,13 @@ def test_values_of_any_form_cannot_be_changed_in_depth(pod: Any) -> None:
     assert fields == pod_as_in_clusters()["metadata"]["managedFields"][1]["fieldsV1"]
     with pytest.raises(TypeError, match="to_dict"):
         fields["f:status"]["f:phase"]["."] = {}
+
+
+def test_managed_fields_that_are_not_json_are_noticed_when_they_are_read() -> None:
+    entry: Any = decoder_for("V1ManagedFieldsEntry")(b'{"manager":"a","fieldsV1":{"f:\xff":{}}}')
+    assert entry.manager == "a"
+    with pytest.raises(DecodeError, match="fields_v1"):
+        _ = entry.fields_v1
 
 
 def test_an_int_or_string_is_what_the_server_sent() -> None:
@@ -111,6 +119,14 @@ def test_null_means_not_there() -> None:
     )
     assert pod.metadata.labels is pod.metadata.creation_timestamp is pod.metadata.owner_references is None
     assert pod.spec.containers is None
+
+
+def test_quantities_may_be_numbers() -> None:
+    resources: Any = decoder_for("V1ResourceRequirements")(
+        b'{"requests":{"cpu":1,"memory":"1Gi"},"limits":{"cpu":0.5}}'
+    )
+    assert resources.requests == {"cpu": "1", "memory": "1Gi"}
+    assert resources.limits == {"cpu": "0.5"}
 
 
 def test_unknown_attributes_are_ignored() -> None:

@@ -15,7 +15,7 @@ SCHEMA = b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"properties":{"a":
     [
         ("V1Deployment", b'{"spec":{"replicas":"3"}}', "got `str` at $.spec.replicas"),
         ("V1Pod", b'{"spec":{"containers":[{"name":"a"},{"name":7}]}}', "got `int` at $.spec.containers[1].name"),
-        ("V1Pod", b'{"metadata":{"labels":{"a":5}}}', "got `int` at $.metadata.labels[...]"),
+        ("V1Pod", b'{"metadata":{"labels":{"a":true}}}', "got `bool` at $.metadata.labels[...]"),
         ("V1Pod", b'{"metadata":{"labels":[]}}', "got `array` at $.metadata.labels"),
         ("V1Pod", b'{"metadata":{"labels":7}}', "got `int` at $.metadata.labels"),
         ("V1Pod", b'{"metadata":{"creationTimestamp":"yesterday"}}', "at $.metadata.creationTimestamp"),
@@ -41,7 +41,7 @@ def test_a_wrong_body_is_an_error_that_says_where(model: str, body: bytes, found
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"data":"hunter2"}', b'{"data":{"hunter2":5}}', b'{"data":{"a":["hunter2"]}}', b'{"data":{"a":"hunter2"}'],
+    [b'{"data":"hunter2"}', b'{"data":{"hunter2":false}}', b'{"data":{"a":["hunter2"]}}', b'{"data":{"a":"hunter2"}'],
 )
 def test_an_error_quotes_no_content(body: bytes) -> None:
     with pytest.raises(DecodeError) as raised:
