@@ -1,7 +1,8 @@
 """The one seam to the network: a request goes out, status, headers and chunks of bytes come back.
 
 Everything above knows these two protocols and nothing of a client library. The adapters live beside this file:
-`kubernetes` over kubernetes_asyncio's `ApiClient`, `http` over a bare `aiohttp.ClientSession`.
+`kubernetes` over kubernetes_asyncio's `ApiClient`, `http` over a bare `aiohttp.ClientSession`. `credentials` finds a
+cluster as kubectl does, and connects to it.
 """
 
 from __future__ import annotations

@@ -165,10 +165,11 @@ async def _connect_to_context(found: Context, client: Any, config: Any) -> Conne
     try:
         await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
     except (config.ConfigException, OSError, ValueError) as error:
-        # Not chained: decoding errors of the data fields quote what they decode.
+        # Not chained, and only the loader's own words: errors of decoding quote what they decode.
+        reason = str(error) if isinstance(error, config.ConfigException) else type(error).__name__
         raise UsageError(
-            f"kubeconfig context {found.name}: the certificates of its cluster or user cannot be loaded "
-            f"({type(error).__name__}); check the certificate-authority, client-certificate and client-key fields"
+            f"kubeconfig {found.user_file}, context {found.name}: the certificates of cluster or user cannot be used: "
+            f"{reason}; correct certificate-authority, client-certificate or client-key"
         ) from None
     return await _connection(client, configuration, credentials, _impersonation(found), found.namespace, found.name)
 

@@ -50,7 +50,7 @@ def _reason(error: BaseException) -> str:
         case aiohttp.ServerDisconnectedError():
             return "the server closed the connection before it answered"
         case aiohttp.ClientPayloadError():
-            return "the connection ended in the middle of the answer"
+            return "the answer ended before it was complete, or cannot be decoded"
         case aiohttp.InvalidURL():
             return "the URL is not valid"
         case asyncio.TimeoutError():

@@ -96,8 +96,9 @@ class HttpTransport:
         token: bearer token, fixed.
         token_file: file with the bearer token, read again when it changes and every 60 s.
         credentials: any other source of credentials; at most one of the three.
-        ssl: TLS settings by file, or a ready context, or False to verify nothing. Default: the system's authorities,
-            or what a borrowed session has.
+        ssl: TLS settings by file; or a ready context, which is used as it is, without client certificates that
+            credentials may bring; or False to verify nothing. Default: the system's authorities, or what a borrowed
+            session has.
         proxy: URL of a proxy, "" for none whatever the environment says.
         proxy_headers: headers for the proxy.
         connect_timeout: seconds until the connection must stand, name resolution and TLS included.
@@ -218,7 +219,6 @@ class HttpTransport:
         await self.aclose()
 
     async def _send(self, request: Request, credential: Credential) -> HttpResponse:
-        session = self._usable_session()
         headers = self._headers.copy()
         if credential.authorization:
             headers["Authorization"] = credential.authorization
@@ -228,6 +228,8 @@ class HttpTransport:
             options["ssl"] = await self._contexts.context(credential)
         elif self._ssl is not None:
             options["ssl"] = self._ssl
+        # Last before the request, with nothing awaited in between: the transport may be closed at any time.
+        session = self._usable_session()
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         try:
             async with asyncio.timeout(self._header_timeout):

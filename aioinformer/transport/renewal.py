@@ -6,7 +6,8 @@ Renewal follows three rules, whatever the source:
 * A credential is renewed *before* it expires, by a margin, so that a request never starts with a dying one.
 * A refused credential is renewed once. Whoever was refused says with which; if another request has renewed it in the
   meantime, that result is taken, and the source is not asked again.
-* One renewal at a time. Those who come during it wait for its result.
+* One renewal at a time. Those who come during it wait, and take its result, a failure included: fifty informers are
+  one run of a plugin.
 
 A token is kept out of every message and `repr`.
 """
@@ -100,6 +101,8 @@ class RenewedCredentials(ABC):
         self._credential: Credential | None = None
         self._expires: float | None = None
         self._renew_at: float | None = None
+        self._rounds = 0
+        self._last_failure: TransportError | None = None
 
     @abstractmethod
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
@@ -115,15 +118,17 @@ class RenewedCredentials(ABC):
     async def current(self) -> Credential:
         if self._credential is not None and not self._is_due():
             return self._credential
-        async with self._lock:
-            if self._credential is None or self._is_due():
-                await self._take(None)
-            assert self._credential is not None
-            return self._credential
+        return await self._renewed(None)
 
     async def renew(self, refused: Credential) -> Credential:
+        return await self._renewed(refused)
+
+    async def _renewed(self, refused: Credential | None) -> Credential:
+        seen = self._rounds
         async with self._lock:
-            if self._credential is None or self._credential == refused:
+            if self._rounds != seen and self._last_failure is not None:
+                raise TransportError(str(self._last_failure)) from self._last_failure
+            if self._credential is None or (self._is_due() if refused is None else self._credential == refused):
                 await self._take(refused)
             assert self._credential is not None
             return self._credential
@@ -138,11 +143,14 @@ class RenewedCredentials(ABC):
         """Asks the source. What has not expired yet is used as long as the source fails, unless it was refused."""
         try:
             self._credential, self._expires = await self.fetch(refused)
-        except TransportError:
-            if refused is not None or not self._is_usable():
-                raise
-            return
-        self._renew_at = None
+        except TransportError as error:
+            if refused is None and self._is_usable():
+                # Not with every request until then, for each would wait for the source.
+                self._renew_at = self._now() + self._margin / 4
+                return
+            self._rounds, self._last_failure = self._rounds + 1, error
+            raise
+        self._rounds, self._last_failure, self._renew_at = self._rounds + 1, None, None
         if self._expires is not None:
             self._renew_at = self._expires - min(self._margin, max(0.0, self._expires - self._now()) / 4)
 

@@ -177,6 +177,27 @@ async def test_a_cancelled_read_leaves_a_response_that_can_be_closed(transport: 
         await stalled.gone.wait()
 
 
+async def test_a_cancelled_request_lets_the_connection_go(transport: Transport, server: Server) -> None:
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        arrived.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        return web.Response()
+
+    server.answer = answer
+    pending = asyncio.ensure_future(transport.request(Request("/")))
+    await arrived.wait()
+    pending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pending
+    async with asyncio.timeout(10):
+        await gone.wait()
+
+
 async def test_answers_read_to_their_end_share_one_connection(transport: Transport, server: Server) -> None:
     for _ in range(3):
         await fetch(transport)
@@ -210,8 +231,17 @@ async def test_a_name_that_does_not_resolve_is_said_to_be_that(make_transport: M
 async def test_a_body_cut_short_is_an_error(transport: Transport, server: Server) -> None:
     server.answer = cut
     response = await transport.request(Request("/"))
-    with pytest.raises(TransportError, match=f"^{server.authority}: .*middle of the answer"):
+    with pytest.raises(TransportError, match=f"^{server.authority}: .*ended before it was complete"):
         await body(response)
+
+
+async def test_a_body_that_is_not_what_its_encoding_says_is_an_error(transport: Transport, server: Server) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"not gzip at all", headers={"Content-Encoding": "gzip"})
+
+    server.answer = answer
+    with pytest.raises(TransportError):
+        await fetch(transport)
 
 
 async def test_a_body_shorter_than_announced_is_an_error(transport: Transport, server: Server) -> None:

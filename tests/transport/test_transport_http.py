@@ -73,6 +73,24 @@ async def test_closing_the_transport_ends_the_answers_that_are_still_read(server
             await reader
 
 
+async def test_closing_the_transport_ends_the_requests_that_wait_for_an_answer(server: Server) -> None:
+    arrived = asyncio.Event()
+
+    async def answer(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
+        arrived.set()
+        await asyncio.Event().wait()
+        return aiohttp.web.Response()
+
+    server.answer = answer
+    transport = HttpTransport(server.url)
+    pending = asyncio.ensure_future(transport.request(Request("/")))
+    await arrived.wait()
+    await transport.aclose()
+    async with asyncio.timeout(10):
+        with pytest.raises(TransportError):
+            await pending
+
+
 async def test_headers_of_a_request_come_before_those_of_the_transport(server: Server) -> None:
     async with HttpTransport(server.url, headers={"accept": "a", "X-Kept": "yes"}) as transport:
         response = await transport.request(Request("/", headers={"Accept": "b"}))

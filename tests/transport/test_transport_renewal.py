@@ -83,7 +83,8 @@ async def test_a_source_that_fails_before_the_expiry_does_not_matter_yet(clock: 
     await source.current()
     source.broken = True
     clock.time += 545
-    assert (await source.current()).authorization == "Bearer token-1"
+    assert [(await source.current()).authorization for _ in range(3)] == ["Bearer token-1"] * 3
+    assert source.asked == 2
 
 
 async def test_a_source_that_fails_after_the_expiry_is_an_error(clock: Clock) -> None:
@@ -107,6 +108,23 @@ async def test_all_who_come_first_share_one_fetch(clock: Clock) -> None:
     source = Source(clock)
     await asyncio.gather(*(source.current() for _ in range(20)))
     assert source.asked == 1
+
+
+async def test_all_who_wait_for_a_source_that_fails_share_the_failure(clock: Clock) -> None:
+    source = Source(clock)
+    source.broken = True
+    results = await asyncio.gather(*(source.current() for _ in range(20)), return_exceptions=True)
+    assert source.asked == 1
+    assert [str(result) for result in results] == ["the source is broken"] * 20
+
+
+async def test_a_source_that_failed_is_asked_again_by_the_next(clock: Clock) -> None:
+    source = Source(clock)
+    source.broken = True
+    with pytest.raises(TransportError):
+        await source.current()
+    source.broken = False
+    assert (await source.current()).authorization == "Bearer token-2"
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_renewal_to_the_next(clock: Clock) -> None:

@@ -1,0 +1,269 @@
+"""Connecting: which configuration is found, and whether its credentials work for transport and client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+import yaml
+from aiohttp import web
+from kubernetes_asyncio.client import CoreV1Api
+from transport_server import Server, body, fetch
+
+from aioinformer.errors import UsageError
+from aioinformer.transport import Request, credentials
+from aioinformer.transport.credentials import connect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+async def mirror(request: web.BaseRequest) -> web.StreamResponse:
+    """Says who asks, in the way of a ConfigMap."""
+    assert request.transport is not None
+    certificate = request.transport.get_extra_info("peercert") or {}
+    names = [value for part in certificate.get("subject", ()) for name, value in part if name == "commonName"]
+    data = {
+        "authorization": request.headers.get("Authorization", ""),
+        "certificate": ",".join(names),
+        "user": request.headers.get("Impersonate-User", ""),
+        "groups": ",".join(request.headers.getall("Impersonate-Group", [])),
+    }
+    return web.json_response({"data": data})
+
+
+@pytest.fixture
+async def api(authority: trustme.CA) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server()
+    server.answer = mirror
+    await server.start(context)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No kubeconfig and no pod, unless the test makes them."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path / "service-account")
+
+
+class Kubeconfig:
+    def __init__(self, path: Path, api: Server, authority: trustme.CA) -> None:
+        self.path = path
+        self.cluster: dict[str, Any] = {
+            "server": api.url,
+            "certificate-authority-data": b64encode(authority.cert_pem.bytes()).decode(),
+        }
+
+    def write(self, **user: Any) -> Path:
+        self.path.parent.mkdir(exist_ok=True, parents=True)
+        content = {
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}],
+            "clusters": [{"name": "c", "cluster": self.cluster}],
+            "users": [{"name": "u", "user": user}],
+        }
+        self.path.write_text(yaml.safe_dump(content))
+        return self.path
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, api: Server, authority: trustme.CA) -> Kubeconfig:
+    return Kubeconfig(tmp_path / "config", api, authority)
+
+
+async def ask(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What the server saw of the transport, and of the client beside it."""
+    async with await connect(**arguments) as connection:
+        response = await connection.transport.request(Request("/api/v1/namespaces/default/configmaps/me"))
+        seen = json.loads(await body(response))["data"]
+        config_map = await CoreV1Api(connection.api_client).read_namespaced_config_map("me", "default")
+        return seen, config_map.data
+
+
+async def test_a_token_serves_transport_and_client(kubeconfig: Kubeconfig) -> None:
+    seen = await ask(kubeconfig=kubeconfig.write(token="abc"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_a_token_file_serves_both_without_its_newline(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc\n")
+    seen = await ask(kubeconfig=kubeconfig.write(tokenFile="token"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_a_plugin_serves_both(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "abc"}}
+    plugin = {"command": sys.executable, "args": ["-c", f"print({json.dumps(json.dumps(answer))})"]}
+    seen = await ask(kubeconfig=kubeconfig.write(exec={**plugin, "apiVersion": answer["apiVersion"]}))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_a_name_and_a_password_serve_both(kubeconfig: Kubeconfig) -> None:
+    seen = await ask(kubeconfig=kubeconfig.write(username="me", password="pw"))
+    assert [each["authorization"] for each in seen] == [f"Basic {b64encode(b'me:pw').decode()}"] * 2
+
+
+async def test_a_client_certificate_serves_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    data = {
+        "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
+        "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
+    }
+    seen = await ask(kubeconfig=kubeconfig.write(**data))
+    assert [(each["certificate"], each["authorization"]) for each in seen] == [("me", "")] * 2
+
+
+async def test_the_client_certificate_of_a_plugin_serves_the_transport(
+    kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
+) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="plugin")
+    status = {
+        "clientCertificateData": leaf.cert_chain_pems[0].bytes().decode(),
+        "clientKeyData": leaf.private_key_pem.bytes().decode(),
+    }
+    answer = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": status}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    plugin = {"command": "cat", "args": [str(tmp_path / "answer")], "apiVersion": answer["apiVersion"]}
+    async with await connect(kubeconfig=kubeconfig.write(exec=plugin)) as connection:
+        assert json.loads(await fetch(connection.transport))["data"]["certificate"] == "plugin"
+
+
+async def test_acting_as_somebody_else_is_said_in_headers(kubeconfig: Kubeconfig) -> None:
+    seen, _ = await ask(kubeconfig=kubeconfig.write(**{"token": "abc", "as": "her", "as-groups": ["a", "b"]}))
+    assert (seen["user"], seen["groups"]) == ("her", "a,b")
+
+
+async def test_the_context_says_its_name_and_namespace(kubeconfig: Kubeconfig) -> None:
+    async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
+        assert (connection.context, connection.namespace) == ("here", "mine")
+
+
+async def test_kubeconfig_of_the_environment_is_found(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+async def test_kubeconfig_of_the_home_is_found(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    kubeconfig.path = tmp_path / "home" / ".kube" / "config"
+    kubeconfig.write(token="abc")
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+@pytest.fixture
+def pod(tmp_path: Path, api: Server, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "service-account"
+    folder.mkdir()
+    (folder / "token").write_text("pod\n")
+    (folder / "namespace").write_text("here\n")
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", api.url.rpartition(":")[2])
+    return folder
+
+
+@pytest.mark.parametrize("in_cluster", [True, None])
+@pytest.mark.usefixtures("pod")
+async def test_in_a_pod_the_service_account_serves_both(in_cluster: bool | None) -> None:
+    seen = await ask(in_cluster=in_cluster)
+    assert [each["authorization"] for each in seen] == ["Bearer pod"] * 2
+
+
+async def test_in_a_pod_the_token_that_kubelet_rotates_is_followed(pod: Path) -> None:
+    async with await connect() as connection:
+        (pod / "token").write_text("rotated\n")
+        assert json.loads(await fetch(connection.transport))["data"]["authorization"] == "Bearer rotated"
+        assert connection.namespace == "here"
+
+
+@pytest.mark.usefixtures("pod")
+async def test_in_a_pod_a_kubeconfig_comes_first(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"no cluster to connect to: .*\.kube/config.*set KUBECONFIG"),
+        ({"in_cluster": False}, "there is no such file"),
+        ({"in_cluster": True}, "service account cannot be used"),
+        ({"context": "x"}, "there is no such file"),
+        ({"kubeconfig": "/no/such/file"}, "kubeconfig /no/such/file: there is no such file"),
+        ({"kubeconfig": "f", "in_cluster": True}, "leave out kubeconfig and context"),
+    ],
+)
+async def test_no_configuration_is_a_mistake_with_a_remedy(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        await connect(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ({"tokenFile": "missing"}, r"users\[u\]\.tokenFile: .*missing cannot be read"),
+        ({"token": "s3cret with spaces"}, r"users\[u\]\.token holds something"),
+        ({"client-certificate": "missing.crt", "client-key": "missing.key"}, r"missing\.crt"),
+        ({"client-certificate-data": "s3cret!"}, "client-certificate"),
+        ({"auth-provider": {"name": "gcp"}}, r"auth-provider 'gcp' is not supported.*exec plugin"),
+        ({"exec": {"command": "no-such-program", "apiVersion": "client.authentication.k8s.io/v1"}}, "no-such-program"),
+    ],
+)
+async def test_a_user_that_cannot_work_is_a_mistake(kubeconfig: Kubeconfig, user: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        await connect(kubeconfig=kubeconfig.write(**user))
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_an_authority_that_is_not_there_is_a_mistake(kubeconfig: Kubeconfig) -> None:
+    del kubeconfig.cluster["certificate-authority-data"]
+    kubeconfig.cluster["certificate-authority"] = "missing.crt"
+    with pytest.raises(UsageError, match=r"certificate-authority.*"):
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+
+
+async def test_connecting_reads_and_imports_off_the_loop(kubeconfig: Kubeconfig) -> None:
+    path = kubeconfig.write(token="abc")
+    steps = 0
+
+    async def count() -> None:
+        nonlocal steps
+        while True:
+            steps += 1
+            await asyncio.sleep(0)
+
+    counter = asyncio.ensure_future(count())
+    async with await connect(kubeconfig=path):
+        counter.cancel()
+    assert steps > 2
+
+
+def test_the_adapters_do_not_import_the_client() -> None:
+    code = (
+        "import sys, aioinformer.transport.http, aioinformer.transport.kubernetes, aioinformer.transport.credentials;"
+        "sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,188 @@
+"""Exec plugins: what they are told, what they may answer, and when they run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import textwrap
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    MakeSection = Callable[..., dict[str, Any]]
+
+V1 = "client.authentication.k8s.io/v1"
+V1BETA1 = "client.authentication.k8s.io/v1beta1"
+
+PREAMBLE = """\
+import json, os, sys, time
+with open(os.environ["RUNS"], "a") as file:
+    file.write("x")
+runs = os.path.getsize(os.environ["RUNS"])
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+def answer(**status):
+    print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}))
+"""
+
+
+@pytest.fixture
+def section(tmp_path: Path) -> MakeSection:
+    """Makes the section of a plugin that runs some Python, with `answer`, `info` and the number of `runs` at hand."""
+
+    def make(code: str, **settings: Any) -> dict[str, Any]:
+        script = tmp_path / "plugin.py"
+        script.write_text(PREAMBLE + textwrap.dedent(code))
+        env = [{"name": "RUNS", "value": str(tmp_path / "runs")}]
+        return {"command": sys.executable, "args": [str(script)], "env": env, "apiVersion": V1, **settings}
+
+    return make
+
+
+def credentials(section: dict[str, Any], cluster: dict[str, Any] | None = None, **options: Any) -> ExecCredentials:
+    return ExecCredentials(exec_plugin(section, cluster or {}, "users[me]"), **options)
+
+
+@pytest.mark.parametrize("version", [V1, V1BETA1])
+async def test_the_token_of_a_plugin_is_taken(section: MakeSection, version: str) -> None:
+    source = credentials(section("answer(token='abc')", apiVersion=version))
+    assert (await source.current()).authorization == "Bearer abc"
+
+
+async def test_the_client_certificate_of_a_plugin_is_taken(section: MakeSection) -> None:
+    source = credentials(section("answer(clientCertificateData='CERT', clientKeyData='KEY')"))
+    credential = await source.current()
+    assert (credential.certificate, credential.key, credential.authorization) == ("CERT", "KEY", "")
+
+
+async def test_a_plugin_runs_once_for_credentials_that_do_not_expire(section: MakeSection) -> None:
+    source = credentials(section("answer(token=f'run-{runs}')"))
+    await source.current()
+    assert (await source.current()).authorization == "Bearer run-1"
+
+
+@pytest.mark.parametrize("timestamp", ["2030-01-01T00:10:00Z", "2030-01-01T01:10:00.123456789+01:00"])
+async def test_a_plugin_runs_again_shortly_before_its_credentials_expire(section: MakeSection, timestamp: str) -> None:
+    clock = [1893456000.0]
+    source = credentials(
+        section(f"answer(token=f'run-{{runs}}', expirationTimestamp={timestamp!r})"), now=lambda: clock[0]
+    )
+    tokens = []
+    for second in (0, 530, 545):
+        clock[0] = 1893456000.0 + second
+        tokens.append((await source.current()).authorization)
+    assert tokens == ["Bearer run-1", "Bearer run-1", "Bearer run-2"]
+
+
+async def test_a_plugin_runs_again_when_its_credentials_were_refused(section: MakeSection) -> None:
+    source = credentials(section("answer(token=f'run-{runs}')"))
+    refused = await source.current()
+    assert (await source.renew(refused)).authorization == "Bearer run-2"
+
+
+async def test_a_plugin_is_told_that_nobody_is_there_to_ask(section: MakeSection, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    code = f"open({str(said)!r}, 'w').write(json.dumps(info) + sys.stdin.read()); answer(token='abc')"
+    await credentials(section(code), {"server": "https://host"}).current()
+    assert json.loads(said.read_text()) == {"apiVersion": V1, "kind": "ExecCredential", "spec": {"interactive": False}}
+
+
+async def test_a_plugin_that_wants_to_know_is_told_of_the_cluster(section: MakeSection, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    (tmp_path / "ca.crt").write_text("PEM")
+    cluster = {
+        "server": "https://host",
+        "certificate-authority": str(tmp_path / "ca.crt"),
+        "tls-server-name": "name",
+        "extensions": [
+            {"name": "other", "extension": 1},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}},
+        ],
+    }
+    code = f"open({str(said)!r}, 'w').write(json.dumps(info['spec']['cluster'])); answer(token='abc')"
+    await credentials(section(code, provideClusterInfo=True), cluster).current()
+    assert json.loads(said.read_text()) == {
+        "server": "https://host",
+        "certificate-authority-data": b64encode(b"PEM").decode(),
+        "tls-server-name": "name",
+        "config": {"audience": "me"},
+    }
+
+
+async def test_a_plugin_that_writes_much_to_both_outputs_is_not_stuck(section: MakeSection) -> None:
+    source = credentials(section("sys.stderr.write('e' * 1_000_000); print(' ' * 1_000_000); answer(token='abc')"))
+    assert (await source.current()).authorization == "Bearer abc"
+
+
+async def test_a_plugin_that_does_not_end_is_killed_when_its_time_is_up(section: MakeSection) -> None:
+    with pytest.raises(TransportError, match=r"gave no credentials within 0\.1 s"):
+        await credentials(section("time.sleep(600)"), timeout=0.1).current()
+
+
+async def test_the_loop_goes_on_while_a_plugin_runs(section: MakeSection, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    code = f"\nwhile not os.path.exists({str(go)!r}): time.sleep(0.001)\nanswer(token='abc')"
+    waiting = asyncio.ensure_future(credentials(section(code)).current())
+    await asyncio.sleep(0)
+    go.touch()
+    assert (await waiting).authorization == "Bearer abc"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("print('half', file=sys.stderr); sys.exit('log in first')", "ended with status 1: log in first"),
+        ("print('s3cret')", "not JSON"),
+        ("print('[\"s3cret\"]')", "not an ExecCredential"),
+        ("info['apiVersion'] = 'v2'; answer(token='s3cret')", f"another version than {V1}"),
+        ("answer()", "neither a token nor a client certificate"),
+        ("answer(clientCertificateData='s3cret')", "without its key"),
+        ("answer(token='s3cret', expirationTimestamp='soon')", "not RFC 3339"),
+        ("answer(token='s3cret', expirationTimestamp='2030-01-01T00:00:00')", "without a time zone"),
+        ("answer(token='s3cret\\nX-Other: 1')", "not one token"),
+    ],
+)
+async def test_a_plugin_that_fails_is_named_with_the_reason_but_not_its_output(
+    section: MakeSection, code: str, message: str
+) -> None:
+    with pytest.raises(TransportError, match=message) as caught:
+        await credentials(section(code)).current()
+    assert sys.executable in str(caught.value)
+    assert "s3cret" not in repr((caught.value, caught.value.__cause__))
+
+
+async def test_a_plugin_that_is_gone_later_is_a_transport_error(section: MakeSection, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    source = credentials(section("", command=str(program)))
+    program.unlink()
+    with pytest.raises(TransportError, match="cannot be run: No such file"):
+        await source.current()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"command": None}, r"users\[me\]\.exec\.command is missing"),
+        ({"command": "no-such-program"}, r"command 'no-such-program' is not an executable .* install it"),
+        ({"command": "no-such-program", "installHint": "Get it from us."}, "Get it from us"),
+        ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, r"apiVersion is .*v1alpha1'; it must be one of"),
+        ({"interactiveMode": "Always"}, "interactiveMode is Always"),
+        ({"args": "one"}, "args must be a list"),
+        ({"env": ["one"]}, "env must be a list"),
+    ],
+)
+def test_a_section_that_cannot_work_is_a_mistake_with_a_remedy(
+    section: MakeSection, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        credentials(section("", **settings))

@@ -1,0 +1,217 @@
+"""OpenID Connect: when the provider is asked, how, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+import yaml
+from aiohttp import web
+from transport_server import Server
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+NOW = 1_893_456_000.0
+
+
+def jwt(name: str, expires: float = NOW + 3600) -> str:
+    parts = [b"{}", json.dumps({"exp": expires, "name": name}).encode(), b"signature"]
+    return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+
+
+class Provider:
+    """An OIDC provider that answers with `tokens`, and remembers what it was asked."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.tokens: dict[str, str] = {"id_token": jwt("new"), "refresh_token": "refresh-2"}
+        self.discovery: dict[str, Any] = {}
+        self.status = 200
+        self.forms: list[dict[str, str]] = []
+        self.logins: list[str] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/realm/.well-known/openid-configuration":
+            return web.json_response({"token_endpoint": f"{self.server.url}/token", **self.discovery})
+        self.forms.append({name: str(value) for name, value in (await request.post()).items()})
+        self.logins.append(request.headers.get("Authorization", ""))
+        return web.json_response(self.tokens, status=self.status)
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def provider(authority: trustme.CA) -> AsyncIterator[Provider]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server = Server()
+    provider = Provider(server)
+    server.answer = provider
+    await server.start(context)
+    yield provider
+    await server.stop()
+
+
+class User:
+    """A user in a kubeconfig file, and credentials made of it."""
+
+    def __init__(self, path: Path, provider: Provider, authority: trustme.CA) -> None:
+        self.path = path
+        self.settings: dict[str, Any] = {
+            "idp-issuer-url": f"{provider.server.url}/realm",
+            "idp-certificate-authority-data": b64encode(authority.cert_pem.bytes()).decode(),
+            "client-id": "cl:ient",
+            "client-secret": "s3cret",
+            "id-token": jwt("old", NOW - 1),
+            "refresh-token": "refresh-1",
+        }
+
+    def write(self) -> None:
+        user = {"auth-provider": {"name": "oidc", "config": self.settings}}
+        self.path.write_text(yaml.safe_dump({"users": [{"name": "other", "user": {}}, {"name": "me", "user": user}]}))
+
+    def read(self) -> dict[str, Any]:
+        content = yaml.safe_load(self.path.read_text())
+        settings: dict[str, Any] = content["users"][1]["user"]["auth-provider"]["config"]
+        return settings
+
+    def credentials(self) -> OIDCCredentials:
+        self.write()
+        provider = oidc_provider(self.settings, "users[me]")
+        return OIDCCredentials(provider, TokenStore(self.path, "me"), now=lambda: NOW)
+
+
+@pytest.fixture
+def user(tmp_path: Path, provider: Provider, authority: trustme.CA) -> User:
+    return User(tmp_path / "config", provider, authority)
+
+
+async def test_an_id_token_that_is_still_good_is_used_without_asking(user: User, provider: Provider) -> None:
+    user.settings["id-token"] = jwt("good")
+    assert (await user.credentials().current()).authorization == f"Bearer {jwt('good')}"
+    assert not provider.server.requests
+
+
+@pytest.mark.parametrize("token", ["", jwt("old", NOW - 1), jwt("dying", NOW + 30)])
+async def test_an_id_token_that_is_missing_or_expires_is_exchanged(user: User, token: str) -> None:
+    user.settings["id-token"] = token
+    assert (await user.credentials().current()).authorization == f"Bearer {jwt('new')}"
+
+
+async def test_the_client_proves_itself_with_id_and_secret(user: User, provider: Provider) -> None:
+    await user.credentials().current()
+    assert provider.forms == [{"grant_type": "refresh_token", "refresh_token": "refresh-1"}]
+    assert b64decode(provider.logins[0].removeprefix("Basic ")) == b"cl%3Aient:s3cret"
+
+
+async def test_a_provider_that_wants_the_secret_in_the_form_gets_it_there(user: User, provider: Provider) -> None:
+    provider.discovery["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+    await user.credentials().current()
+    assert provider.logins == [""]
+    assert provider.forms[0].items() >= {"client_id": "cl:ient", "client_secret": "s3cret"}.items()
+
+
+async def test_a_public_client_says_only_its_id(user: User, provider: Provider) -> None:
+    del user.settings["client-secret"]
+    await user.credentials().current()
+    assert (provider.logins, provider.forms[0]["client_id"]) == ([""], "cl:ient")
+
+
+async def test_what_was_obtained_is_written_to_the_file(user: User) -> None:
+    source = user.credentials()
+    os.chmod(user.path, 0o600)
+    before = user.read()
+    await source.current()
+    assert user.read() == {**before, "id-token": jwt("new"), "refresh-token": "refresh-2"}
+    assert user.path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_provider_that_does_not_rotate_leaves_the_refresh_token(user: User, provider: Provider) -> None:
+    del provider.tokens["refresh_token"]
+    await user.credentials().current()
+    assert (user.read()["id-token"], user.read()["refresh-token"]) == (jwt("new"), "refresh-1")
+
+
+async def test_a_refused_id_token_is_exchanged_though_it_has_not_expired(user: User, provider: Provider) -> None:
+    user.settings["id-token"] = jwt("good")
+    source = user.credentials()
+    refused = await source.current()
+    assert (await source.renew(refused)).authorization == f"Bearer {jwt('new')}"
+
+
+async def test_a_token_that_another_program_has_written_is_taken_without_asking(user: User, provider: Provider) -> None:
+    user.settings["id-token"] = jwt("good")
+    source = user.credentials()
+    refused = await source.current()
+    user.settings["id-token"] = jwt("written by kubectl")
+    user.write()
+    assert (await source.renew(refused)).authorization == f"Bearer {jwt('written by kubectl')}"
+    assert not provider.server.requests
+
+
+async def test_a_file_that_cannot_be_written_costs_a_warning(
+    user: User, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read_only(self: TokenStore, tokens: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(TokenStore, "save", read_only)
+    source = user.credentials()
+    refused = await source.current()
+    provider.tokens = {"id_token": jwt("newer")}
+    assert (await source.renew(refused)).authorization == f"Bearer {jwt('newer')}"
+    assert provider.forms[1]["refresh_token"] == "refresh-2"
+    assert "cannot be written back" in caplog.text
+
+
+async def test_a_provider_with_a_certificate_of_somebody_else_gets_no_secret(user: User, provider: Provider) -> None:
+    del user.settings["idp-certificate-authority-data"]
+    with pytest.raises(TransportError, match=r"^OIDC provider 127\.0\.0\.1:\d+: its certificate is not trusted"):
+        await user.credentials().current()
+    assert not provider.server.requests
+
+
+async def test_a_token_endpoint_without_tls_gets_no_secret(user: User, provider: Provider) -> None:
+    provider.discovery["token_endpoint"] = "http://example.org/token"
+    with pytest.raises(TransportError, match="names no token_endpoint with https"):
+        await user.credentials().current()
+
+
+async def test_a_refusal_of_the_provider_is_told_by_its_code(user: User, provider: Provider) -> None:
+    provider.status, provider.tokens = 400, {"error": "invalid_grant", "error_description": "refresh-1"}
+    with pytest.raises(TransportError, match=r"/token answered 400 \(invalid_grant\)") as caught:
+        await user.credentials().current()
+    assert "refresh-1" not in str(caught.value)
+
+
+async def test_without_a_refresh_token_one_has_to_log_in_again(user: User) -> None:
+    del user.settings["refresh-token"]
+    with pytest.raises(TransportError, match="log in again"):
+        await user.credentials().current()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"client-id": ""}, r"users\[me\]\.auth-provider\.config\.client-id is missing"),
+        ({"idp-issuer-url": "http://example.org"}, "idp-issuer-url must begin with https"),
+        ({"idp-certificate-authority-data": "s3cret"}, "idp-certificate-authority cannot be used"),
+    ],
+)
+def test_settings_that_cannot_work_are_a_mistake(user: User, changes: dict[str, str], message: str) -> None:
+    user.settings.update(changes)
+    with pytest.raises(UsageError, match=message):
+        user.credentials()

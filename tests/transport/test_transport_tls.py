@@ -1,0 +1,221 @@
+"""TLS: whom both sides trust, and what happens when the files are rotated."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from aiohttp import web
+from kubernetes_asyncio.client import ApiClient, Configuration
+from transport_server import Server, Stalled, body, fetch
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport import Request
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport.renewal import Credential, FixedCredentials, RenewedCredentials
+from aioinformer.transport.tls import TLS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+async def who(request: web.BaseRequest) -> web.StreamResponse:
+    """The common name of the client's certificate."""
+    assert request.transport is not None
+    certificate = request.transport.get_extra_info("peercert")
+    names = [value for part in (certificate or {}).get("subject", ()) for name, value in part if name == "commonName"]
+    return web.Response(text=",".join(names))
+
+
+def client_certificate(authority: trustme.CA, name: str) -> trustme.LeafCert:
+    return authority.issue_cert("client@example.org", common_name=name)
+
+
+def write(folder: Path, certificate: trustme.LeafCert) -> None:
+    """Puts certificate and key in place as rotations do: by new files under the old names."""
+    for name, pem in (("tls.crt", certificate.cert_chain_pems[0]), ("tls.key", certificate.private_key_pem)):
+        (folder / "next").write_bytes(pem.bytes())
+        os.replace(folder / "next", folder / name)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def tls_server(authority: trustme.CA) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1", "kubernetes.default.svc").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server()
+    server.answer = who
+    await server.start(context)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    path = tmp_path / "ca.crt"
+    authority.cert_pem.write_to_path(path)
+    return path
+
+
+async def test_a_server_with_a_certificate_of_the_authority_is_trusted(tls_server: Server, ca_file: Path) -> None:
+    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=ca_file)) as transport:
+        assert await fetch(transport) == b""
+
+
+async def test_an_unknown_authority_is_named_as_the_reason(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url) as transport:
+        with pytest.raises(
+            TransportError, match=f"^{tls_server.authority}: its certificate is not trusted: .*certificate"
+        ):
+            await fetch(transport)
+
+
+async def test_verification_can_be_switched_off(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url, ssl=TLS(verify=False)) as transport:
+        assert await fetch(transport) == b""
+
+
+async def test_another_server_name_is_verified_when_asked_for(tls_server: Server, ca_file: Path) -> None:
+    settings = TLS(certificate_authority=ca_file, server_name="kubernetes.default.svc")
+    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
+        assert await fetch(transport) == b""
+
+
+async def test_a_name_that_is_not_in_the_certificate_is_refused(tls_server: Server, ca_file: Path) -> None:
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
+        with pytest.raises(TransportError, match="not trusted"):
+            await fetch(transport)
+
+
+async def test_closing_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, ca_file: Path) -> None:
+    tls_server.answer = stalled = Stalled()
+    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=ca_file)) as transport:
+        response = await transport.request(Request("/"))
+        await response.close()
+        async with asyncio.timeout(10):
+            await stalled.gone.wait()
+
+
+async def test_a_rotated_client_certificate_is_shown_by_new_requests_while_streams_go_on(
+    tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, client_certificate(authority, "first"))
+    configuration = Configuration(host=tls_server.url, ssl_ca_cert=str(ca_file))
+    configuration.cert_file, configuration.key_file = str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        before = await fetch(transport)
+        tls_server.answer = stalled = Stalled()
+        watch = await transport.request(Request("/"))
+        tls_server.answer = who
+        write(tmp_path, client_certificate(authority, "second"))
+        after = await fetch(transport)
+        stalled.go_on.set()
+        assert await body(watch) == b"first"
+    assert (before, after) == (b"first", b"second")
+
+
+async def test_a_certificate_without_its_key_yet_leaves_the_former_in_use(
+    tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, client_certificate(authority, "first"))
+    settings = TLS(
+        certificate_authority=ca_file, client_certificate=tmp_path / "tls.crt", client_key=tmp_path / "tls.key"
+    )
+    async with HttpTransport(tls_server.url, ssl=settings) as transport:
+        await fetch(transport)
+        second = client_certificate(authority, "second")
+        (tmp_path / "tls.crt").write_bytes(second.cert_chain_pems[0].bytes())
+        with caplog.at_level(logging.WARNING):
+            between = [await fetch(transport) for _ in range(3)]
+        write(tmp_path, second)
+        after = await fetch(transport)
+    assert (between, after) == ([b"first"] * 3, b"second")
+    assert len(caplog.records) == 1
+
+
+async def test_a_rotated_authority_is_trusted_by_new_requests(
+    tls_server: Server, authority: trustme.CA, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(path)
+    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=path)) as transport:
+        with pytest.raises(TransportError, match="not trusted"):
+            await fetch(transport)
+        authority.cert_pem.write_to_path(tmp_path / "next")
+        os.replace(tmp_path / "next", path)
+        assert await fetch(transport) == b""
+
+
+async def test_a_client_certificate_of_the_credentials_is_shown(
+    tls_server: Server, authority: trustme.CA, ca_file: Path
+) -> None:
+    leaf = client_certificate(authority, "plugin")
+    credential = Credential(
+        certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
+    )
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url, credentials=FixedCredentials(credential), ssl=settings) as transport:
+        assert await fetch(transport) == b"plugin"
+
+
+async def test_a_refused_client_certificate_is_renewed_on_a_new_connection(
+    tls_server: Server, authority: trustme.CA, ca_file: Path
+) -> None:
+    class Certificates(RenewedCredentials):
+        count = 0
+
+        async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+            self.count += 1
+            leaf = client_certificate(authority, f"number {self.count}")
+            return Credential(
+                certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
+            ), None
+
+    async def only_the_second(request: web.BaseRequest) -> web.StreamResponse:
+        answer = await who(request)
+        assert isinstance(answer, web.Response)
+        return answer if answer.text == "number 2" else web.Response(status=401)
+
+    tls_server.answer = only_the_second
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url, credentials=Certificates(), ssl=settings) as transport:
+        assert await fetch(transport) == b"number 2"
+
+
+@pytest.mark.parametrize("content", [None, "", "not PEM"])
+async def test_an_authority_that_cannot_be_used_is_named_before_the_first_request(
+    tmp_path: Path, content: str | None
+) -> None:
+    path = tmp_path / "ca.crt"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=f"certificate-authority file {path} cannot be used.*PEM"):
+        async with HttpTransport("https://127.0.0.1:1", ssl=TLS(certificate_authority=path)):
+            pass
+
+
+async def test_a_client_certificate_that_cannot_be_used_is_named(ca_file: Path, tmp_path: Path) -> None:
+    settings = TLS(certificate_authority=ca_file, client_certificate=ca_file, client_key=tmp_path / "tls.key")
+    with pytest.raises(UsageError, match=f"client certificate {ca_file} with key {tmp_path / 'tls.key'}"):
+        async with HttpTransport("https://127.0.0.1:1", ssl=settings):
+            pass
+
+
+async def test_http_towards_a_tls_port_is_an_error(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url.replace("https", "http")) as transport:
+        with pytest.raises(TransportError, match=f"^{tls_server.authority}: "):
+            await fetch(transport)
