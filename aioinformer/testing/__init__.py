@@ -1,0 +1,10 @@
+"""An API server in your own process, for tests of whatever talks to Kubernetes: real HTTP, and faults at will."""
+
+from __future__ import annotations
+
+from aioinformer.testing.faults import FAULTS, Fault
+from aioinformer.testing.server import ApiServer, RequestEntry
+from aioinformer.testing.statuses import StatusError
+from aioinformer.testing.storage import Backup
+
+__all__ = ["FAULTS", "ApiServer", "Backup", "Fault", "RequestEntry", "StatusError"]

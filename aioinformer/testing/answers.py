@@ -1,0 +1,98 @@
+"""Answers on the wire: bodies with their headers, in one piece or many, compressed where the API does so."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import yaml
+from aiohttp import web
+
+from aioinformer.testing.encoding import decode, encode_plain, pretty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aioinformer.testing.negotiation import Wanted
+    from aioinformer.testing.statuses import StatusError
+
+JSON = "application/json"
+_COMPRESS_FROM = 128 * 1024
+_COMPRESSION = 1
+
+
+def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
+    """A failure as the API reports it."""
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers)
+
+
+def text_answer(text: str, status: int = 200) -> web.Response:
+    """Plain text, as health checks and unknown paths are answered."""
+    return web.Response(
+        text=text, status=status, content_type="text/plain", headers={"X-Content-Type-Options": "nosniff"}
+    )
+
+
+def json_answer(
+    request: web.BaseRequest,
+    body: bytes,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    wanted: Wanted | None = None,
+) -> web.Response:
+    """One JSON value: indented for people, as YAML for those who ask for it."""
+    kind = JSON
+    if wanted is not None and wanted.yaml:
+        kind = "application/yaml"
+        body = yaml.safe_dump(decode(body), default_flow_style=False, sort_keys=True).encode()
+    elif wants_pretty(request):
+        body = pretty(body)
+    elif not body.endswith(b"\n"):
+        body += b"\n"
+    all_headers = {"Content-Type": kind, "Cache-Control": "no-cache, private", **(headers or {})}
+    if len(body) > _COMPRESS_FROM and accepts_gzip(request):
+        all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        compressor = zlib.compressobj(_COMPRESSION, wbits=31)
+        body = compressor.compress(body) + compressor.flush()
+    return web.Response(body=body, status=status, headers=all_headers)
+
+
+async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted) -> web.StreamResponse:
+    """A list: sent piece by piece, so that neither memory nor the loop is taken for long."""
+    first = next(chunks)
+    second = next(chunks, None)
+    if second is None or wanted.yaml or wants_pretty(request):
+        body = b"".join(chain((first, second or b""), chunks))
+        return json_answer(request, body, wanted=wanted)
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    compressor = None
+    if accepts_gzip(request):
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Vary"] = "Accept-Encoding"
+        compressor = zlib.compressobj(_COMPRESSION, wbits=31)
+    await response.prepare(request)
+    for chunk in chain((first, second), chunks):
+        data = chunk if compressor is None else compressor.compress(chunk)
+        if data:
+            await response.write(data)
+        await asyncio.sleep(0)
+    if compressor is not None:
+        await response.write(compressor.flush())
+    await response.write_eof()
+    return response
+
+
+def accepts_gzip(request: web.BaseRequest) -> bool:
+    return "gzip" in request.headers.get("Accept-Encoding", "")
+
+
+def wants_pretty(request: web.BaseRequest) -> bool:
+    """Whether a person is reading: `pretty` is set, or the client is one that people use by hand."""
+    asked = request.query.get("pretty")
+    if asked is not None:
+        return asked.lower() not in ("0", "false")
+    return request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))

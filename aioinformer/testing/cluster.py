@@ -1,0 +1,410 @@
+"""The rules of writing: what becomes of an object that is created, updated or deleted.
+
+Both ways into the server, HTTP and the methods of `ApiServer`, end here. Every method is synchronous, so a write is
+atomic; what the real server leaves to controllers (emptying a namespace, removing a CustomResourceDefinition's objects)
+is left to `housekeeping`, which is told through `untidy`.
+
+A deletion with finalizers is an update that sets `deletionTimestamp`; the update that removes the last finalizer is the
+deletion. An update that changes nothing is not a change: it takes no version and wakes nobody.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+from aioinformer.testing.encoding import decode, encode_object, with_version
+from aioinformer.testing.field_labels import field_values
+from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
+from aioinformer.testing.strategies import prepare_create, prepare_update
+from aioinformer.testing.validation import metadata_causes
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.served import Registry, Served
+
+# No vowels and nothing that looks like another sign: the API's alphabet for generated names.
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_GENERATED = 63 - 5
+_PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_CRD = "customresourcedefinitions.apiextensions.k8s.io"
+_CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class Cluster:
+    """The state of the server and the rules of changing it.
+
+    Args:
+        registry: what is served.
+        storage: where it is kept.
+        clock: seconds since 1970, for timestamps.
+        rng: for uids and generated names.
+
+    Attributes:
+        untidy: called when a namespace or a CustomResourceDefinition has begun to be deleted.
+    """
+
+    def __init__(self, registry: Registry, storage: Storage, clock: Callable[[], float], rng: random.Random) -> None:
+        self.registry = registry
+        self.storage = storage
+        self.untidy: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._rng = rng
+
+    def now(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
+
+    def collection(self, served: Served) -> Collection:
+        return self.storage.collection(served.resource.group_resource)
+
+    def get(self, served: Served, namespace: str, name: str) -> Record:
+        """Raises: StatusError: 404."""
+        record = self.collection(served).get(_key(namespace, name))
+        if record is None:
+            raise statuses.not_found(served.resource, name)
+        return record
+
+    def create(self, served: Served, namespace: str, obj: dict[str, Any], *, dry_run: bool = False) -> bytes:
+        """Stores a new object.
+
+        Args:
+            obj: is changed and kept; give away a copy.
+            dry_run: do everything but store it.
+
+        Returns:
+            The body of the object as it is stored now.
+
+        Raises:
+            StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = self._check_body(served, namespace, obj)
+        if metadata.get("resourceVersion"):
+            raise statuses.internal_error("resourceVersion should not be set on objects to be created")
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = self._generated_name(str(metadata["generateName"]))
+        self._check_namespace(served, namespace, str(metadata.get("name") or ""))
+        self._check_metadata(served, metadata)
+        for name in _SERVER_OWNED:
+            metadata.pop(name, None)
+        metadata["uid"] = self._uid()
+        metadata["creationTimestamp"] = self.now()
+        prepare_create(served, obj)
+        if served.resource.group_resource == _CRD:
+            self._prepare_definition(obj)
+        name = metadata["name"]
+        if self.collection(served).get(_key(namespace, name)) is not None:
+            raise statuses.already_exists(served.resource, name)
+        if dry_run:
+            metadata.pop("resourceVersion", None)
+            return encode_object(obj, custom=served.custom)
+        record = self._commit(served, "ADDED", obj, None)
+        if served.resource.group_resource == _CRD:
+            self._establish(served, obj)
+        return record.body
+
+    def load(self, served: Served, obj: dict[str, Any]) -> Record:
+        """Stores an object with its status and timestamps, as if it had always been there; uid and times are filled.
+
+        An object of the same name is replaced.
+
+        Raises:
+            StatusError: the name is missing or malformed.
+        """
+        namespace = str((obj.get("metadata") or {}).get("namespace") or "")
+        if served.resource.namespaced and not namespace:
+            namespace = "default"
+        metadata = self._check_body(served, namespace, obj)
+        self._check_metadata(served, metadata)
+        metadata.setdefault("creationTimestamp", self.now())
+        metadata.setdefault("uid", self._uid())
+        old = self.collection(served).get(_key(namespace, metadata["name"]))
+        return self._commit(served, "MODIFIED" if old else "ADDED", obj, old)
+
+    def update(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        obj: dict[str, Any],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> bytes:
+        """Replaces an object, or a part of it.
+
+        Args:
+            name: as the URL has it.
+            obj: is changed and kept; give away a copy.
+            subresource: "" or "status".
+            dry_run: do everything but store it.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = self._check_body(served, namespace, obj)
+        if not metadata.get("name"):
+            why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            raise statuses.bad_request(why)
+        if metadata["name"] != name:
+            raise statuses.bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+            )
+        record = self.get(served, namespace, name)
+        self._check_preconditions(served, record, metadata)
+        old = decode(record.body)
+        prepare_update(served, obj, old, subresource)
+        metadata = obj["metadata"]
+        for field in _SERVER_OWNED:
+            metadata.pop(field, None)
+            if field in old["metadata"]:
+                metadata[field] = old["metadata"][field]
+        self._check_metadata(served, metadata)
+        self._check_finalizers(served, metadata, old["metadata"])
+        if served.resource.group_resource == _CRD and not subresource:
+            self._prepare_definition(obj, old)
+        metadata["resourceVersion"] = str(record.version)
+        body = encode_object(obj, custom=served.custom)
+        gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        if served.resource.group_resource == "namespaces":
+            gone = False
+        if dry_run or (body == served.body(record.body) and not gone):
+            return body
+        if gone:
+            self._remove(served, record, body)
+            return body
+        changed = self._commit(served, "MODIFIED", obj, record)
+        if served.resource.group_resource == _CRD and not subresource:
+            self.registry.define(obj)
+        return changed.body
+
+    def delete(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        version: str = "",
+        policy: str = "",
+        dry_run: bool = False,
+    ) -> tuple[bytes, bool]:
+        """Deletes an object, or begins to.
+
+        Args:
+            uid: precondition, "" for none.
+            version: precondition, "" for none.
+            policy: "", "Background", "Foreground" or "Orphan".
+
+        Returns:
+            The last state of the object, and whether it is gone.
+
+        Raises:
+            StatusError: 403, 404 or 409.
+        """
+        if served.resource.group_resource == "namespaces" and name in _PERMANENT_NAMESPACES:
+            raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")
+        record = self.get(served, namespace, name)
+        self._check_delete_preconditions(served, record, uid, version)
+        obj = decode(record.body)
+        metadata = obj["metadata"]
+        finalizers = list(metadata.get("finalizers") or ())
+        extra = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy)
+        if served.resource.group_resource == _CRD:
+            extra = _CRD_FINALIZER
+        is_namespace = served.resource.group_resource == "namespaces"
+        if extra and extra not in finalizers and "deletionTimestamp" not in metadata:
+            finalizers.append(extra)
+        if not finalizers and not is_namespace:
+            if not dry_run:
+                return self._remove(served, record, record.body).body, True
+            return record.body, True
+        if "deletionTimestamp" in metadata:
+            return record.body, False
+        metadata["deletionTimestamp"] = self.now()
+        if is_namespace:
+            obj.setdefault("status", {})["phase"] = "Terminating"
+        else:
+            metadata["deletionGracePeriodSeconds"] = 0
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        if dry_run:
+            return encode_object(obj, custom=served.custom), False
+        changed = self._commit(served, "MODIFIED", obj, record)
+        if is_namespace or extra:
+            self.untidy()
+        return changed.body, False
+
+    def remove(self, served: Served, record: Record) -> None:
+        """Deletes at once, whatever the finalizers: the last step of a deletion that has begun."""
+        self._remove(served, record, record.body)
+
+    def _remove(self, served: Served, record: Record, body: bytes) -> Record:
+        version = self.storage.next_version()
+        last = Record(
+            record.namespace,
+            record.name,
+            version,
+            record.uid,
+            with_version(body, record.version, version),
+            record.labels,
+            record.fields,
+        )
+        self.collection(served).record_change(Change(version, "DELETED", last, record))
+        return last
+
+    def _commit(self, served: Served, kind: ChangeType, obj: dict[str, Any], old: Record | None) -> Record:
+        metadata = obj["metadata"]
+        version = self.storage.next_version()
+        metadata["resourceVersion"] = str(version)
+        record = Record(
+            metadata.get("namespace", ""),
+            metadata["name"],
+            version,
+            metadata["uid"],
+            encode_object(obj, custom=served.custom),
+            metadata.get("labels") or {},
+            field_values(obj, served.fields) if served.fields else (),
+        )
+        self.collection(served).record_change(Change(version, kind, record, old))
+        return record
+
+    def _check_body(self, served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
+        """Brings kind, version and namespace of a body in line with the URL, and returns its metadata."""
+        resource = served.resource
+        obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+        metadata = obj.get("metadata")
+        if not isinstance(metadata, dict):
+            metadata = obj["metadata"] = {}
+        if resource.namespaced:
+            if (metadata.get("namespace") or namespace) != namespace:
+                why = "the namespace of the provided object does not match the namespace sent on the request"
+                raise statuses.bad_request(why)
+            metadata["namespace"] = namespace
+        else:
+            metadata.pop("namespace", None)
+        for empty in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
+            del metadata[empty]
+        return metadata
+
+    def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
+        if not served.resource.namespaced:
+            return
+        namespaces = self.registry.find("", "v1", "namespaces")
+        assert namespaces is not None
+        record = self.get(namespaces, "", namespace)
+        if b'"deletionTimestamp"' in record.body and decode(record.body)["metadata"].get("deletionTimestamp"):
+            raise statuses.forbidden(
+                served.resource,
+                name,
+                f"unable to create new content in namespace {namespace} because it is being terminated",
+                [Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")],
+            )
+
+    def _check_metadata(self, served: Served, metadata: Mapping[str, Any]) -> None:
+        causes = metadata_causes(served.resource, metadata)
+        if causes:
+            raise self.invalid(served, str(metadata.get("name") or ""), causes)
+
+    def invalid(self, served: Served, name: str, causes: list[Cause]) -> StatusError:
+        """422 as the API words it for this resource."""
+        return statuses.invalid(served.resource.kind, served.resource.group, name, causes)
+
+    def _check_preconditions(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+        resource, name = served.resource, record.name
+        version = str(metadata.get("resourceVersion") or "")
+        if version and not version.isdigit():
+            raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        if served.custom and version in ("", "0"):
+            cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+            raise statuses.invalid(resource.plural, resource.group, name, [cause])
+        uid = metadata.get("uid")
+        if uid and uid != record.uid:
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{record.key}, "
+                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+                f"UID in object meta: {record.uid}"
+            )
+            raise statuses.conflict(resource, name, why)
+        if version not in ("", "0") and int(version) != record.version:
+            raise statuses.object_modified(resource, name)
+
+    def _check_delete_preconditions(self, served: Served, record: Record, uid: str, version: str) -> None:
+        if uid and uid != record.uid:
+            why = (
+                f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+        if version and version != str(record.version):
+            why = (
+                f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+                f"({record.version}). The object might have been modified"
+            )
+            raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+
+    def _check_finalizers(self, served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+        if "deletionTimestamp" not in old:
+            return
+        added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+        if added:
+            names = ", ".join(f'"{name}"' for name in added)
+            why = (
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers []string{{{names}}}"
+            )
+            raise self.invalid(served, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)])
+
+    def _generated_name(self, prefix: str) -> str:
+        suffix = "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
+        return prefix[:_LONGEST_GENERATED] + suffix
+
+    def _uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def _prepare_definition(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
+        spec = obj.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        name = obj["metadata"]["name"]
+        if name != f"{names.get('plural')}.{spec.get('group')}":
+            cause = Cause.invalid("metadata.name", f'"{name}"', 'must be spec.names.plural+"."+spec.group')
+            raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, [cause])
+        names.setdefault("singular", str(names.get("kind", "")).lower())
+        names.setdefault("listKind", f"{names.get('kind', '')}List")
+        spec.setdefault("conversion", {"strategy": "None"})
+        if old is None:
+            stored = [version["name"] for version in spec.get("versions", ()) if version.get("storage")]
+            obj["status"]["storedVersions"] = stored
+
+    def _establish(self, served: Served, obj: dict[str, Any]) -> None:
+        """Serves a new definition at once; the real server takes some hundred milliseconds."""
+        now = self.now()
+        obj = decode(encode_object(obj, custom=False))
+        obj["status"]["acceptedNames"] = obj["spec"]["names"]
+        obj["status"]["conditions"] = [
+            {
+                "type": "NamesAccepted",
+                "status": "True",
+                "lastTransitionTime": now,
+                "reason": "NoConflicts",
+                "message": "no conflicts found",
+            },
+            {
+                "type": "Established",
+                "status": "True",
+                "lastTransitionTime": now,
+                "reason": "InitialNamesAccepted",
+                "message": "the initial names have been accepted",
+            },
+        ]
+        self.registry.define(obj)
+        self._commit(served, "MODIFIED", obj, self.get(served, "", obj["metadata"]["name"]))
+
+
+def _key(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name

@@ -1,0 +1,82 @@
+"""By which fields each resource can be selected, and how their values are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+
+_POD = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+_EVENT = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+_REGARDING_EVENT = (
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reason",
+    "reportingController",
+    "type",
+)
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "pods": _POD,
+    "events": _EVENT,
+    "events.events.k8s.io": _REGARDING_EVENT,
+    "nodes": ("spec.unschedulable",),
+    "namespaces": ("status.phase",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+    "replicationcontrollers": ("status.replicas",),
+    "replicasets.apps": ("status.replicas",),
+    "jobs.batch": ("status.successful",),
+    "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
+}
+_ELSEWHERE = {"source": "source.component", "status.successful": "status.succeeded"}
+_ZERO = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0"}
+METADATA_FIELDS = ("metadata.name", "metadata.namespace")
+
+
+def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:
+    """Fields of a built-in resource beyond name and namespace, in the order in which records keep their values."""
+    return _FIELDS.get(resource.group_resource, ())
+
+
+def field_values(obj: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ...]:
+    """The values of these fields as a selector compares them: strings, "" if absent, booleans in lower case."""
+    return tuple([_text(obj, name) for name in fields])
+
+
+def _text(obj: Mapping[str, Any], name: str) -> str:
+    value: Any = obj
+    for part in _ELSEWHERE.get(name, name).split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None or value == "":
+        return _ZERO.get(name, "")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,126 @@
+"""What controllers do in a real cluster after a deletion has begun: empty namespaces, remove a definition's objects.
+
+One task, woken by deletions, that does its work in small pieces. An object with finalizers holds its namespace or its
+definition back until they are gone; the task looks again when objects are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from aioinformer.testing.encoding import decode
+from aioinformer.testing.statuses import StatusError
+
+if TYPE_CHECKING:
+    from aioinformer.testing.cluster import Cluster
+    from aioinformer.testing.served import Served
+    from aioinformer.testing.storage import Record
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 25
+_CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+
+class Housekeeper:
+    """Finishes deletions that take more than one step.
+
+    Args:
+        cluster: to keep in order.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        cluster.untidy = self._wake.set
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: housekeeping")
+
+    async def stop(self) -> None:
+        """Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._finish_namespaces()
+                await self._finish_definitions()
+                await self._finish_policies()
+            except Exception:
+                _log.exception("housekeeping failed; it goes on with the next deletion")
+
+    async def _finish_namespaces(self) -> None:
+        namespaces = self._served("", "v1", "namespaces")
+        for namespace in self._deleting(namespaces):
+            left = 0
+            for served in self._namespaced():
+                left += await self._delete_all(served, namespace.name)
+            if left == 0 and self._is_current(namespaces, namespace):
+                self._cluster.remove(namespaces, namespace)
+
+    async def _finish_definitions(self) -> None:
+        definitions = self._served(*_CRDS)
+        for definition in self._deleting(definitions):
+            obj = decode(definition.body)
+            spec = obj["spec"]
+            version = next(version["name"] for version in spec["versions"] if version.get("storage"))
+            served = self._cluster.registry.find(spec["group"], version, spec["names"]["plural"])
+            if served is not None and await self._delete_all(served, ""):
+                continue
+            if self._is_current(definitions, definition):
+                self._cluster.registry.forget(obj)
+                self._cluster.storage.drop(definition.name)
+                self._cluster.remove(definitions, definition)
+
+    async def _finish_policies(self) -> None:
+        """Without a garbage collector to follow owner references, both policies are done at once."""
+        for served in list(self._cluster.registry):
+            for record in self._deleting(served):
+                metadata = decode(record.body)["metadata"]
+                left = set(metadata.get("finalizers") or ()) - {"foregroundDeletion", "orphan"}
+                if not left and served.resource.group_resource not in ("namespaces", ".".join(_CRDS[::-2])):
+                    self._cluster.remove(served, record)
+            await asyncio.sleep(0)
+
+    async def _delete_all(self, served: Served, namespace: str) -> int:
+        """Deletes every object there; returns how many are held back by finalizers."""
+        collection = self._cluster.collection(served)
+        for index, record in enumerate(collection.records(namespace)):
+            try:
+                self._cluster.delete(served, record.namespace, record.name)
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+            if index % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return len(collection.records(namespace))
+
+    def _deleting(self, served: Served) -> list[Record]:
+        return [
+            record
+            for record in self._cluster.collection(served).records()
+            if b'"deletionTimestamp"' in record.body and "deletionTimestamp" in decode(record.body)["metadata"]
+        ]
+
+    def _is_current(self, served: Served, record: Record) -> bool:
+        return self._cluster.collection(served).get(record.key) is record
+
+    def _namespaced(self) -> list[Served]:
+        by_collection = {
+            served.resource.group_resource: served for served in self._cluster.registry if served.resource.namespaced
+        }
+        return list(by_collection.values())
+
+    def _served(self, group: str, version: str, plural: str) -> Served:
+        served = self._cluster.registry.find(group, version, plural)
+        assert served is not None
+        return served

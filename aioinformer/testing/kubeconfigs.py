@@ -1,0 +1,42 @@
+"""Kubeconfig files for a server of this package."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NAME = "aioinformer"
+
+
+def write_kubeconfig(path: Path, url: str, token: str = "") -> Path:
+    """Writes a kubeconfig that only its owner can read, all of it or nothing.
+
+    Args:
+        path: is replaced if it exists.
+        url: of the server.
+        token: bearer token, "" for none.
+
+    Returns:
+        The absolute path.
+    """
+    path = path.absolute()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": {"server": url}}],
+        "users": [{"name": _NAME, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
+        "current-context": _NAME,
+        "preferences": {},
+    }
+    # JSON is YAML; nothing here needs more than that.
+    text = json.dumps(content, indent=2) + "\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+    return path

@@ -1,0 +1,104 @@
+"""PATCH requests: which patch applies to which resource, and what is done with the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from aioinformer.testing import statuses
+from aioinformer.testing.encoding import decode
+from aioinformer.testing.negotiation import media_type
+from aioinformer.testing.openapi import patch_schema
+from aioinformer.testing.patches import PatchError, apply_patch, merge_patch, strategic_merge_patch
+from aioinformer.testing.statuses import Cause, StatusError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.cluster import Cluster
+    from aioinformer.testing.served import Served
+
+APPLY = "application/apply-patch+yaml"
+
+
+def patch_object(
+    cluster: Cluster,
+    served: Served,
+    namespace: str,
+    name: str,
+    patch: bytes,
+    content_type: str,
+    query: Mapping[str, str],
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+) -> tuple[bytes, bool]:
+    """Applies a PATCH request.
+
+    Returns:
+        The object as it is now, and whether it was created (which only an apply does).
+
+    Raises:
+        StatusError: what is wrong with the patch or with its result.
+    """
+    if media_type(content_type) == APPLY:
+        return _apply(cluster, served, namespace, name, patch, query, subresource, dry_run)
+    current = decode(cluster.get(served, namespace, name).body)
+    patched = patched_object(served, current, patch, content_type)
+    body = cluster.update(served, namespace, name, patched, subresource=subresource, dry_run=dry_run)
+    return body, False
+
+
+def patched_object(served: Served, current: dict[str, Any], patch: bytes, content_type: str) -> dict[str, Any]:
+    """What a patch makes of an object; nothing is stored.
+
+    Raises:
+        StatusError: 400, 415 or 422.
+    """
+    resource = served.resource
+    schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
+    try:
+        return apply_patch(content_type, current, patch, schema)
+    except PatchError as error:
+        details: dict[str, Any] | None = {} if error.status == 422 else None
+        raise StatusError(error.status, error.reason, error.message, details=details) from None
+
+
+def _apply(
+    cluster: Cluster,
+    served: Served,
+    namespace: str,
+    name: str,
+    patch: bytes,
+    query: Mapping[str, str],
+    subresource: str,
+    dry_run: bool,
+) -> tuple[bytes, bool]:
+    if not query.get("fieldManager"):
+        cause = Cause.required("fieldManager", "is required for apply patch")
+        raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+    try:
+        wanted = yaml.safe_load(patch)
+    except yaml.YAMLError as error:
+        raise statuses.bad_request(f"error decoding YAML: {error}") from None
+    if not isinstance(wanted, dict):
+        raise statuses.bad_request("error decoding YAML: the patch is not an object")
+    metadata = wanted.setdefault("metadata", {})
+    if not metadata.get("name"):
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise statuses.bad_request(why)
+    record = cluster.collection(served).get(f"{namespace}/{name}" if namespace else name)
+    if record is None:
+        if subresource:
+            raise statuses.not_found(served.resource, name)
+        return cluster.create(served, namespace, wanted, dry_run=dry_run), True
+    current = decode(record.body)
+    resource = served.resource
+    schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
+    try:
+        merged = merge_patch(current, wanted) if schema is None else strategic_merge_patch(current, wanted, schema)
+    except PatchError as error:
+        raise StatusError(error.status, error.reason, error.message) from None
+    body = cluster.update(served, namespace, name, merged, subresource=subresource, dry_run=dry_run)
+    return body, False

@@ -1,0 +1,71 @@
+"""The scale subresource: one view of `replicas` for whatever has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+
+if TYPE_CHECKING:
+    from aioinformer.testing.served import Served
+
+_BUILTIN = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+
+
+def read_scale(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """The `Scale` of an object."""
+    paths = served.scale or _BUILTIN
+    metadata = obj["metadata"]
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _get(obj, paths["statusReplicasPath"]) or 0}
+    selector = _selector(_get(obj, paths.get("labelSelectorPath", "")))
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "spec": {"replicas": _get(obj, paths["specReplicasPath"]) or 0},
+        "status": status,
+    }
+
+
+def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with the replicas that a `Scale` asks for, under the version that the `Scale` names.
+
+    Raises:
+        StatusError: 422, the number of replicas is no number or negative.
+    """
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        cause = statuses.Cause.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
+        raise statuses.invalid("Scale", "autoscaling", obj["metadata"]["name"], [cause])
+    paths = served.scale or _BUILTIN
+    *parents, last = paths["specReplicasPath"].strip(".").split(".")
+    place: dict[str, Any] = obj
+    for part in parents:
+        place = place.setdefault(part, {})
+    place[last] = replicas
+    version = (scale.get("metadata") or {}).get("resourceVersion")
+    if version:
+        obj["metadata"]["resourceVersion"] = version
+    return obj
+
+
+def _get(obj: Mapping[str, Any], path: str) -> Any:
+    value: Any = obj
+    for part in path.strip(".").split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _selector(selector: Any) -> str:
+    if not isinstance(selector, Mapping):
+        return selector if isinstance(selector, str) else ""
+    labels = selector.get("matchLabels", selector)
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()) if isinstance(value, str))

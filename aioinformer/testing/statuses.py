@@ -1,0 +1,211 @@
+"""Failures as the API says them: HTTP status, `reason`, `message` and `details` of a `Status` object.
+
+Wording is part of the contract: kubectl prints it, client-go's helpers compare it, and people search the web for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aioinformer.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with one field.
+
+    Attributes:
+        reason: "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" or "FieldValueNotSupported".
+        field: path of the field, "metadata.name".
+        message: what the API says of it, "Required value: …".
+    """
+
+    reason: str
+    field: str
+    message: str
+
+    @classmethod
+    def invalid(cls, field: str, value: str, why: str) -> Cause:
+        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}")
+
+    @classmethod
+    def required(cls, field: str, why: str = "") -> Cause:
+        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value")
+
+    @classmethod
+    def forbidden(cls, field: str, why: str) -> Cause:
+        return cls("FieldValueForbidden", field, f"Forbidden: {why}")
+
+    @classmethod
+    def unsupported(cls, field: str, value: str, supported: Sequence[str]) -> Cause:
+        known = ", ".join(f'"{name}"' for name in supported)
+        return cls("FieldValueNotSupported", field, f"Unsupported value: {value}: supported values: {known}")
+
+
+class StatusError(Exception):
+    """An answer other than success; carries everything that goes on the wire.
+
+    Attributes:
+        code: the HTTP status.
+        reason: machine-readable, "" where the API gives none (internal errors).
+        message: for people.
+        details: the `details` member, or None to leave it out.
+        metadata: the `metadata` member; only expired continue tokens put something into it.
+        retry_after: seconds for the `Retry-After` header, or None.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.metadata = metadata or {}
+        self.retry_after = retry_after
+
+    def body(self) -> dict[str, Any]:
+        """The `Status` object, in the field order of the API."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+
+def resource_details(resource: Resource[Any], name: str) -> dict[str, Any]:
+    """`details` that name a resource (the API's `kind` there is the plural)."""
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(resource: Resource[Any], name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
+    details = resource_details(resource, name)
+    if causes:
+        details["causes"] = [_cause(cause) for cause in causes]
+    subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
+    return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
+
+
+def not_found(resource: Resource[Any], name: str) -> StatusError:
+    message = f'{resource.group_resource} "{name}" not found'
+    return StatusError(404, "NotFound", message, details=resource_details(resource, name))
+
+
+def resource_not_found() -> StatusError:
+    """The group and version exist, the resource in it does not."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> StatusError:
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, details={})
+
+
+def not_acceptable(message: str) -> StatusError:
+    return StatusError(406, "NotAcceptable", message)
+
+
+def already_exists(resource: Resource[Any], name: str) -> StatusError:
+    message = f'{resource.group_resource} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, details=resource_details(resource, name))
+
+
+def conflict(resource: Resource[Any], name: str, why: str, *, kind: str = "") -> StatusError:
+    """An optimistic-concurrency failure.
+
+    Args:
+        kind: named instead of the resource; the API does so for preconditions of a deletion.
+    """
+    subject = kind or resource.group_resource
+    details = {"name": name, "kind": kind} if kind else resource_details(resource, name)
+    return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {subject} "{name}": {why}', details=details)
+
+
+def object_modified(resource: Resource[Any], name: str) -> StatusError:
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, why)
+
+
+def expired(message: str, *, metadata: dict[str, Any] | None = None) -> StatusError:
+    return StatusError(410, "Expired", message, metadata=metadata)
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> StatusError:
+    """422 with one cause for each field that is wrong.
+
+    Args:
+        kind: as in the message, "ConfigMap", or the resource for custom ones.
+        group: API group, "" for the core group.
+        name: of the object, "" if it has none.
+        causes: at least one.
+    """
+    messages = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = messages[0] if len(messages) == 1 else f"[{', '.join(dict.fromkeys(messages))}]"
+    qualified = f"{kind}.{group}" if group else kind
+    details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
+    details = {key: value for key, value in details.items() if value}
+    details["causes"] = [_cause(cause) for cause in causes]
+    return StatusError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details=details)
+
+
+def patch_rejected() -> StatusError:
+    """A JSON patch that does not fit the object; the API keeps the reason to itself."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, details={})
+
+
+def internal_error(message: str) -> StatusError:
+    """500 without a reason, which is how the API reports what it did not foresee."""
+    return StatusError(500, "", message)
+
+
+def version_too_large(asked: int, current: int) -> StatusError:
+    """504: the version asked for has not happened yet."""
+    return StatusError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        details={
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        },
+        retry_after=1,
+    )
+
+
+def _cause(cause: Cause) -> dict[str, str]:
+    return {"reason": cause.reason, "message": cause.message, "field": cause.field}

@@ -1,0 +1,117 @@
+"""What names, labels and finalizers may look like, in the words of the API."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.statuses import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aioinformer.resources import Resource
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_LABEL_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_QUALIFIED_TEXT = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
+
+def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
+    """Everything that is wrong with the metadata of an object that is to be stored."""
+    causes = name_causes(resource, str(metadata.get("name") or ""))
+    causes += _label_causes(metadata.get("labels") or {})
+    causes += [
+        Cause.invalid("metadata.annotations", f'"{key}"', why)
+        for key in metadata.get("annotations") or {}
+        for why in _qualified_name_faults(key.lower())
+    ]
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        path = f"metadata.finalizers[{index}]"
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(Cause.invalid(path, f'"{finalizer}"', why))
+    return causes
+
+
+def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
+    """What is wrong with the name of an object; which rule applies depends on the resource."""
+    if not name:
+        return [Cause.required("metadata.name", "name or generateName is required")]
+    return [Cause.invalid("metadata.name", f'"{name}"', why) for why in _name_faults(resource, name)]
+
+
+def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
+    if resource.group == "rbac.authorization.k8s.io":
+        if name in (".", ".."):
+            return [f"may not be '{name}'"]
+        return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+    if resource.group_resource == "namespaces":
+        if "." in name:
+            return ["must not contain dots"]
+        return _faults(name, _LABEL, _LABEL_TEXT, 63)
+    if resource.group_resource == "services":
+        return _faults(name, _LABEL_1035, _LABEL_1035_TEXT, 63)
+    return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253)
+
+
+def _faults(text: str, pattern: re.Pattern[str], why: str, longest: int) -> list[str]:
+    found = []
+    if len(text) > longest:
+        found.append(f"must be no more than {longest} bytes")
+    if not pattern.fullmatch(text):
+        found.append(why)
+    return found
+
+
+def _qualified_name_faults(key: str) -> list[str]:
+    prefix, slash, name = key.rpartition("/")
+    found = []
+    if slash and not (prefix and len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        found.append(f"prefix part {_SUBDOMAIN_TEXT}" if prefix else "prefix part must be non-empty")
+    if not name:
+        found.append("name part must be non-empty")
+    if len(name) > 63:
+        found.append("name part must be no more than 63 bytes")
+    if not _QUALIFIED.fullmatch(name):
+        found.append(_QUALIFIED_TEXT)
+    return found
+
+
+def _label_causes(labels: Mapping[str, Any]) -> list[Cause]:
+    causes = []
+    for key, value in labels.items():
+        causes += [Cause.invalid("metadata.labels", f'"{key}"', why) for why in _qualified_name_faults(key)]
+        causes += [
+            Cause.invalid("metadata.labels", f'"{value}"', why) for why in _faults(value, _VALUE, _VALUE_TEXT, 63)
+        ]
+    return causes
