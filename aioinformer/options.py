@@ -1,8 +1,11 @@
-"""What a list or watch asks of the server: the query parameters of the API, by their names in Python spelling."""
+"""What one list or watch asks of the server, and how a collection is followed in general."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.framing import DEFAULT_MAX_FRAME
 
 
 @dataclass(slots=True)
@@ -48,3 +51,43 @@ class ListOptions:
             ("timeoutSeconds", str(self.timeout_seconds) if self.timeout_seconds else ""),
         ]
         return [(name, value) for name, value in query if value]
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorOptions:
+    """How a collection is listed and watched; times in seconds.
+
+    Attributes:
+        page_size: objects in a page of a list, 0 for one page.
+        streaming_list: ask for streaming lists (`sendInitialEvents`); servers that cannot are asked for pages.
+        list_resource_version: "" lists what is true now. "0" lists what the server has in memory, which may be old
+            after a fail-over, and comes in one body (client-go's way, for servers that must be spared).
+        min_watch_timeout: watches ask the server to end them after a random time between this and its double.
+        stream_patience: a streaming list that brings no new object for so long is not one.
+        idle_timeout: an answer that brings no byte for so long while it is read is given up. Bookmarks come once a
+            minute.
+        backoff: the delays after failures.
+        max_frame: the largest object accepted, in bytes.
+        slice_seconds: how long work may hold the event loop at a time.
+    """
+
+    page_size: int = 500
+    streaming_list: bool = True
+    list_resource_version: str = ""
+    min_watch_timeout: float = 300.0
+    stream_patience: float = 30.0
+    idle_timeout: float = 90.0
+    backoff: BackoffOptions = field(default_factory=BackoffOptions)
+    max_frame: int = DEFAULT_MAX_FRAME
+    slice_seconds: float = 0.002
+
+    def __post_init__(self) -> None:
+        if self.page_size < 0:
+            raise ValueError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
+        if self.min_watch_timeout < 1:
+            raise ValueError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
+        for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
+        if self.list_resource_version not in ("", "0"):
+            raise ValueError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')

@@ -11,8 +11,11 @@ from aioinformer.catalog import find
 
 if TYPE_CHECKING:
     from aioinformer.lister import ClusterLister, Lister
+    from aioinformer.object_type import BodyDecoder, Transform
+    from aioinformer.options import ReflectorOptions
     from aioinformer.resources import Resource
     from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.store import Indexers
 
 T = TypeVar("T")
 
@@ -20,7 +23,17 @@ T = TypeVar("T")
 class InformerSource(Protocol):
     """What accessors need of a factory."""
 
-    def informer_for(self, resource: Resource[T], **options: Any) -> SharedIndexInformer[T]:
+    def informer_for(
+        self,
+        resource: Resource[T],
+        *,
+        indexers: Indexers[T] | None = ...,
+        decoder: BodyDecoder[T] | None = ...,
+        transform: Transform[T] | None = ...,
+        resync_period: float | None = ...,
+        metadata_only: bool = ...,
+        options: ReflectorOptions | None = ...,
+    ) -> SharedIndexInformer[T]:
         """The one informer of this resource; made with these options if there is none yet."""
 
 
@@ -37,13 +50,29 @@ class ResourceAccessor(Generic[T]):
         self._source = source
         self.resource = resource
 
-    def informer(self, **options: Any) -> SharedIndexInformer[T]:
+    def informer(
+        self,
+        *,
+        indexers: Indexers[T] | None = None,
+        decoder: BodyDecoder[T] | None = None,
+        transform: Transform[T] | None = None,
+        resync_period: float | None = None,
+        metadata_only: bool = False,
+        options: ReflectorOptions | None = None,
+    ) -> SharedIndexInformer[T]:
         """The factory's one informer of this resource, made by the first call.
 
-        Args:
-            options: as `SharedInformerFactory.informer_for` takes them; they have no effect on an informer that exists.
+        The options are those of `SharedInformerFactory.informer_for`; they have no effect on an informer that exists.
         """
-        return self._source.informer_for(self.resource, **options)
+        return self._source.informer_for(
+            self.resource,
+            indexers=indexers,
+            decoder=decoder,
+            transform=transform,
+            resync_period=resync_period,
+            metadata_only=metadata_only,
+            options=options,
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.resource.gvr}>"
@@ -56,7 +85,7 @@ class NamespacedAccessor(ResourceAccessor[T]):
 
     def lister(self) -> Lister[T]:
         """Reads the informer's cache; makes the informer if there is none yet."""
-        return cast("Lister[T]", self.informer().lister())
+        return self.informer().lister()
 
 
 class ClusterAccessor(ResourceAccessor[T]):

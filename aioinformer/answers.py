@@ -1,0 +1,140 @@
+"""An answer of the server, read bit by bit: bytes in, answers in the words of the protocol out.
+
+Reading waits; digesting does not. What one chunk holds is digested in slices, so that the loop can have a turn
+between two of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.framing import LineSplitter
+from aioinformer.list_stream import ListParser, status_error
+from aioinformer.retry_after import retry_after
+from aioinformer.slices import Slicer
+from aioinformer.steps import Answer, Ended, Failed, Listed, PageEnded, Send, Watched
+from aioinformer.wire import Intake, WatchEvent, decode_watch_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from aioinformer.objects import Record
+    from aioinformer.options import ReflectorOptions
+    from aioinformer.transport import Response
+
+#: As much of the body of a failure is read; a Status is far below that.
+_MAX_STATUS = 256 * 1024
+
+
+class AnswerReader:
+    """Reads the body of one successful answer.
+
+    Args:
+        response: the answer; closed by `close()`.
+        step: what was asked.
+        intake: makes records of objects.
+        options: the cap on objects, and the length of slices.
+    """
+
+    def __init__(self, response: Response, step: Send, intake: Intake, options: ReflectorOptions) -> None:
+        self._response = response
+        self._chunks: AsyncIterator[bytes] = response.chunks()
+        self._slicer = Slicer(options.slice_seconds)
+        self._intake = intake
+        self._compare = step.compare
+        self._watch = step.options.watch
+        self._splitter = LineSplitter(options.max_frame)
+        self._parser: ListParser[Record] = ListParser(self._listed, options.max_frame)
+
+    async def read(self) -> bytes | None:
+        """The next chunk, None at the end of the body.
+
+        Raises:
+            TransportError: the connection broke.
+        """
+        return await anext(self._chunks, None)
+
+    def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
+        """What a chunk, or the end of the body, says. One answer is about one slice of work.
+
+        Args:
+            chunk: what `read` returned.
+            initial: the protocol takes what comes for a part of a list.
+        """
+        self._slicer.start()
+        try:
+            yield from self._digest_watch(chunk, initial) if self._watch else self._digest_list(chunk)
+        except (DecodeError, ApiError) as error:
+            yield Failed(error)
+
+    async def close(self) -> None:
+        """Lets go of the connection."""
+        await self._response.close()
+
+    def _digest_watch(self, chunk: bytes | None, initial: bool) -> Iterator[Answer]:
+        if chunk is None:
+            if self._splitter.finish():
+                yield Failed(TransportError("the watch ended in the middle of a line"))
+            else:
+                yield Ended()
+            return
+        intake = self._listed if initial else self._intake.changed
+        events: list[WatchEvent] = []
+        try:
+            for line in self._splitter.feed(chunk):
+                events.append(decode_watch_line(line, intake))
+                if self._slicer.due():
+                    yield Watched(events)
+                    events = []
+                    self._slicer.start()
+        except DecodeError as error:
+            # What came before the broken line is good, and must not be asked for again.
+            if events:
+                yield Watched(events)
+            yield Failed(error)
+            return
+        if events:
+            yield Watched(events)
+
+    def _digest_list(self, chunk: bytes | None) -> Iterator[Answer]:
+        parser = self._parser
+        if chunk is None:
+            parser.feed_eof()
+        else:
+            parser.feed(chunk)
+        items: list[Record | DecodeError] = []
+        for item in parser.items():
+            items.append(item)
+            if self._slicer.due():
+                yield Listed(items)
+                items = []
+                self._slicer.start()
+        if items:
+            yield Listed(items)
+        if chunk is None:
+            meta = parser.head().metadata
+            if meta is None or not meta.resource_version:
+                raise DecodeError("the list has no resourceVersion")
+            yield PageEnded(meta.resource_version, meta.continue_ or "")
+
+    def _listed(self, raw: bytes) -> Record:
+        return self._intake.listed(raw, compare=self._compare)
+
+
+async def read_failure(response: Response) -> ApiError:
+    """The error in an answer whose status is not success; closes it.
+
+    Raises:
+        TransportError: the connection broke before that could be read.
+    """
+    wait = retry_after(response.headers)
+    body = bytearray()
+    try:
+        async for chunk in response.chunks():
+            body += chunk
+            if len(body) > _MAX_STATUS:
+                break
+    finally:
+        await response.close()
+    return status_error(response.status, bytes(body), retry_after=wait)

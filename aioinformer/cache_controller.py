@@ -1,0 +1,117 @@
+"""The low-level controller: a reflector fills a queue, a process loop empties it.
+
+Not a controller in the sense of "reconcile": it brings a *cache* in line with the server, nothing else. client-go
+calls it Controller (CTL-01 to CTL-05); what reconciles stands on top of informers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aioinformer.errors import FIFOClosed, UsageError
+from aioinformer.options import ReflectorOptions
+from aioinformer.reflector import Reflector, WatchErrorHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.fifo import PopProcessFunc, Queue
+    from aioinformer.listwatch import ListerWatcher
+    from aioinformer.objects import Record
+    from aioinformer.state import InformerState
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CacheControllerConfig:
+    """What a `CacheController` is made of.
+
+    Attributes:
+        queue: between reflector and process loop.
+        lister_watcher: what to list and watch.
+        process: takes the deltas of one key, and whether they belong to the initial list.
+        flush: called before the loop gets a turn: what `process` collected goes out.
+        on_version: told the version up to which everything has been processed.
+        name: for tasks and logs.
+        options: how to list and watch.
+        admit: looks at each new record first.
+        known: the cached record of a key.
+        resync_period: in seconds, 0 for never.
+        should_resync: asked before each resync.
+        watch_error_handler: told of every failure.
+        on_state: told of every change of the state.
+    """
+
+    queue: Queue[Record]
+    lister_watcher: ListerWatcher[Any]
+    process: PopProcessFunc[Record]
+    flush: Callable[[], None] = lambda: None
+    on_version: Callable[[str], None] = lambda version: None
+    name: str = ""
+    options: ReflectorOptions = field(default_factory=ReflectorOptions)
+    admit: Callable[[Record], Record] | None = None
+    known: Callable[[str], Record | None] = lambda key: None
+    resync_period: float = 0.0
+    should_resync: Callable[[], bool] = lambda: True
+    watch_error_handler: WatchErrorHandler | None = None
+    on_state: Callable[[InformerState], Any] = lambda state: None
+
+
+class CacheController:
+    """Runs a reflector and a process loop side by side, until cancelled."""
+
+    def __init__(self, config: CacheControllerConfig) -> None:
+        self._config = config
+        self._started = False
+        self.reflector = Reflector(
+            config.lister_watcher,
+            config.queue,
+            name=config.name,
+            options=config.options,
+            admit=config.admit,
+            known=config.known,
+            resync_period=config.resync_period,
+            should_resync=config.should_resync,
+            watch_error_handler=config.watch_error_handler,
+            on_state=config.on_state,
+        )
+
+    async def run(self) -> None:
+        """Runs until cancelled; what is queued then is not processed any more (CTL-04).
+
+        Raises:
+            UsageError: it ran before.
+        """
+        if self._started:
+            raise UsageError("a cache controller runs once; make a new one")
+        self._started = True
+        name = self.reflector.name
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.reflector.run(), name=name)
+            tasks.create_task(self._process_loop(), name=f"{name}: process loop")
+
+    def has_synced(self) -> bool:
+        """Whether everything of the first list has been popped."""
+        return self._config.queue.has_synced()
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version up to which everything has been received; "" before the first list."""
+        return self.reflector.last_sync_resource_version
+
+    async def _process_loop(self) -> None:
+        config = self._config
+        while True:
+            try:
+                config.on_version(await config.queue.pop_batch(config.process, config.flush))
+            except FIFOClosed:
+                return
+            except Exception:
+                # Nobody could handle it better: the key is lost until its next change, the rest goes on (CTL-03).
+                _log.exception("%s: processing raised", self.reflector.name)

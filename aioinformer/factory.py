@@ -1,0 +1,268 @@
+"""SharedInformerFactory: one informer for each resource a program cares about, and one life for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
+from aioinformer.catalog import find
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.listwatch import ListWatch
+from aioinformer.owner import Owner, collapsed
+from aioinformer.resync import checked_period
+from aioinformer.shared_informer import SharedIndexInformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.object_type import BodyDecoder, Transform
+    from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.resources import Resource
+    from aioinformer.store import Indexers
+    from aioinformer.transport import Transport
+
+T = TypeVar("T")
+
+
+class SharedInformerFactory(Accessors):
+    """Makes informers, each resource's once, and owns them while it runs.
+
+    `async with factory:` starts what was asked for before; `start()` and `wait_for_cache_sync()` start what was asked
+    for since. Leaving it ends them all. It may be entered and left by different tasks.
+
+    Every built-in resource is an attribute path, `factory.apps.v1.deployments`, with `informer()` and `lister()`;
+    all others go by `for_resource`.
+
+    Args:
+        client: a transport, or an `ApiClient` of kubernetes_asyncio.
+        resync_period: the default of all informers, in seconds; 0 for never.
+
+        namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
+        tweak_list_options: changes the options of every list and watch in place.
+        custom_resync: periods of single resources, by their `gvr` ("apps/v1/deployments", core: "v1/pods").
+
+        transform: of all informers: sees each object before anybody else does; what it returns is cached.
+        options: of all informers: paging, time-outs, backoff.
+        shutdown_grace: seconds a handler that is running at the stop has to finish.
+    """
+
+    def __init__(
+        self,
+        client: Transport | ApiClient,
+        resync_period: float = 0.0,
+        *,
+        # Selection
+        namespace: str = "",
+        tweak_list_options: Callable[[ListOptions], None] | None = None,
+        custom_resync: Mapping[str, float] | None = None,
+        # Informers
+        transform: Callable[[Any], Any] | None = None,
+        options: ReflectorOptions | None = None,
+        shutdown_grace: float = 1.0,
+    ) -> None:
+        self._client = client
+        self._transport: Transport | None = None
+        self._resync_period = checked_period(resync_period)
+        self._namespace = namespace
+        self._tweak = tweak_list_options
+        self._custom_resync = {
+            gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
+        }
+        self._transform = transform
+        self._options = options
+        self._shutdown_grace = shutdown_grace
+        self._informers: dict[str, SharedIndexInformer[Any]] = {}
+        self._started: set[str] = set()
+        self._owner = Owner()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._stopped = False
+
+    # Informers.
+
+    def informer_for(
+        self,
+        resource: Resource[T],
+        *,
+        indexers: Indexers[T] | None = None,
+        decoder: BodyDecoder[T] | None = None,
+        transform: Transform[T] | None = None,
+        resync_period: float | None = None,
+        metadata_only: bool = False,
+        options: ReflectorOptions | None = None,
+    ) -> SharedIndexInformer[T]:
+        """The one informer of a resource. The first call makes it, with what is given; later calls find it.
+
+        Args:
+            resource: which.
+            indexers: as for the informer; add more later with its `add_indexers`.
+            decoder: as for the informer.
+            transform: instead of the factory's.
+            resync_period: instead of the factory's.
+            metadata_only: ask the server for metadata alone.
+            options: instead of the factory's.
+
+        Raises:
+            InformerStopped: the factory was shut down, and has no such informer.
+        """
+        informer = self._informers.get(resource.gvr)
+        if informer is not None:
+            return informer
+        if self._stopped:
+            raise InformerStopped(f"the factory was shut down before it was asked for {resource.gvr}; make a new one")
+        if resync_period is None:
+            resync_period = self._custom_resync.get(resource.gvr, self._resync_period)
+        lister_watcher = ListWatch(
+            self._reach(),
+            resource,
+            self._namespace if resource.namespaced else "",
+            tweak=self._tweak,
+            metadata_only=metadata_only,
+        )
+        informer = self._informers[resource.gvr] = SharedIndexInformer(
+            lister_watcher,
+            resync_period,
+            indexers=indexers,
+            decoder=decoder,
+            transform=transform or self._transform,
+            options=options or self._options,
+            shutdown_grace=self._shutdown_grace,
+        )
+        return informer
+
+    def for_resource(self, resource: Resource[T] | str) -> NamespacedAccessor[T] | ClusterAccessor[T]:
+        """Any resource, with `informer()` and `lister()` as the attribute paths have them.
+
+        Args:
+            resource: a `Resource` (of a CRD, say), or the `gvr` of a built-in one: "apps/v1/deployments", "v1/pods".
+
+        Raises:
+            UsageError: there is no built-in resource of this name.
+        """
+        if isinstance(resource, str):
+            resource = _built_in(resource)
+        accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
+        return accessor(self, resource)
+
+    # Life.
+
+    def start(self) -> None:
+        """Starts all informers that were asked for and do not run yet. A plain call; may be repeated.
+
+        Raises:
+            InformerStopped: the factory was shut down.
+        """
+        if self._stopped:
+            raise InformerStopped("the factory was shut down; make a new one")
+        if not self._owner.running:
+            self._owner.start(self._run, "informer factory")
+        elif self._tasks is not None:
+            self._start_informers(self._tasks)
+
+    async def wait_for_cache_sync(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    ) -> dict[str, bool]:
+        """Starts what is not started, and waits until every cache is filled. Handlers may not have been told yet.
+
+        Args:
+            timeout: in seconds, None for no limit.
+
+        Returns:
+            For each resource, by `gvr`, whether its cache is filled: all of them, unless the time was too short.
+
+        Raises:
+            InformerStopped: the factory was shut down before that.
+            Exception: what an informer crashed with.
+        """
+        self.start()
+        informers = dict(self._informers)
+        try:
+            async with asyncio.timeout(timeout):
+                for informer in informers.values():
+                    await informer.wait_for_sync()
+        except TimeoutError:
+            if timeout is None:
+                raise
+        return {gvr: informer.has_synced() for gvr, informer in informers.items()}
+
+    def is_ready(self) -> bool:
+        """Whether every informer asked for runs and has filled its cache: what a readiness probe wants to know."""
+        if self._stopped or not self._owner.running:
+            return False
+        return all(informer.has_synced() and not informer.is_stopped() for informer in self._informers.values())
+
+    async def shutdown(self) -> None:
+        """Ends all informers and waits for that; bounded by `shutdown_grace`. May be repeated.
+
+        Raises:
+            Exception: what an informer had crashed with.
+        """
+        self._stopped = True
+        try:
+            await self._owner.stop()
+        finally:
+            transport, self._transport = self._transport, None
+            if transport is not None and transport is not self._client:
+                await transport.aclose()  # type: ignore[attr-defined]  # made here, so it is a KubernetesTransport
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                self._start_informers(tasks)
+                await asyncio.get_running_loop().create_future()
+        except BaseExceptionGroup as group:
+            error = collapsed(group)
+            raise error from (None if error is not group else group.__cause__)
+        finally:
+            self._tasks = None
+
+    def _start_informers(self, tasks: asyncio.TaskGroup) -> None:
+        for gvr, informer in self._informers.items():
+            if gvr not in self._started:
+                self._started.add(gvr)
+                tasks.create_task(informer.run(), name=informer.name)
+
+    def _reach(self) -> Transport:
+        if self._transport is None:
+            self._transport = _transport_of(self._client)
+        return self._transport
+
+
+def _transport_of(client: Any) -> Transport:
+    if hasattr(client, "call_api"):
+        from aioinformer.transport.kubernetes import KubernetesTransport
+
+        return KubernetesTransport(client)
+    if not callable(getattr(client, "request", None)):
+        raise UsageError(
+            f"client: expected a transport or an ApiClient of kubernetes_asyncio, not {type(client).__name__}"
+        )
+    transport: Transport = client
+    return transport
+
+
+def _built_in(gvr: str) -> Resource[Any]:
+    group_version, _, plural = gvr.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    resource = find(group, version, plural)
+    if resource is None:
+        raise UsageError(
+            f"{gvr!r} is no built-in resource; write it as group/version/plural (core: v1/pods), "
+            "or give a Resource for a custom one"
+        )
+    return resource

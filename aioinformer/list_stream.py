@@ -1,0 +1,275 @@
+"""A list body, taken apart while it arrives.
+
+A page of a list is one JSON document that may be hundreds of megabytes (a server ignores `limit` at
+`resourceVersion=0`). It is never held whole: items leave as soon as their last byte is there.
+
+Finding where an item ends would need a scan of every token. But every item has to be decoded anyway, and no proper
+prefix of a JSON object is a JSON object. So the parser *guesses*, and the decoder is the judge:
+
+1. Items of one list begin alike (`{"metadata":` or `{"apiVersion":`). The next place where `},` is followed by the
+   beginning of the first item is taken for the end of this one. One search by the C library finds it.
+2. If the decoder accepts what lies between, the guess was right, beyond doubt.
+3. If it does not (the item holds a list of templates that begin like items, or is malformed), an exact scanner that
+   knows strings and brackets finds the end. It remembers where it stopped, so that it is linear, too.
+
+The scanner alone also handles everything unusual: white space, items of mixed beginnings, the last item.
+What is before and after the items is put together again as a document without items, and decoded last.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
+from aioinformer.framing import DEFAULT_MAX_FRAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+_ITEMS = re.compile(rb'"items"\s*:\s*\[')
+_BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":')
+_TOKEN = re.compile(rb'["{}\[\]]')
+_STRING_TOKEN = re.compile(rb'["\\]')
+#: The scanner takes over when an item has no visible end after so many bytes.
+_PATIENCE = 1024 * 1024
+#: The head of a list is its type and its metadata; a continue token is below 1 KiB.
+_MAX_HEAD = 1024 * 1024
+
+
+class ListMeta(msgspec.Struct, gc=False, rename="camel"):
+    """The metadata of a page of a list."""
+
+    resource_version: str | None = ""
+    continue_: str | None = msgspec.field(name="continue", default="")
+
+
+class ListHead(msgspec.Struct, gc=False):
+    """A list without its items."""
+
+    metadata: ListMeta | None = None
+    kind: str = ""
+
+
+class _WholeList(ListHead, gc=False):
+    items: list[msgspec.Raw] | None = None
+
+
+class ItemScanner:
+    """Finds the end of one JSON value in a growing buffer, looking at every byte once."""
+
+    def __init__(self, start: int) -> None:
+        self._position = start
+        self._depth = 0
+        self._in_string = False
+
+    def shift(self, by: int) -> None:
+        """The first `by` bytes of the buffer are gone."""
+        self._position -= by
+
+    def end(self, buffer: bytearray) -> int:
+        """The offset behind the value, or -1 if it is not complete yet."""
+        position, depth, in_string = self._position, self._depth, self._in_string
+        while True:
+            token = (_STRING_TOKEN if in_string else _TOKEN).search(buffer, position)
+            if token is None:
+                self._position, self._depth, self._in_string = len(buffer), depth, in_string
+                return -1
+            position = token.end()
+            character = buffer[position - 1]
+            if in_string:
+                if character == 0x22:
+                    in_string = False
+                elif position < len(buffer):
+                    position += 1  # whatever is escaped is no end
+                else:
+                    self._position, self._depth, self._in_string = position - 1, depth, True
+                    return -1
+            elif character == 0x22:
+                in_string = True
+            elif character in b"{[":
+                depth += 1
+            else:
+                depth -= 1
+                if depth <= 0:
+                    return position
+
+
+class ListParser(Generic[T]):
+    """Takes the body of a list apart.
+
+    Feed it chunks, take what `items()` yields after each; say `feed_eof()`, take the last items; ask for the `head()`.
+
+    Args:
+        decode: makes what `items()` yields of the bytes of one item; raises `DecodeError` if it cannot.
+        max_item: the largest item accepted, in bytes.
+    """
+
+    def __init__(self, decode: Callable[[bytes], T], max_item: int = DEFAULT_MAX_FRAME) -> None:
+        self._decode = decode
+        self._max_item = max_item
+        self._buffer = bytearray()
+        #: Offset of the first byte that no item has used.
+        self._start = 0
+        #: Offset before which no separator is.
+        self._searched = 0
+        self._separator = b""
+        self._scanner: ItemScanner | None = None
+        #: Everything before the first item, once that is known.
+        self._prologue: bytes | None = None
+        self._behind_items = False
+        self._eof = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Takes the next chunk of the body; `items()` has what it completes."""
+        if used := self._start:
+            del self._buffer[:used]
+            self._start = 0
+            self._searched = max(0, self._searched - used)
+            if self._scanner is not None:
+                self._scanner.shift(used)
+        self._buffer += chunk
+
+    def feed_eof(self) -> None:
+        """The body has ended; `items()` has what is left."""
+        self._eof = True
+
+    def items(self) -> Iterator[T | DecodeError]:
+        """Yields what is complete, in order; an item that does not decode is yielded as its error.
+
+        May be left and taken up again at any point, so that its user can pause between two items.
+
+        Raises:
+            FrameTooLarge: an item exceeds the cap.
+            DecodeError: the body is not a list.
+        """
+        if self._prologue is None and not self._find_items():
+            if self._eof:
+                yield from self._whole()
+            return
+        while not self._behind_items and self._find_item():
+            end = self._find_end()
+            if isinstance(end, int):
+                if end < 0:
+                    break
+                item: T | DecodeError = self._attempt(_cut(self._buffer, self._start, end))
+            else:
+                item, end = end
+            self._start = self._searched = end
+            self._scanner = None
+            yield item
+
+    def head(self) -> ListHead:
+        """The list without its items, once the body has ended.
+
+        Raises:
+            DecodeError: the body ended in the middle, or is not a list.
+            ApiError: the body is a Status.
+        """
+        rest = bytes(self._buffer[self._start :])
+        if self._prologue is None:
+            return _head_of(rest)
+        if not self._behind_items:
+            raise DecodeError("the list ended in the middle")
+        return _head_of(self._prologue + rest)
+
+    def _find_items(self) -> bool:
+        match = _ITEMS.search(self._buffer, 0, _MAX_HEAD)
+        if match is not None:
+            self._prologue = bytes(self._buffer[: match.end()])
+            self._start = self._searched = match.end()
+            return True
+        if len(self._buffer) > self._max_item:
+            raise FrameTooLarge(f"the list shows no items within {self._max_item} bytes")
+        return False
+
+    def _find_item(self) -> bool:
+        """Moves to the beginning of the next item; False if it is not there yet, or there is none."""
+        buffer, start = self._buffer, self._start
+        while start < len(buffer) and buffer[start] in b" \t\r\n,":
+            start += 1
+        self._start = start
+        if start >= len(buffer):
+            return False
+        if buffer[start] == 0x5D:  # "]": what is left belongs to the document around the items
+            self._behind_items = True
+            return False
+        if not self._separator:
+            match = _BEGINNING.match(buffer, start)
+            if match is None and len(buffer) - start < 64 and not self._eof:
+                return False
+            self._separator = b"}," + match.group() if match is not None else b"\0"
+        return True
+
+    def _find_end(self) -> int | tuple[T, int]:
+        """The offset behind the item, or -1 if that is not there yet; with the item if a guess was confirmed."""
+        buffer, start = self._buffer, self._start
+        if self._scanner is None:
+            found = buffer.find(self._separator, max(start, self._searched))
+            if found >= 0:
+                item = self._attempt(_cut(buffer, start, found + 1))
+                if not isinstance(item, DecodeError):
+                    return item, found + 1
+            elif not self._eof and len(buffer) - start < _PATIENCE:
+                self._searched = max(start, len(buffer) - len(self._separator))
+                return -1
+            self._scanner = ItemScanner(start)
+        end = self._scanner.end(buffer)
+        if (len(buffer) if end < 0 else end) - start > self._max_item:
+            raise FrameTooLarge(
+                f"an item of the list exceeds {self._max_item} bytes; raise max_frame if objects are really that large"
+            )
+        return end
+
+    def _whole(self) -> Iterator[T | DecodeError]:
+        document = bytes(self._buffer)
+        try:
+            items = msgspec.json.decode(document, type=_WholeList).items
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _not_a_list(document) from error
+        for raw in items or ():
+            yield self._attempt(bytes(raw))
+
+    def _attempt(self, raw: bytes) -> T | DecodeError:
+        try:
+            return self._decode(raw)
+        except DecodeError as error:
+            return error
+
+
+def _head_of(document: bytes) -> ListHead:
+    try:
+        head = msgspec.json.decode(document, type=ListHead)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _not_a_list(document) from error
+    if head.kind == "Status":
+        raise status_error(0, document)
+    if head.kind == "Table":
+        raise DecodeError("the server answered with a Table; informers need the objects themselves")
+    if head.kind and not head.kind.endswith("List"):
+        raise DecodeError("the server answered with something that is not a list")
+    return head
+
+
+def status_error(status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:
+    """The error in a body that should be a Status; a body that is none says so, without being quoted."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = None
+    return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after)
+
+
+def _cut(buffer: bytearray, start: int, end: int) -> bytes:
+    with memoryview(buffer) as view:
+        return bytes(view[start:end])
+
+
+def _not_a_list(document: bytes) -> DecodeError:
+    start = document[:1]
+    hint = " (it looks like HTML: is there a proxy in between?)" if start == b"<" else ""
+    return DecodeError(f"the body is not a JSON list{hint}")

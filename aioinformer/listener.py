@@ -1,0 +1,151 @@
+"""One handler, and the pair of tasks that feeds it at its own pace.
+
+```
+add() ──> queue ──> pop task ──> queue ──> run task ──> handler
+```
+
+`add` never waits, so that a slow handler slows nobody: what it has not taken yet waits in unbounded queues. The pop
+task keeps the account of what waits; the run task calls the handler, one notification at a time and in order. Both
+move batches, so that a hop costs a batch and not a notification.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.latch import Latch
+from aioinformer.notifications import AddNotification, Delivery, Notification
+from aioinformer.slices import Slicer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aioinformer.resync import ResyncSchedule
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessorListener(Generic[T]):
+    """The account of one registered handler.
+
+    Args:
+        name: for tasks and logs.
+        deliver: hands a notification to the handler.
+        resync: when it takes part in resyncs.
+        slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
+    """
+
+    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.002) -> None:
+        self.name = name
+        self.resync = resync
+        #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
+        self.synced = Latch()
+        #: Set when the handler will not be called any more.
+        self.finished = asyncio.Event()
+        self.errors = 0
+        self._deliver = deliver
+        self._slicer = Slicer(slice_seconds)
+        self._added: asyncio.Queue[Iterable[Notification[T]]] = asyncio.Queue()
+        self._next: asyncio.Queue[Iterable[Notification[T]]] = asyncio.Queue()
+        self._initial = 0
+        self._upstream_synced = False
+        self._stopped = False
+        self._delivering = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def add(self, notifications: Iterable[Notification[T]], initial: int = 0) -> None:
+        """Queues a batch, of which `initial` notifications belong to the initial list."""
+        if not self._stopped:
+            self._initial += initial
+            self._added.put_nowait(notifications)
+
+    def upstream_synced(self) -> None:
+        """All of the initial list has been added."""
+        self._upstream_synced = True
+        self._check_synced()
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Starts the pair of tasks."""
+        self._tasks = [
+            tasks.create_task(self.pop(), name=f"{self.name}: pop"),
+            tasks.create_task(self.run(), name=f"{self.name}: run"),
+        ]
+
+    def stop(self) -> None:
+        """Nothing more is delivered; a call of the handler that is under way may finish."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if not self._tasks:
+            self.finished.set()
+        for task in self._tasks if not self._delivering else self._tasks[:1]:
+            task.cancel()
+
+    def stopped(self) -> bool:
+        """Whether nothing more is delivered."""
+        return self._stopped
+
+    def cut(self) -> bool:
+        """Cancels a call of the handler that is under way; True if there was one."""
+        self.stop()
+        if self._delivering and not self.finished.is_set():
+            self._tasks[1].cancel()
+            return True
+        return False
+
+    async def pop(self) -> None:
+        """Moves what was added to where the handler takes it from."""
+        while True:
+            self._next.put_nowait(await self._added.get())
+
+    async def run(self) -> None:
+        """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
+        try:
+            while not self.stopped():
+                batch = await self._next.get()
+                self._slicer.start()
+                for notification in batch:
+                    await self._call(notification)
+                    if self._slicer.due():
+                        await self._slicer.let_go()
+                    if self.stopped():
+                        return
+        finally:
+            self.finished.set()
+
+    async def _call(self, notification: Notification[T]) -> None:
+        self._delivering = True
+        try:
+            result = self._deliver(notification)
+            if result is not None and inspect.isawaitable(result):
+                await result
+        except Exception:
+            self.errors += 1
+            _log.exception("%s raised for %s", self.name, _key_of(notification))
+        finally:
+            self._delivering = False
+        if type(notification) is AddNotification and notification.is_in_initial_list:
+            # Attempts count, not successes: a handler that raises becomes synced, too.
+            self._initial -= 1
+            self._check_synced()
+
+    def _check_synced(self) -> None:
+        if self._upstream_synced and self._initial == 0:
+            self.synced.set()
+
+
+def _key_of(notification: Notification[Any]) -> str:
+    obj = notification[-1] if not isinstance(notification, AddNotification) else notification.obj
+    if isinstance(obj, DeletedFinalStateUnknown):
+        return obj.key
+    try:
+        return deletion_handling_meta_namespace_key_func(obj)
+    except Exception:
+        return "an object without key"

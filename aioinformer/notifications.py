@@ -1,0 +1,160 @@
+"""What listeners are told, and what handlers users may write for it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import UsageError
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+_log = logging.getLogger(__name__)
+
+
+class AddNotification(NamedTuple, Generic[T]):
+    """An object is new to the cache, or to the handler."""
+
+    obj: T
+    is_in_initial_list: bool = False
+
+
+class UpdateNotification(NamedTuple, Generic[T]):
+    """An object has a new version, or is told again by a resync (then both are the same)."""
+
+    old: T
+    new: T
+
+
+class DeleteNotification(NamedTuple, Generic[T]):
+    """An object is gone; its last state, or a tombstone if that was missed."""
+
+    obj: T | DeletedFinalStateUnknown[T]
+
+
+Notification: TypeAlias = AddNotification[T] | UpdateNotification[T] | DeleteNotification[T]
+
+
+class ResourceEventHandler(Protocol[T_contra]):
+    """What an object needs to be a handler; each method may be a coroutine function.
+
+    `on_add` may take a second argument, `is_in_initial_list`; then it is given.
+    """
+
+    def on_add(self, obj: T_contra, /) -> Any: ...
+
+    def on_update(self, old: T_contra, new: T_contra, /) -> Any: ...
+
+    def on_delete(self, obj: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceEventHandlerFuncs(Generic[T]):
+    """A handler of functions, sync or async; those left out are not told anything.
+
+    Attributes:
+        on_add: (obj), or (obj, is_in_initial_list) if it has a parameter of that name.
+        on_update: (old, new)
+        on_delete: (obj), which may be a `DeletedFinalStateUnknown`.
+    """
+
+    on_add: Callable[..., Any] | None = None
+    on_update: Callable[[T, T], Any] | None = None
+    on_delete: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceEventHandlerDetailedFuncs(Generic[T]):
+    """As `ResourceEventHandlerFuncs`, with the detailed form of `on_add`.
+
+    Attributes:
+        on_add: (obj, is_in_initial_list)
+        on_update: (old, new)
+        on_delete: (obj), which may be a `DeletedFinalStateUnknown`.
+    """
+
+    on_add: Callable[[T, bool], Any] | None = None
+    on_update: Callable[[T, T], Any] | None = None
+    on_delete: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilteringResourceEventHandler(Generic[T]):
+    """Passes on what concerns objects that the filter lets through (CTL-07).
+
+    An update that makes an object pass is an add, one that makes it fail is a delete.
+
+    Attributes:
+        filter_func: object -> whether it passes; for tombstones, asked about their last known object.
+        handler: told of those that do.
+    """
+
+    filter_func: Callable[[T], bool]
+    handler: Any
+
+
+#: What makes one notification into a call; awaits what the call returns if it can be awaited.
+Delivery: TypeAlias = Callable[[Any], Any]
+
+
+def delivery_to(handler: Any) -> Delivery:
+    """The function that hands a notification to a handler; what it returns is to be awaited if that is possible.
+
+    Raises:
+        UsageError: the handler has none of the three methods.
+    """
+    if isinstance(handler, FilteringResourceEventHandler):
+        return _filtered(handler.filter_func, delivery_to(handler.handler))
+    methods = {name: getattr(handler, name, None) for name in ("on_add", "on_update", "on_delete")}
+    for name, method in methods.items():
+        if method is not None and not callable(method):
+            raise UsageError(f"handler.{name}: expected a function, not {type(method).__name__}")
+    on_add, on_update, on_delete = methods.values()
+    if not any(methods.values()):
+        raise UsageError(
+            f"{type(handler).__name__} is no handler: give on_add, on_update or on_delete, or an object that has them"
+        )
+    detailed = isinstance(handler, ResourceEventHandlerDetailedFuncs) or _wants_flag(on_add)
+
+    def deliver(notification: Notification[Any]) -> Any:
+        kind = type(notification)
+        if kind is UpdateNotification:
+            return on_update(*notification) if on_update is not None else None
+        if kind is AddNotification:
+            if on_add is None:
+                return None
+            return on_add(*notification) if detailed else on_add(notification[0])
+        return on_delete(notification[0]) if on_delete is not None else None
+
+    return deliver
+
+
+def _wants_flag(on_add: Any) -> bool:
+    if on_add is None:
+        return False
+    try:
+        return "is_in_initial_list" in inspect.signature(on_add).parameters
+    except (TypeError, ValueError):  # built-in functions may have no signature
+        return False
+
+
+def _filtered(passes: Callable[[Any], bool], deliver: Delivery) -> Delivery:
+    def filtered(notification: Notification[Any]) -> Any:
+        if isinstance(notification, UpdateNotification):
+            old, new = notification
+            before, after = passes(old), passes(new)
+            if before and after:
+                return deliver(notification)
+            if after:
+                return deliver(AddNotification(new, False))
+            return deliver(DeleteNotification(old)) if before else None
+        obj = notification[0]
+        seen = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
+        return deliver(notification) if seen is None or passes(seen) else None
+
+    return filtered

@@ -1,0 +1,109 @@
+"""How the objects of one informer come in, and what its readers see of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.objects import Record, decode_record
+from aioinformer.views import View, load_body, view_class
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+
+T = TypeVar("T")
+
+#: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
+BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
+#: Looks at an object before anyone else; returns it, or what is to be cached in its place.
+Transform: TypeAlias = Callable[[T], Any]
+
+
+class ObjectType(Generic[T]):
+    """Turns records into what readers see, and what users make of objects into records.
+
+    Args:
+        resource: what the objects are.
+        decoder: a user's model for them: a msgspec Struct, dataclass, TypedDict or pydantic model class, or a
+            function of the object's JSON bytes. None: the attributes of the built-in model, or a mapping.
+        transform: sees each object that comes in once, before anybody else; what it returns is cached: the object
+            itself, or a mapping or model to be encoded in its place.
+    """
+
+    def __init__(
+        self, resource: Resource[T], decoder: BodyDecoder[T] | None = None, transform: Transform[T] | None = None
+    ) -> None:
+        self._decode = _body_decoder(decoder) if decoder is not None else None
+        self._view = view_class(resource) if decoder is None else None
+        self.transform = transform
+
+    @property
+    def decodes_early(self) -> bool:
+        """Whether `admit` has something to do."""
+        return self._decode is not None or self.transform is not None
+
+    def present(self, record: Record) -> T:
+        """What readers see of a record."""
+        if self._view is not None:
+            return cast("T", self._view(record))
+        assert self._decode is not None
+        return cast("T", load_body(record, self._decode))
+
+    def admit(self, record: Record) -> Record:
+        """The record to cache for a record that came in: a user's model must accept it, a transform may replace it.
+
+        Raises:
+            DecodeError: the model refuses it, or the transform returned something that is no such object.
+            Exception: whatever the transform raised.
+        """
+        if self.transform is not None:
+            record = self._transformed(record, self.transform)
+        if self._decode is not None:
+            record.hold(load_body(record, self._decode))
+        return record
+
+    def _transformed(self, record: Record, transform: Transform[T]) -> Record:
+        obj = self.present(record)
+        result = transform(obj)
+        if result is obj:
+            return record
+        if isinstance(result, View):
+            made = result._record
+        elif result is None:
+            raise DecodeError("the transform returned None; it must return an object", key=record.key)
+        else:
+            made = decode_record(_encoded(result))
+        if made.key != record.key:
+            raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
+        return made
+
+
+def _encoded(obj: Any) -> bytes:
+    if hasattr(obj, "model_dump_json"):
+        return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
+    return msgspec.json.encode(obj, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
+    if isinstance(decoder, type):
+        validate = getattr(decoder, "model_validate_json", None)  # pydantic's name for it
+        if validate is not None:
+            return cast("Callable[[bytes], T]", validate)
+        try:
+            return msgspec.json.Decoder(decoder).decode
+        except TypeError as error:
+            raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
+    if not callable(decoder):
+        raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
+    return decoder

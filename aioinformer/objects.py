@@ -1,0 +1,190 @@
+"""What the cache holds of an object: its own bytes, and the few fields that the machinery itself needs.
+
+The bytes are the truth. Nobody outside can change them, they cost the garbage collector nothing, and they are a
+sixth of what the same object weighs as dicts. What users see is made of them when they look (`views`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from sys import intern
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aioinformer.errors import DecodeError
+from aioinformer.keys import metadata_field, metadata_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NO_LABELS = msgspec.Raw(b"{}")
+
+
+class BodyRef(weakref.ref[Any]):
+    """The record's memory of a decoded body that somebody still holds; it forgets itself with the body."""
+
+    __slots__ = ("record",)
+
+    record: Record
+
+
+class HeldBody:
+    """A body that was decoded on arrival, and is kept until the first reader takes it over."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+    def __call__(self) -> Any:
+        return self.body
+
+
+def _forget(reference: weakref.ref[Any]) -> None:
+    assert isinstance(reference, BodyRef)
+    if reference.record.body is reference:
+        reference.record.body = None
+
+
+class Record(msgspec.Struct, gc=False, eq=False):
+    """One version of one object, as the cache keeps it. Never changed, but for the memory of its decoded body.
+
+    Attributes:
+        key: `namespace/name`, or `name`.
+        namespace: "" for cluster-scoped objects.
+        name: as in the metadata.
+        uid: as in the metadata, "" if the server sent none.
+        resource_version: as in the metadata.
+        labels: still encoded: a JSON object or null.
+        raw: the object's own JSON.
+        body: reference to the decoded body while somebody holds it.
+    """
+
+    key: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    labels: msgspec.Raw
+    raw: bytes
+    body: BodyRef | HeldBody | None = None
+
+    def recall(self) -> Any:
+        """The decoded body, if it was just decoded or somebody holds it; None otherwise."""
+        reference = self.body
+        if reference is None:
+            return None
+        body = reference()
+        if isinstance(reference, HeldBody):
+            self.remember(body)
+        return body
+
+    def remember(self, body: Any) -> None:
+        """Lets the next reader find this decoded body, as long as somebody holds it."""
+        try:
+            reference = BodyRef(body, _forget)
+        except TypeError:  # not every class can be referred to weakly: each reader decodes for itself then
+            self.body = None
+            return
+        reference.record = self
+        self.body = reference
+
+    def hold(self, body: Any) -> None:
+        """Keeps a body that was decoded on arrival until the first reader takes it over."""
+        self.body = HeldBody(body)
+
+    def same_version(self, other: Record) -> bool:
+        """Whether both are the same version of the same incarnation of the object."""
+        return self.resource_version == other.resource_version and self.uid == other.uid
+
+    def same_content(self, other: Record) -> bool:
+        """Whether both say the same; kind and apiVersion, which lists leave out, do not count."""
+        if self.raw == other.raw:
+            return True
+        # In a watch a built-in object opens with kind and apiVersion, in a list it does not; the rest is equal.
+        if self.raw.endswith(other.raw[1:]) or other.raw.endswith(self.raw[1:]):
+            return True
+        mine, theirs = (msgspec.json.decode(raw) for raw in (self.raw, other.raw))
+        for document in (mine, theirs):
+            document.pop("kind", None)
+            document.pop("apiVersion", None)
+        return bool(mine == theirs)
+
+    def __repr__(self) -> str:
+        return f"<Record {self.key} version {self.resource_version}>"
+
+
+class _Meta(msgspec.Struct, gc=False):
+    name: str
+    namespace: str | None = ""
+    uid: str | None = ""
+    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
+    labels: msgspec.Raw = _NO_LABELS
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def decode_record(raw: bytes) -> Record:
+    """Reads the metadata of one object, in one pass that skips all else.
+
+    Args:
+        raw: the object's own bytes; they are kept.
+
+    Raises:
+        DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
+    """
+    try:
+        meta = _decode_envelope(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise undecodable(raw, error) from error
+    name = meta.name
+    if not name:
+        raise DecodeError("metadata.name is empty")
+    if namespace := meta.namespace:
+        namespace = intern(namespace)
+        key = f"{namespace}/{name}"
+    else:
+        namespace, key = "", name
+    return Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
+
+
+def undecodable(raw: bytes, cause: Exception) -> DecodeError:
+    """The error for an object that does not decode: says where, and whose it is, but quotes none of its content."""
+    key = ""
+    try:
+        document = msgspec.json.decode(raw)
+        metadata = document.get("metadata")
+        name, namespace = metadata.get("name"), metadata.get("namespace")
+        if isinstance(name, str) and name:
+            key = f"{namespace}/{name}" if isinstance(namespace, str) and namespace else name
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+        pass
+    return DecodeError(f"the object cannot be read: {_without_content(cause)}", key=key)
+
+
+def _without_content(cause: Exception) -> str:
+    # msgspec names what it expected and where, and quotes nothing but that; other errors may quote the input.
+    return str(cause) if isinstance(cause, msgspec.DecodeError) else type(cause).__name__
+
+
+_decode_labels = msgspec.json.Decoder(dict[str, str | None] | None).decode
+
+
+def labels_of(item: Any) -> Mapping[str, str]:
+    """The labels of anything a store may hold; empty if it has none, or none that are strings."""
+    record = item if isinstance(item, Record) else getattr(item, "_record", None)
+    if isinstance(record, Record):
+        if record.labels is _NO_LABELS:
+            return {}
+        try:
+            labels = _decode_labels(record.labels) or {}
+        except msgspec.DecodeError:
+            return {}
+        return {name: value or "" for name, value in labels.items()} if None in labels.values() else labels
+    return metadata_field(metadata_of(item), "labels", "labels") or {}

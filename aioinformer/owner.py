@@ -1,0 +1,52 @@
+"""A task of its own for something that runs while others enter and leave it.
+
+A task group must be left by the task that entered it. Fixtures and web frameworks enter in one task and leave in
+another. So whatever can be entered with `async with` runs in a task of its own, which this owns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+
+class Owner:
+    """Starts, watches and ends the one task in which something runs."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the task was started, and has not ended."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Starts the task."""
+        self._task = asyncio.get_running_loop().create_task(run(), name=name)
+        # What it ends with is told by stop(), or by whoever waits; it must not be told a second time by asyncio.
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def stop(self) -> None:
+        """Ends the task, and waits for that.
+
+        Raises:
+            Exception: what it had ended with by itself.
+        """
+        task = self._task
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+def collapsed(error: BaseException) -> BaseException:
+    """The one exception in a group of one, however deep; anything else as it is."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,102 @@
+"""The shared processor: what one informer learns, told to any number of listeners.
+
+Notifications are collected and handed out in batches (`flush`), before the event loop gets a turn: whoever joins
+late finds the store and the batches in step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import anyio
+
+from aioinformer.notifications import AddNotification, Notification
+
+if TYPE_CHECKING:
+    from aioinformer.listener import ProcessorListener
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class SharedProcessor(Generic[T]):
+    """Hands notifications to listeners, and owns their tasks while it runs."""
+
+    def __init__(self) -> None:
+        self.listeners: list[ProcessorListener[T]] = []
+        self._outbox: list[Notification[T]] = []
+        #: Positions in the outbox of notifications that are for listeners that are resyncing only.
+        self._syncs: set[int] = set()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def distribute(self, notification: Notification[T], *, sync: bool = False) -> None:
+        """Puts a notification into the next batch; `sync`: for listeners that are resyncing only (SI-29)."""
+        if sync:
+            self._syncs.add(len(self._outbox))
+        self._outbox.append(notification)
+
+    def flush(self) -> None:
+        """Hands the batch to the listeners. To be called before the event loop gets a turn."""
+        batch, self._outbox = self._outbox, []
+        if not batch:
+            return
+        initial = sum(1 for each in batch if type(each) is AddNotification and each.is_in_initial_list)
+        syncs, self._syncs = self._syncs, set()
+        without = [each for position, each in enumerate(batch) if position not in syncs] if syncs else batch
+        for listener in self.listeners:
+            chosen = batch if listener.resync.syncing else without
+            if chosen:
+                listener.add(chosen, initial)
+
+    def add_listener(self, listener: ProcessorListener[T]) -> None:
+        """One more from now on."""
+        self.listeners.append(listener)
+        if self._tasks is not None:
+            listener.start(self._tasks)
+
+    def remove_listener(self, listener: ProcessorListener[T]) -> None:
+        """One less from now on; what waits for it is dropped."""
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+        listener.stop()
+
+    def should_resync(self, now: float) -> bool:
+        """Whether any listener takes part in a resync now; each makes up its mind."""
+        due = [listener for listener in self.listeners if listener.resync.decide(now)]
+        return bool(due)
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Runs the listeners' tasks until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            for listener in self.listeners:
+                listener.start(tasks)
+            ready.set()
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+
+    async def stop(self, grace: float) -> None:
+        """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish."""
+        for listener in self.listeners:
+            listener.stop()
+        with anyio.move_on_after(grace):
+            for listener in self.listeners:
+                await listener.finished.wait()
+        for listener in self.listeners:
+            if listener.cut():
+                _log.warning("%s did not finish within %g s of the stop: cancelled", listener.name, grace)
+
+
+def describe(handler: Any) -> str:
+    """A handler's name for people: that of its first function, or of its class (SI-34)."""
+    for name in ("on_add", "on_update", "on_delete"):
+        method = getattr(handler, name, None)
+        qualified = getattr(method, "__qualname__", "")
+        if qualified and "<" not in qualified:
+            return str(qualified)
+    return type(handler).__name__

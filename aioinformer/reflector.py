@@ -1,0 +1,243 @@
+"""The Reflector: does what the list/watch protocol asks for, and queues what it concludes.
+
+It decides nothing. Its loop is: ask the protocol for a step, do it, tell the protocol what came of it, hand the
+conclusions to the queue. It ends when it is cancelled, and at no other time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from aioinformer.answers import AnswerReader, read_failure
+from aioinformer.errors import AioinformerError, ApiError, TransportError
+from aioinformer.options import ReflectorOptions
+from aioinformer.protocol import ListWatchProtocol
+from aioinformer.state import InformerState, Phase
+from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Send, Wait
+from aioinformer.wire import Intake
+
+if TYPE_CHECKING:
+    from aioinformer.deltas import Delta
+    from aioinformer.listwatch import ListerWatcher
+    from aioinformer.objects import Record
+
+_log = logging.getLogger(__name__)
+
+#: Whatever is left to read is given this long at least: the loop may have been held by others.
+_MIN_READ = 1.0
+#: As long may a refusal take to be read.
+_FAILURE_TIMEOUT = 10.0
+
+WatchErrorHandler = Callable[[Exception], Any]
+
+
+class ReflectorQueue(Protocol):
+    """Where a reflector puts what it learns."""
+
+    async def apply(self, deltas: Iterable[Delta[Record]], version: str = ...) -> None: ...
+
+    async def replace(self, objects: Iterable[Record], version: str = ...) -> None: ...
+
+    async def resync(self) -> None: ...
+
+
+class Reflector:
+    """Keeps a queue informed of one collection of one server, for ever.
+
+    Args:
+        lister_watcher: what to list and watch.
+        queue: takes what becomes known.
+        name: for tasks and logs.
+        options: how to list and watch.
+
+        admit: looks at each new record before anybody else; may replace or refuse it.
+        known: the cached record of a key.
+
+        resync_period: asks the queue to repeat what is known so often, in seconds; 0 for never.
+        should_resync: asked each time before that.
+        watch_error_handler: told of every failure of a list or a watch, in streams too; must be quick.
+        on_state: told of every change of the state.
+    """
+
+    def __init__(
+        self,
+        lister_watcher: ListerWatcher[Any],
+        queue: ReflectorQueue,
+        *,
+        name: str = "",
+        options: ReflectorOptions | None = None,
+        # What objects are
+        admit: Callable[[Record], Record] | None = None,
+        known: Callable[[str], Record | None] = lambda key: None,
+        # What else happens
+        resync_period: float = 0.0,
+        should_resync: Callable[[], bool] = lambda: True,
+        watch_error_handler: WatchErrorHandler | None = None,
+        on_state: Callable[[InformerState], Any] = lambda state: None,
+    ) -> None:
+        self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
+        self._lister_watcher = lister_watcher
+        self._queue = queue
+        self._options = options or ReflectorOptions()
+        self._intake = Intake(admit, known)
+        self._protocol = ListWatchProtocol(self._options, random=random.random, known=known, tell=self._tell)
+        self._resync_period = resync_period
+        self._should_resync = should_resync
+        self._watch_error_handler = watch_error_handler
+        self._on_state = on_state
+        self._shown = (Phase.NEW, "")
+        self._since = time()
+        self._last_event: float | None = None
+        self._reader: AnswerReader | None = None
+
+    @property
+    def state(self) -> InformerState:
+        """What it is doing."""
+        phase, reason = self._shown
+        return InformerState(phase, reason, self._since, self._last_event)
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version up to which everything has been received; "" before the first list (REF-45)."""
+        return self._protocol.version
+
+    @property
+    def skipped(self) -> int:
+        """How many objects did not decode, or were refused, so far."""
+        return self._protocol.quarantine.total
+
+    async def run(self) -> None:
+        """Lists and watches until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            if self._resync_period:
+                tasks.create_task(self._resync(), name=f"{self.name}: resync")
+            try:
+                await self._list_and_watch()
+            finally:
+                self._show(Phase.STOPPED, "")
+                with anyio.CancelScope(shield=True):
+                    await self._let_go()
+
+    async def _list_and_watch(self) -> None:
+        clock = asyncio.get_running_loop().time
+        self._observe()
+        while True:
+            step = self._protocol.next_step(clock())
+            if isinstance(step, Read):
+                await self._read(step)
+                continue
+            await self._let_go()
+            if isinstance(step, Wait):
+                await asyncio.sleep(step.until - clock())
+                await self._receive(Elapsed())
+            else:
+                await self._send(step)
+
+    async def _send(self, step: Send) -> None:
+        try:
+            response = await self._lister_watcher.request(step.options)
+        except TransportError as error:
+            await self._receive(Failed(error))
+            return
+        except Exception as error:
+            # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
+            _log.exception("%s: the request could not be made", self.name)
+            reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
+            await self._receive(Failed(TransportError(f"the request could not be made: {reason}")))
+            return
+        if response.status == 200:
+            self._reader = AnswerReader(response, step, self._intake, self._options)
+            await self._receive(Accepted())
+            return
+        failure: ApiError | TransportError
+        try:
+            async with asyncio.timeout(_FAILURE_TIMEOUT):
+                failure = await read_failure(response)
+        except TimeoutError:
+            failure = TransportError(f"the server answered {response.status} and then fell silent")
+        except TransportError as error:
+            failure = error
+        await self._receive(Failed(failure))
+
+    async def _read(self, step: Read) -> None:
+        reader = self._reader
+        assert reader is not None, "the protocol reads what it never asked for"
+        clock = asyncio.get_running_loop().time
+        idle_at = clock() + self._options.idle_timeout
+        alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, clock() + _MIN_READ))
+        try:
+            async with asyncio.timeout_at(alarm_at):
+                chunk = await reader.read()
+        except TimeoutError:
+            await self._receive(Elapsed() if alarm_at < idle_at else Idled(self._options.idle_timeout))
+            return
+        except TransportError as error:
+            await self._receive(Failed(error))
+            return
+        if chunk is not None:
+            self._last_event = time()
+        answers = reader.digest(chunk, initial=step.initial)
+        first = True
+        for answer in answers:
+            if not first:
+                await asyncio.sleep(0)
+                if not isinstance(self._protocol.next_step(clock()), Read):
+                    break  # the protocol has lost its interest in what else is there
+            first = False
+            await self._receive(answer)
+
+    async def _receive(self, answer: Answer) -> None:
+        if isinstance(answer, Failed):
+            self._report(answer.error)
+        try:
+            for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
+                if isinstance(conclusion, Changed):
+                    await self._queue.apply(conclusion.deltas, conclusion.version)
+                else:
+                    await self._queue.replace(conclusion.records, conclusion.version)
+        finally:
+            self._observe()
+
+    async def _let_go(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._resync_period)
+            if self._should_resync():
+                await self._queue.resync()
+
+    def _report(self, error: Exception) -> None:
+        if self._watch_error_handler is None:
+            return
+        try:
+            self._watch_error_handler(error)
+        except Exception:
+            _log.exception("%s: the watch error handler raised", self.name)
+
+    def _tell(self, line: str) -> None:
+        _log.info("%s: %s", self.name, line)
+
+    def _observe(self) -> None:
+        if (self._protocol.phase, self._protocol.reason) != self._shown:
+            self._show(self._protocol.phase, self._protocol.reason)
+
+    def _show(self, phase: Phase, reason: str) -> None:
+        self._shown = (phase, reason)
+        self._since = time()
+        state = self.state
+        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.STOPPED)
+        _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
+        try:
+            self._on_state(state)
+        except Exception:
+            _log.exception("%s: the state handler raised", self.name)

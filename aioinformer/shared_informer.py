@@ -1,0 +1,530 @@
+"""SharedIndexInformer: one cache of one collection, any number of handlers.
+
+What can be relied on (ARC-02 to ARC-07):
+
+- The cache follows the server, a little behind. For each object, the states it shows are states the object had, in
+  their order; some may be skipped. Nothing is promised between different objects.
+- A handler is told after the cache and its indices have changed; by then they may have changed again.
+- A handler is told one thing at a time, in order. Handlers do not wait for each other.
+- Told objects cannot be changed by anybody.
+- A deletion that was missed is told as `DeletedFinalStateUnknown`, with the last state that was known. An object that
+  was deleted and made again, unseen, is an update from one uid to another.
+- An object whose version is the cached one is told to nobody, except by resyncs, to those who asked for them.
+- A handler that joins late is told of everything in the cache first, without gap or doubling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+
+import anyio
+
+from aioinformer.cache_controller import CacheController, CacheControllerConfig
+from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.fifo import DeltaFIFO
+from aioinformer.keys import meta_namespace_index_func
+from aioinformer.latch import Latch
+from aioinformer.listener import ProcessorListener
+from aioinformer.lister import ClusterLister, Lister
+from aioinformer.notifications import (
+    AddNotification,
+    DeleteNotification,
+    ResourceEventHandlerFuncs,
+    UpdateNotification,
+    delivery_to,
+)
+from aioinformer.object_type import BodyDecoder, ObjectType, Transform
+from aioinformer.objects import Record
+from aioinformer.options import ReflectorOptions
+from aioinformer.owner import Owner, collapsed
+from aioinformer.processor import SharedProcessor, describe
+from aioinformer.resync import MINIMUM_RESYNC_PERIOD, ResyncSchedule, checked_period
+from aioinformer.state import InformerState, Phase
+from aioinformer.store import NAMESPACE_INDEX, Indexer, Indexers
+from aioinformer.waiters import KeyWaiters, VersionWaiters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from aioinformer.listwatch import ListerWatcher
+    from aioinformer.reflector import WatchErrorHandler
+    from aioinformer.resources import Resource
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class HandlerRegistration(Generic[T]):
+    """What `add_event_handler` returns: the handle of one registration, and its own account of being synced."""
+
+    def __init__(self, listener: ProcessorListener[T]) -> None:
+        self._listener = listener
+
+    @property
+    def name(self) -> str:
+        """The handler's name, as in logs."""
+        return self._listener.name
+
+    @property
+    def errors(self) -> int:
+        """How often the handler raised."""
+        return self._listener.errors
+
+    def has_synced(self) -> bool:
+        """Whether the informer has synced, and this handler was called for everything of the initial list."""
+        return bool(self._listener.synced)
+
+    async def wait_for_sync(self) -> None:
+        """Returns once `has_synced()`.
+
+        Raises:
+            InformerStopped: the informer stopped before that.
+            Exception: what the informer crashed with.
+        """
+        await self._listener.synced.wait()
+
+    def __repr__(self) -> str:
+        return f"<registration of {self.name}>"
+
+
+class SharedIndexInformer(Generic[T]):
+    """Keeps an indexed copy of a collection fresh, and tells handlers what changes.
+
+    Use it as `async with informer:`, or await `run()`, or leave both to a factory. It runs once; what has stopped stays
+    stopped, and its cache can still be read.
+
+    Args:
+        lister_watcher: what to list and watch.
+        resync_period: tells handlers of everything in the cache again so often, in seconds; 0 for never. It is both
+            the default of handlers, and how often the informer looks who is due.
+
+        indexers: index functions by name, in addition to the one by namespace.
+        decoder: a model of the user's own for the objects: a msgspec, dataclass or pydantic class, or a function of
+            JSON bytes.
+        transform: sees each object before anybody else does; what it returns is cached.
+
+        options: paging, time-outs, backoff.
+        shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled.
+        watch_error_handler: told of every failure of a list or watch.
+        name: for tasks and logs.
+    """
+
+    def __init__(
+        self,
+        lister_watcher: ListerWatcher[T],
+        resync_period: float = 0.0,
+        *,
+        # What the cache holds
+        indexers: Indexers[T] | None = None,
+        decoder: BodyDecoder[T] | None = None,
+        transform: Transform[T] | None = None,
+        # How it is kept
+        options: ReflectorOptions | None = None,
+        shutdown_grace: float = 1.0,
+        watch_error_handler: WatchErrorHandler | None = None,
+        name: str = "",
+    ) -> None:
+        self._lister_watcher = lister_watcher
+        self.resource: Resource[T] = lister_watcher.resource
+        self.name = name or f"informer of {lister_watcher.resource.group_resource}"
+        self._resync_check_period = self._default_resync = _raised(checked_period(resync_period))
+        self._objects: ObjectType[T] = ObjectType(self.resource, decoder, transform)
+        self._indexer: Indexer[T] = Indexer(present=self._objects.present)
+        self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
+        self._options = options or ReflectorOptions()
+        self._shutdown_grace = shutdown_grace
+        self._watch_error_handler = watch_error_handler
+        self._processor: SharedProcessor[T] = SharedProcessor()
+        self._queue: DeltaFIFO[Record] = DeltaFIFO(
+            _key_of_record, self._indexer.cells, slice_seconds=self._options.slice_seconds
+        )
+        self._controller: CacheController | None = None
+        self._state_handlers: list[Callable[[InformerState], Any]] = []
+        self._synced = Latch()
+        self._versions = VersionWaiters()
+        self._keys: KeyWaiters[T] = KeyWaiters()
+        self._started = False
+        self._stopped = False
+        self._owner = Owner()
+        self._handler_numbers = count(1)
+
+    # Handlers.
+
+    def add_event_handler(
+        self,
+        handler: Any = None,
+        resync_period: float | None = None,
+        *,
+        on_add: Callable[..., Any] | None = None,
+        on_update: Callable[[T, T], Any] | None = None,
+        on_delete: Callable[[Any], Any] | None = None,
+    ) -> HandlerRegistration[T]:
+        """Registers a handler, now or while the informer runs. A plain call, never slow.
+
+        The same handler may be registered more than once; each registration is on its own.
+
+        Args:
+            handler: an object with some of the methods `on_add(obj)`, `on_update(old, new)` and `on_delete(obj)`, sync
+                or async; or leave it out and give functions by these names. An `on_add` with a parameter
+                `is_in_initial_list` is told that, too. `on_delete` may get a `DeletedFinalStateUnknown`.
+            resync_period: in seconds, 0 for never, None for the informer's.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+            UsageError: this is no handler, or no period.
+        """
+        functions = (on_add, on_update, on_delete)
+        if handler is None:
+            handler = ResourceEventHandlerFuncs(*functions)
+        elif any(functions):
+            raise UsageError("give either a handler or on_add, on_update and on_delete, not both")
+        deliver = delivery_to(handler)
+        if self._stopped:
+            raise InformerStopped(f"handler was not added to {self.name} because it has stopped already")
+        requested = self._default_resync if resync_period is None else checked_period(resync_period)
+        name = f"{self.name}: handler {next(self._handler_numbers)} ({describe(handler)})"
+        schedule = ResyncSchedule(self._negotiated(requested, name))
+        schedule.adopt(self._resync_check_period, self._now())
+        listener: ProcessorListener[T] = ProcessorListener(name, deliver, schedule, self._options.slice_seconds)
+        if self._started:
+            present = self._objects.present
+            records = [record for _, record in self._indexer.cells.snapshot()]
+            listener.add((AddNotification(present(record), True) for record in records), len(records))
+        self._processor.add_listener(listener)
+        if self._synced:
+            listener.upstream_synced()
+        return HandlerRegistration(listener)
+
+    def remove_event_handler(self, registration: HandlerRegistration[T]) -> None:
+        """Ends a registration: what waits for its handler is dropped, a call that is under way may finish.
+
+        Does nothing for a registration that is removed already, or is another informer's.
+
+        Raises:
+            UsageError: this is no registration.
+        """
+        if not isinstance(registration, HandlerRegistration):
+            raise UsageError(f"expected what add_event_handler returned, not {type(registration).__name__}")
+        listener = registration._listener
+        if listener in self._processor.listeners:
+            self._processor.remove_listener(listener)
+
+    def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
+        """Calls a function with each new state, at once when it changes; it must be quick."""
+        self._state_handlers.append(handler)
+
+    # Configuration.
+
+    def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
+        """Calls a function with each failure of a list or watch; it must be quick. The last one set counts.
+
+        Raises:
+            UsageError: the informer was started.
+        """
+        self._before_start("the watch error handler")
+        self._watch_error_handler = handler
+
+    def set_transform(self, transform: Transform[T]) -> None:
+        """Lets a function see each object before anybody else does; what it returns is cached.
+
+        Raises:
+            UsageError: the informer was started.
+        """
+        self._before_start("the transform")
+        self._objects.transform = transform
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+            UsageError: a name is taken; nothing is changed then.
+        """
+        if self._stopped:
+            raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
+        self._indexer.add_indexers(indexers)
+
+    # Reading.
+
+    def get_indexer(self) -> Indexer[T]:
+        """The cache with its indices, for reading. The same one at any time, also after the stop."""
+        return self._indexer
+
+    def get_store(self) -> Indexer[T]:
+        """The cache, for reading."""
+        return self._indexer
+
+    def lister(self) -> Lister[T]:
+        """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
+        if not self.resource.namespaced:
+            return cast("Lister[T]", ClusterLister(self._indexer, self.resource))
+        return Lister(self._indexer, self.resource)
+
+    def has_synced(self) -> bool:
+        """Whether the cache has been filled from the first list; handlers may not have been told yet."""
+        return bool(self._synced)
+
+    def is_stopped(self) -> bool:
+        """Whether the informer has stopped, for good."""
+        return self._stopped
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version up to which everything is in the cache; "" before the first list."""
+        return self._indexer.last_store_sync_resource_version()
+
+    @property
+    def state(self) -> InformerState:
+        """What the informer is doing, for probes and people."""
+        if self._controller is None:
+            return InformerState(Phase.STOPPED if self._stopped else Phase.NEW, "", 0.0)
+        return self._controller.reflector.state
+
+    @property
+    def skipped(self) -> int:
+        """How many objects could not be decoded, or were refused by transform or decoder, so far."""
+        return self._controller.reflector.skipped if self._controller is not None else 0
+
+    # Waiting.
+
+    async def wait_for_sync(self) -> None:
+        """Returns once `has_synced()`.
+
+        Raises:
+            InformerStopped: the informer stopped before that.
+            Exception: what the informer crashed with.
+        """
+        await self._synced.wait()
+
+    async def wait_for_resource_version(self, resource_version: str) -> None:
+        """Returns once the cache contains everything up to a version: of an own write, for one.
+
+        Args:
+            resource_version: as in the metadata of what the server answered to a write of this resource.
+
+        Raises:
+            UsageError: this is no version.
+            InformerStopped: the informer stopped before that.
+        """
+        if not resource_version or type(resource_version) is not str:
+            raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
+        await self._versions.wait(resource_version)
+
+    async def wait_for(
+        self,
+        key: str,
+        predicate: Callable[[T | None], Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - what most callers would otherwise write around it
+    ) -> T | None:
+        """Returns an object once something is true of it; at once if it is already.
+
+        Args:
+            key: `namespace/name`, or `name`.
+            predicate: object, or None while it is absent -> whether that is what is waited for. By default, that it
+                exists.
+            timeout: in seconds, None for no limit.
+
+        Raises:
+            TimeoutError: it did not come true in time.
+            InformerStopped: the informer stopped before that.
+            Exception: what the predicate raised.
+        """
+        wanted = predicate or _exists
+        obj = self._indexer.get_by_key(key)
+        if wanted(obj):
+            return obj
+        async with asyncio.timeout(timeout):
+            return await self._keys.wait(key, wanted)
+
+    # Life.
+
+    async def __aenter__(self) -> Self:
+        if self._started or self._stopped:
+            raise UsageError(f"{self.name} runs once; make a new informer")
+        self._owner.start(self.run, self.name)
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._owner.stop()
+
+    async def run(self) -> None:
+        """Runs until cancelled. A second call warns and returns (ARC-09).
+
+        Raises:
+            Exception: what a part of the informer crashed with; handlers that raise are no such thing.
+        """
+        if self._started:
+            _log.warning("%s was started already: nothing is done", self.name)
+            return
+        self._started = True
+        failure: BaseException = InformerStopped(f"{self.name} has stopped")
+        try:
+            await self._run()
+        except BaseException as error:
+            cause = collapsed(error)
+            if isinstance(cause, Exception):
+                failure = cause
+            if cause is error:
+                raise
+            raise cause from None
+        finally:
+            self._stopped = True
+            self._synced.fail(failure)
+            self._versions.fail(failure)
+            self._keys.fail(failure)
+            for listener in self._processor.listeners:
+                listener.synced.fail(failure)
+
+    async def _run(self) -> None:
+        controller = self._controller = CacheController(self._config())
+        now = self._now()
+        for listener in self._processor.listeners:
+            listener.resync.adopt(self._resync_check_period, now)
+        async with asyncio.TaskGroup() as tasks:
+            listening = asyncio.Event()
+            processor = tasks.create_task(self._processor.run(listening), name=f"{self.name}: processor")
+            await listening.wait()
+            try:
+                await controller.run()
+            finally:
+                # The order of the stop (SI-04): nothing new comes in, nobody joins, then the handlers end.
+                self._stopped = True
+                with anyio.CancelScope(shield=True):
+                    await self._processor.stop(self._shutdown_grace)
+                processor.cancel()
+
+    def _config(self) -> CacheControllerConfig:
+        return CacheControllerConfig(
+            queue=self._queue,
+            lister_watcher=self._lister_watcher,
+            process=self.handle_deltas,
+            flush=self._processor.flush,
+            on_version=self._processed,
+            name=self.name,
+            options=self._options,
+            admit=self._objects.admit if self._objects.decodes_early else None,
+            known=self._indexer.cells.item,
+            resync_period=self._resync_check_period,
+            should_resync=lambda: self._processor.should_resync(self._now()),
+            watch_error_handler=self._watch_error_handler,
+            on_state=self._state_changed,
+        )
+
+    # What the controller calls.
+
+    def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        """Brings the cache up to date with the deltas of one object, and then tells the listeners."""
+        for delta in deltas:
+            obj = delta.object
+            if delta.type is DeltaType.DELETED:
+                self._deleted(obj.key, obj)
+            elif delta.type is DeltaType.SYNC:
+                self._repeated(obj.key)
+            else:
+                assert isinstance(obj, Record)
+                self._upserted(obj, is_in_initial_list)
+
+    def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
+        key = record.key
+        cells = self._indexer.cells
+        old = cells.item(key)
+        if old is None:
+            cells.put(key, record)
+            self._processor.distribute(AddNotification(self._objects.present(record), is_in_initial_list))
+        elif old is record or (old.same_version(record) and old.same_content(record)):
+            return
+        else:
+            cells.put(key, record)
+            present = self._objects.present
+            self._processor.distribute(UpdateNotification(present(old), present(record)))
+        if key in self._keys:
+            self._keys.changed(key, self._objects.present(record))
+
+    def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
+        old = self._indexer.cells.delete(key)
+        if old is None:  # nobody was told of it
+            return
+        present = self._objects.present
+        if isinstance(obj, DeletedFinalStateUnknown):
+            self._processor.distribute(DeleteNotification(DeletedFinalStateUnknown(key, present(obj.obj or old))))
+        else:
+            self._processor.distribute(DeleteNotification(present(obj)))
+        if key in self._keys:
+            self._keys.changed(key, None)
+
+    def _repeated(self, key: str) -> None:
+        record = self._indexer.cells.item(key)
+        if record is not None:
+            obj = self._objects.present(record)
+            self._processor.distribute(UpdateNotification(obj, obj), sync=True)
+
+    def _processed(self, version: str) -> None:
+        self._indexer.bookmark(version)
+        self._versions.reached(version)
+        if not self._synced and self._queue.has_synced():
+            self._synced.set()
+            for listener in self._processor.listeners:
+                listener.upstream_synced()
+
+    def _state_changed(self, state: InformerState) -> None:
+        for handler in self._state_handlers:
+            try:
+                handler(state)
+            except Exception:
+                _log.exception("%s: a state handler raised", self.name)
+
+    # Small things.
+
+    def _negotiated(self, requested: float, name: str) -> float:
+        """The period a handler asks for, in terms of what the informer can do (SI-25 to SI-27)."""
+        if not requested:
+            return 0.0
+        raised = _raised(requested)
+        if not self._resync_check_period:
+            _log.warning("%s asks for resyncs, but the informer was made with resync_period=0: it gets none", name)
+        elif raised < self._resync_check_period:
+            if self._started:
+                _log.warning("%s resyncs every %g s: the informer runs already", name, self._resync_check_period)
+                return self._resync_check_period
+            self._resync_check_period = raised
+            for listener in self._processor.listeners:
+                listener.resync.adopt(raised, self._now())
+        return raised
+
+    def _before_start(self, what: str) -> None:
+        if self._started:
+            raise UsageError(f"{self.name} was started already: set {what} before that")
+
+    @staticmethod
+    def _now() -> float:
+        try:
+            return asyncio.get_running_loop().time()
+        except RuntimeError:  # before there is a loop; schedules are made anew at the start
+            return 0.0
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"
+
+
+def _raised(period: float) -> float:
+    if 0 < period < MINIMUM_RESYNC_PERIOD:
+        _log.warning("a resync period of %g s is raised to %g s", period, MINIMUM_RESYNC_PERIOD)
+        return MINIMUM_RESYNC_PERIOD
+    return period
+
+
+def _key_of_record(record: Record) -> str:
+    return record.key
+
+
+def _exists(obj: object) -> bool:
+    return obj is not None

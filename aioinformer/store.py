@@ -1,0 +1,392 @@
+"""The indexed, in-memory copy of a collection, readable from any thread.
+
+What holds at any time, for every reader:
+
+- One call is answered from one state: nothing is seen half changed (ARC-08).
+- An object is in the store and in all its indices, or in none of them.
+- What an index function said of an object is kept with it, so that the function is called once a version, and a
+  function that changes its mind leaves nothing behind in the index.
+- An index function that raises costs its object the place in that index, a log line, and nothing else.
+
+Index functions are called outside the lock, so that they may read the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
+from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func, meta_namespace_index_func
+from aioinformer.keys import metadata_field as _field
+from aioinformer.keys import metadata_of as _metadata_of
+
+if TYPE_CHECKING:
+    import builtins
+
+T = TypeVar("T")
+
+#: The name of the index by namespace.
+NAMESPACE_INDEX = "namespace"
+
+KeyFunc: TypeAlias = Callable[[Any], str]
+IndexFunc: TypeAlias = Callable[[T], Iterable[str] | None]
+Indexers: TypeAlias = Mapping[str, IndexFunc[T]]
+#: value -> keys of the objects that have it
+Index: TypeAlias = dict[str, set[str]]
+#: index name -> index
+Indices: TypeAlias = dict[str, Index]
+
+_log = logging.getLogger(__name__)
+
+
+class Store(Protocol[T]):
+    """What readers may rely on in any store."""
+
+    def list(self) -> builtins.list[T]: ...
+
+    def list_keys(self) -> builtins.list[str]: ...
+
+    def get(self, obj: Any) -> T | None: ...
+
+    def get_by_key(self, key: str) -> T | None: ...
+
+
+class ThreadSafeStore(Generic[T]):
+    """Keys, items and indices under one lock.
+
+    Items are whatever the owner puts in. `present` makes of an item what index functions and readers see.
+
+    Args:
+        indexers: index functions by name.
+        present: item -> what readers see.
+    """
+
+    def __init__(self, indexers: Indexers[T] | None = None, present: Callable[[Any], T] | None = None) -> None:
+        self._present = present
+        self._lock = threading.Lock()
+        self._items: dict[str, Any] = {}
+        self._indexers: dict[str, IndexFunc[T]] = {}
+        self._indices: Indices = {}
+        #: index name -> key -> the values that the index function gave
+        self._values: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.resource_version = ""
+        if indexers:
+            self.add_indexers(indexers)
+
+    # Writing.
+
+    def put(self, key: str, item: Any) -> Any:
+        """Adds or replaces an item; returns the item that was there, None if none was."""
+        values = [(name, self._evaluate(name, function, key, item)) for name, function in self._indexers.items()]
+        with self._lock:
+            old = self._items.get(key)
+            self._items[key] = item
+            for name, new in values:
+                self._reindex(name, key, new)
+        return old
+
+    def delete(self, key: str) -> Any:
+        """Removes an item; returns it, None if there was none."""
+        with self._lock:
+            old = self._items.pop(key, None)
+            for name in self._indexers:
+                self._reindex(name, key, ())
+        return old
+
+    def replace(self, items: Mapping[str, Any]) -> None:
+        """These are all items there are; what is not among them is gone."""
+        evaluated = {
+            name: {key: self._evaluate(name, function, key, item) for key, item in items.items()}
+            for name, function in self._indexers.items()
+        }
+        with self._lock:
+            self._items = dict(items)
+            for name, values in evaluated.items():
+                self._values[name] = {}
+                self._indices[name] = {}
+                for key, new in values.items():
+                    self._reindex(name, key, new)
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Adds index functions; what is in the store is indexed at once.
+
+        Raises:
+            UsageError: a name is taken; nothing is changed then.
+        """
+        if taken := sorted(name for name in indexers if name in self._indexers):
+            raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
+        built: dict[str, dict[str, tuple[str, ...]]] = {}
+        for name, function in indexers.items():
+            if not callable(function):
+                raise UsageError(f"index {name}: expected a function of an object, not {type(function).__name__}")
+            built[name] = {key: self._evaluate(name, function, key, item) for key, item in self.snapshot()}
+        with self._lock:
+            for name, function in indexers.items():
+                self._indexers[name] = function
+                self._values[name], self._indices[name] = {}, {}
+                for key, values in built[name].items():
+                    self._reindex(name, key, values)
+
+    # Reading.
+
+    def item(self, key: str) -> Any:
+        """The item under a key as it is, None if there is none."""
+        return self._items.get(key)
+
+    def snapshot(self) -> list[tuple[str, Any]]:
+        """All keys and items, as they are at this moment."""
+        with self._lock:
+            return list(self._items.items())
+
+    def all_keys(self) -> list[str]:
+        """All keys."""
+        with self._lock:
+            return list(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def indexers(self) -> dict[str, IndexFunc[T]]:
+        """The index functions by name: a copy."""
+        with self._lock:
+            return dict(self._indexers)
+
+    def indexed(self, name: str, value: str) -> list[Any]:
+        """The items that have a value in an index.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        with self._lock:
+            items = self._items
+            return [items[key] for key in self._index(name).get(value, ())]
+
+    def indexed_keys(self, name: str, value: str) -> list[str]:
+        """The keys of the items that have a value in an index, sorted.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        with self._lock:
+            return sorted(self._index(name).get(value, ()))
+
+    def sharing(self, name: str, item: Any) -> list[Any]:
+        """The items that share any value of an index with this one, each once.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        function = self._indexers.get(name)
+        if function is None:
+            self._index(name)
+        values = self._evaluate(name, cast("IndexFunc[T]", function), "", item)
+        with self._lock:
+            index, items = self._index(name), self._items
+            found = dict.fromkeys(key for value in values for key in sorted(index.get(value, ())))
+            return [items[key] for key in found]
+
+    def values(self, name: str) -> list[str]:
+        """The values in an index; none if there is no such index (STO-05)."""
+        with self._lock:
+            return list(self._indices.get(name, ()))
+
+    def _index(self, name: str) -> Index:
+        try:
+            return self._indices[name]
+        except KeyError:
+            known = ", ".join(sorted(self._indices)) or "none"
+            raise IndexNotFound(f"index {name!r} does not exist (there is: {known}); see add_indexers") from None
+
+    def _evaluate(self, name: str, function: IndexFunc[T], key: str, item: Any) -> tuple[str, ...]:
+        try:
+            if function is meta_namespace_index_func:
+                namespace = getattr(item, "namespace", None)
+                if isinstance(namespace, str):  # records know it without being looked into
+                    return (namespace,)
+            values = function(self._present(item) if self._present else item)
+            if isinstance(values, str):
+                raise TypeError("an index function returns a sequence of strings, not a string")
+            result = tuple(dict.fromkeys(values)) if values is not None else ()
+            if not all(isinstance(value, str) for value in result):
+                raise TypeError("an index function returns strings")
+            return result
+        except Exception:
+            _log.exception("index function %r raised for %s: the object is absent from this index", name, key)
+            return ()
+
+    def _reindex(self, name: str, key: str, new: tuple[str, ...]) -> None:
+        values, index = self._values[name], self._indices[name]
+        old = values.get(key, ())
+        if old == new:
+            return
+        for value in old:
+            if value not in new:
+                keys = index[value]
+                keys.discard(key)
+                if not keys:  # values come and go (nodes, versions): an empty set each would be a leak (STO-07)
+                    del index[value]
+        for value in new:
+            if value not in old:
+                index.setdefault(value, set()).add(key)
+        if new:
+            values[key] = new
+        else:
+            values.pop(key, None)
+
+
+class Indexer(Generic[T]):
+    """A store with indices: what informers keep, and what can be filled by hand.
+
+    Reads are plain calls, never wait, may come from any thread, and are each answered from one state. Objects that
+    informers keep are immutable; what is put in by hand is handed out as it is.
+
+    Args:
+        key_func: object -> key.
+        indexers: index functions by name: object -> values.
+        present: item as stored -> what readers see (for informers; by default the item itself).
+    """
+
+    def __init__(
+        self,
+        key_func: KeyFunc = deletion_handling_meta_namespace_key_func,
+        indexers: Indexers[T] | None = None,
+        *,
+        present: Callable[[Any], T] | None = None,
+    ) -> None:
+        self._key_func = key_func
+        self._present = present
+        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present)
+
+    # Writing. An informer's store is written by the informer alone.
+
+    def add(self, obj: Any) -> None:
+        """Puts an object in; one with the same key is replaced.
+
+        Raises:
+            KeyFuncError: the object has no key.
+        """
+        self.cells.put(self._key(obj), obj)
+        self._advance(obj)
+
+    def update(self, obj: Any) -> None:
+        """The same as `add` (STO-01)."""
+        self.add(obj)
+
+    def delete(self, obj: Any) -> None:
+        """Takes an object out, by its key; a tombstone will do. Nothing happens if it is not there."""
+        self.cells.delete(self._key(obj))
+        self._advance(obj)
+
+    def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
+        """These are all objects there are, as of this version."""
+        self.cells.replace({self._key(obj): obj for obj in objects})
+        self.cells.resource_version = resource_version
+
+    def resync(self) -> None:
+        """Nothing: a store has nothing to be brought in line with (STO-01)."""
+
+    def bookmark(self, resource_version: str) -> None:
+        """Everything up to this version has been put in."""
+        if resource_version:
+            self.cells.resource_version = resource_version
+
+    # Reading.
+
+    def list(self) -> builtins.list[T]:
+        """All objects, in no order."""
+        return self.presented(item for _, item in self.cells.snapshot())
+
+    def list_keys(self) -> builtins.list[str]:
+        """All keys, in no order."""
+        return self.cells.all_keys()
+
+    def get(self, obj: Any) -> T | None:
+        """The object with the key of this one, None if there is none."""
+        return self.get_by_key(self._key(obj))
+
+    def get_by_key(self, key: str) -> T | None:
+        """The object under a key, None if there is none."""
+        item = self.cells.item(key)
+        return self._present(item) if item is not None and self._present else cast("T | None", item)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.cells.item(key) is not None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.list())
+
+    def last_store_sync_resource_version(self) -> str:
+        """The version up to which everything has been put in; "" if that is not known (STO-13)."""
+        return self.cells.resource_version
+
+    def index(self, name: str, obj: Any) -> builtins.list[T]:
+        """Objects that share any value of the index `name` with this one.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        return self.presented(self.cells.sharing(name, obj))
+
+    def index_keys(self, name: str, value: str) -> builtins.list[str]:
+        """Sorted keys of the objects that have `value` in the index `name`.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        return self.cells.indexed_keys(name, value)
+
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """Objects that have `value` in the index `name`; costs what it returns, not what the store holds.
+
+        Raises:
+            IndexNotFound: no such index.
+        """
+        return self.presented(self.cells.indexed(name, value))
+
+    def list_index_func_values(self, name: str) -> builtins.list[str]:
+        """All values in the index `name`; empty if there is no such index (STO-05)."""
+        return self.cells.values(name)
+
+    def get_indexers(self) -> dict[str, IndexFunc[T]]:
+        """The index functions by name: a copy, which is the caller's."""
+        return self.cells.indexers()
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Adds index functions; objects that are there are indexed before this returns (STO-09).
+
+        Raises:
+            UsageError: a name is taken; nothing is changed then.
+        """
+        self.cells.add_indexers(indexers)
+
+    def presented(self, items: Iterable[Any]) -> builtins.list[T]:
+        """What readers see of items as they are stored."""
+        present = self._present
+        return [present(item) for item in items] if present else list(items)
+
+    def _key(self, obj: Any) -> str:
+        if isinstance(obj, ExplicitKey):
+            return str(obj)
+        if isinstance(obj, DeletedFinalStateUnknown):
+            return obj.key
+        try:
+            return self._key_func(obj)
+        except KeyFuncError:
+            raise
+        except Exception as error:
+            raise KeyFuncError(f"key_func raised {type(error).__name__} for {type(obj).__name__}") from error
+
+    def _advance(self, obj: Any) -> None:
+        try:
+            version = _field(_metadata_of(obj), "resource_version", "resourceVersion")
+        except KeyFuncError:
+            return
+        if isinstance(version, str) and version:
+            self.cells.resource_version = version

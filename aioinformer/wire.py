@@ -1,0 +1,202 @@
+"""One line of a watch, or one item of a list, into what it says.
+
+A watch line is `{"type":"MODIFIED","object":{…}}`. kube-apiserver always writes it like this, so the object is cut
+out by its place, and only the object is decoded: once, its metadata alone, everything else skipped. If the cut does
+not decode, the line is read by the rules of JSON, which also handles white space and another order of fields.
+Bookmarks and errors never touch the model of the resource: a bookmark may hold nothing but a version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from aioinformer.errors import ApiError, DecodeError, api_error
+from aioinformer.objects import Record, decode_record
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+
+#: What marks the bookmark that ends the initial events of a streaming list.
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+_HEAD: Final = b'{"type":"'
+_OBJECT: Final = b'","object":'
+_SPELLING: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+
+
+class WatchEvent(msgspec.Struct, gc=False):
+    """What one line of a watch says.
+
+    Attributes:
+        type: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or whatever a newer server may send.
+        record: the object of the first three; None if it does not decode.
+        version: the resource version of a bookmark.
+        initial_events_end: the bookmark says that the streaming list is complete.
+        error: of an ERROR, what the server said; otherwise, why the object does not decode.
+    """
+
+    type: str
+    record: Record | None = None
+    version: str = ""
+    initial_events_end: bool = False
+    error: ApiError | DecodeError | None = None
+
+
+class Intake:
+    """Makes records of the bytes of objects, the same way for lists and watches.
+
+    A relist brings mostly what is cached already. Such an object is replaced by the cached record at once: no second
+    copy of its body stays alive, and identity tells everyone after that nothing has changed.
+
+    Args:
+        admit: looks at a new record before anyone else does (transform, user's model); may replace it; raises
+            anything to refuse it.
+        known: the cached record of a key, if there is one.
+    """
+
+    def __init__(
+        self,
+        admit: Callable[[Record], Record] | None = None,
+        known: Callable[[str], Record | None] = lambda key: None,
+    ) -> None:
+        self._admit = admit
+        self._known = known
+
+    def admitted(self, record: Record) -> Record:
+        """The record as it is to be cached.
+
+        Raises:
+            DecodeError: it was refused.
+        """
+        if self._admit is None:
+            return record
+        try:
+            return self._admit(record)
+        except DecodeError as error:
+            error.key = error.key or record.key
+            raise
+        except Exception as error:
+            message = f"the object is refused: {type(error).__name__} in transform or decoder"
+            raise DecodeError(message, key=record.key) from error
+
+    def listed(self, raw: bytes, *, compare: bool = False) -> Record:
+        """The record of an object from a list.
+
+        Args:
+            raw: the object's own bytes.
+            compare: do not trust versions to tell that an object is unchanged: compare what it says. For servers
+                that were restored from a backup and give out versions a second time.
+
+        Raises:
+            DecodeError: it does not decode, or is refused.
+        """
+        record = decode_record(raw)
+        cached = self._known(record.key)
+        if cached is None or not cached.same_version(record):
+            return self.admitted(record)
+        if not compare:
+            return cached
+        record = self.admitted(record)
+        return cached if cached.same_content(record) else record
+
+    def changed(self, raw: bytes) -> Record:
+        """The record of an object from a watch.
+
+        Raises:
+            DecodeError: it does not decode, or is refused.
+        """
+        record = decode_record(raw)
+        return record if self._admit is None else self.admitted(record)
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False):
+    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
+    annotations: dict[str, Any] | None = None
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta | None = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+
+
+def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    """Reads one line of a watch.
+
+    Args:
+        line: without its end.
+        intake: `Intake.changed`, or `Intake.listed` for the initial events of a streaming list.
+
+    Raises:
+        DecodeError: the line is no watch event. An event whose *object* does not decode is returned, with its error.
+    """
+    if line.startswith(_HEAD):
+        quote = line.find(_OBJECT, 9, 32)
+        kind = _SPELLING.get(line[9:quote])
+        if kind is not None and line.endswith(b"}"):
+            try:
+                return WatchEvent(kind, intake(line[quote + 11 : -1]))
+            except DecodeError:
+                pass  # either the line is unusual, or its object is: the rules of JSON decide
+    return _by_the_rules(line, intake)
+
+
+def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    try:
+        frame = _decode_line(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
+        raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
+    raw = bytes(frame.object)
+    match frame.type:
+        case "ADDED" | "MODIFIED" | "DELETED":
+            return _object_event(frame.type, raw, intake)
+        case "BOOKMARK":
+            return _bookmark(raw)
+        case "ERROR":
+            return WatchEvent(ERROR, error=_status(raw))
+        case unknown:
+            return WatchEvent(unknown)
+
+
+def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    try:
+        return WatchEvent(kind, intake(raw))
+    except DecodeError as error:
+        record = None
+        if kind == DELETED:
+            # A deletion needs no more than the key: it must not be lost because a transform raises.
+            with suppress(DecodeError):
+                record = decode_record(raw)
+        return WatchEvent(kind, record, error=error)
+
+
+def _bookmark(raw: bytes) -> WatchEvent:
+    try:
+        meta = _decode_bookmark(raw).metadata or _BookmarkMeta()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return WatchEvent(BOOKMARK, error=DecodeError("a bookmark has no metadata that can be read"))
+    ended = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    return WatchEvent(BOOKMARK, version=meta.resource_version or "", initial_events_end=ended)
+
+
+def _status(raw: bytes) -> ApiError:
+    try:
+        status = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        status = None
+    return api_error(0, status if isinstance(status, Mapping) else None)
