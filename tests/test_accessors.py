@@ -62,7 +62,7 @@ def test_the_groups_are_those_of_client_go() -> None:
 def test_an_informer_is_asked_of_the_factory_with_the_options_given() -> None:
     informer: Any = Factory().apps.v1.deployments.informer(resync_period=60.0)
     assert informer.resource is find("apps", "v1", "deployments")
-    assert informer.options == {"resync_period": 60.0}
+    assert informer.options["resync_period"] == 60.0
 
 
 def test_there_is_one_informer_however_often_asked() -> None:

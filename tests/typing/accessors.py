@@ -1,0 +1,52 @@
+"""What editors and mypy know of a factory. Never run: `test_types` has mypy read it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, assert_type
+
+from kubernetes_asyncio.client.models.core_v1_event import CoreV1Event
+from kubernetes_asyncio.client.models.events_v1_event import EventsV1Event
+from kubernetes_asyncio.client.models.v1_deployment import V1Deployment
+from kubernetes_asyncio.client.models.v1_node import V1Node
+from kubernetes_asyncio.client.models.v1_pod import V1Pod
+
+from aioinformer.lister import ClusterLister, Lister, NamespaceLister
+from aioinformer.shared_informer import SharedIndexInformer
+
+if TYPE_CHECKING:
+    from aioinformer.factory import SharedInformerFactory
+
+
+def informers(factory: SharedInformerFactory) -> None:
+    assert_type(factory.apps.v1.deployments.informer(), SharedIndexInformer[V1Deployment])
+    assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[V1Pod])
+    assert_type(factory.core.v1.events.informer(), SharedIndexInformer[CoreV1Event])
+    assert_type(factory.events.v1.events.informer(), SharedIndexInformer[EventsV1Event])
+
+
+def listers(factory: SharedInformerFactory) -> None:
+    assert_type(factory.apps.v1.deployments.lister(), Lister[V1Deployment])
+    assert_type(factory.apps.v1.deployments.lister().list("app=web"), list[V1Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[V1Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), V1Deployment)
+    assert_type(factory.core.v1.nodes.lister(), ClusterLister[V1Node])
+    assert_type(factory.core.v1.nodes.lister().get("a"), V1Node)
+
+
+def objects(factory: SharedInformerFactory) -> None:
+    deployment = factory.apps.v1.deployments.lister().namespaced("a").get("b")
+    assert_type(deployment.spec.replicas, int)
+    assert_type(deployment.spec.template.spec.containers[0].name, str)
+    assert_type(deployment.metadata.creation_timestamp, datetime)
+    assert_type(deployment.metadata.labels, dict[str, str])
+
+
+def mistakes(factory: SharedInformerFactory) -> Any:
+    # Each of these is an error; mypy complains about an ignore that it does not need.
+    factory.core.v1.nodes.lister().namespaced("a")  # type: ignore[attr-defined]
+    factory.core.v1.deployments.informer()  # type: ignore[attr-defined]
+    factory.apps.v2.deployments.informer()  # type: ignore[attr-defined]
+    factory.core.v1.pods.informer(resync=60.0)  # type: ignore[call-arg]
+    factory.core.v1.pods.informer(resync_period="1m")  # type: ignore[arg-type]
+    return factory.core.v1.pods.lister().get("a/b").spec.node  # type: ignore[attr-defined]
