@@ -21,6 +21,7 @@ from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.discovery_documents import LegacyResources, Root
 from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.list_stream import status_error
+from aioinformer.retry_after import retry_after as seconds_to_wait
 from aioinformer.served import (
     DiscoveryIncomplete,
     ServedResources,
@@ -31,7 +32,7 @@ from aioinformer.served import (
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from aioinformer.resources import Resource
     from aioinformer.transport import Transport
@@ -217,13 +218,8 @@ class Discovery:
         finally:
             await response.close()
         if response.status != 200:
-            raise status_error(response.status, bytes(body), retry_after=_retry_after(response.headers))
+            raise status_error(response.status, bytes(body), retry_after=seconds_to_wait(response.headers))
         try:
             return msgspec.json.decode(body, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DecodeError(f"{path} answers with something that is no discovery document: {error}") from error
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None

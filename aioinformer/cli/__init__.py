@@ -1,0 +1,31 @@
+"""The command line; what scripts may rely on is in the help of each command.
+
+Layers, from the bottom: `lines` and `changes` turn notifications into text, `measures` takes the figures, `writer` and
+`ending` talk to the operating system, `connecting` finds the server, `watching` runs one informer, `demo` and `serving`
+the embedded server, `commands` knows the options. Only `commands` imports click, and only what draws imports rich.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from aioinformer.cli.ending import ending
+
+_EXTRA = frozenset({"click", "rich"})
+
+
+def main() -> None:
+    """The entry point of the `aioinformer` command."""
+    # Before anything is imported that takes time: a signal counts from the first moment.
+    ending.listen()
+    try:
+        from aioinformer.cli.commands import cli
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        print(
+            f"aioinformer: the command line needs {error.name}; install it with: pip install 'aioinformer[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    cli(prog_name="aioinformer")

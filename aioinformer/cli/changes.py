@@ -1,0 +1,87 @@
+"""What differs between two states of an object, in a few words for people.
+
+Values are shown where they are short and say something. Those of Secrets, and of annotations, are never shown: a
+terminal is often somebody else's screen. What every write changes (`resourceVersion`, `managedFields`) is not worth a
+word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN = 3
+_LONGEST = 32
+_NOISE = frozenset({"metadata.resourceVersion", "metadata.managedFields", "metadata.uid"})
+_PRIVATE = frozenset({"data", "stringData"})
+_NAMES = ("name", "type", "key", "ip")
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What changed, most telling first: `status.phase Pending → Running, spec.nodeName = node-1, 2 more`.
+
+    Args:
+        old: the state before, as on the wire.
+        new: the state after.
+    """
+    secret = new.get("kind") == "Secret"
+    found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _NOISE]
+    # Conditions and timestamps follow from what really happened, and stand in its way.
+    found.sort(key=lambda item: ("conditions" in item[0], "ime" in item[0][-5:], item[0].startswith("metadata.")))
+    words = [_words(path, before, after, secret) for path, before, after in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        words.append(f"{len(found) - _SHOWN} more")
+    return ", ".join(words)
+
+
+def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(f"{path}.{key}" if path else str(key), old.get(key), new.get(key))
+    elif _is_list(old) and _is_list(new) and (named := _by_name(old, new)):
+        for name, before, after in named:
+            yield from _differences(f"{path}[{name}]", before, after)
+    elif old != new:
+        yield path, old, new
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _by_name(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[str, Any, Any]]:
+    """The items of both lists side by side, if each has a name of its own; else nothing."""
+    for field in _NAMES:
+        sides: list[dict[str, Any]] = []
+        for items in (old, new):
+            names = [item.get(field) if isinstance(item, Mapping) else None for item in items]
+            if any(not isinstance(name, str) for name in names) or len(set(names)) != len(names):
+                break
+            sides.append(dict(zip((str(name) for name in names), items, strict=True)))
+        if len(sides) == 2:
+            return [(name, sides[0].get(name), sides[1].get(name)) for name in {**sides[0], **sides[1]}]
+    return []
+
+
+def _words(path: str, before: Any, after: Any, secret: bool) -> str:
+    parts = path.split(".")
+    private = (secret and parts[0] in _PRIVATE) or parts[:2] == ["metadata", "annotations"]
+    if after is None:
+        return f"{path} removed"
+    shown = "" if private else _short(after)
+    if before is None:
+        return f"{path} = {shown}" if shown else f"{path} added"
+    earlier = _short(before)
+    return f"{path} {earlier} → {shown}" if shown and earlier else f"{path} changed"
+
+
+def _short(value: Any) -> str:
+    """A scalar on few characters; "" for anything that would not say much."""
+    if isinstance(value, (Mapping, list, tuple)):
+        return ""
+    text = value if isinstance(value, str) and value and value.isprintable() else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else ""

@@ -1,0 +1,190 @@
+"""The commands and their options, as `--help` shows them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aioinformer.cli.ending import ending
+from aioinformer.cli.options import Output, ServerOptions, WatchOptions
+from aioinformer.cli.palette import Palette, wants_colour
+from aioinformer.cli.program import run_program
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.cli.lines import Form
+    from aioinformer.cli.program import Program
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def _version() -> str:
+    try:
+        return version("aioinformer")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+@click.group(context_settings=_CONTEXT, no_args_is_help=True)
+@click.version_option(_version(), message="aioinformer %(version)s")
+def cli() -> None:
+    """Kubernetes informers for asyncio: watch any resource the way a controller sees it.
+
+    \b
+    Try it without a cluster:
+      aioinformer demo
+    Look at one:
+      aioinformer watch pods -A
+      aioinformer watch deployments.apps -n prod -l app=web
+    """
+
+
+@cli.command(short_help="Run an informer and print what its handler is told.")
+@click.argument("resource")
+@click.option("-n", "--namespace", metavar="NS", help="One namespace. Default: the context's, as with kubectl.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
+@click.option("-l", "--selector", metavar="SEL", default="", help="Label selector, applied by the server.")
+@click.option("--field-selector", metavar="SEL", default="", help="Field selector, applied by the server.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one.")
+@click.option("--server", metavar="URL", help="A server without kubeconfig; the next three go with it.")
+@click.option("--token-file", metavar="FILE", help="Bearer token, read again when it changes.")
+@click.option("--certificate-authority", metavar="FILE", help="PEM certificates to trust.")
+@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust any certificate.")
+@click.option(
+    "--resync", metavar="SECONDS", type=float, default=0.0, help="Resync period, at least 1. Default: 0, none."
+)
+@click.option("--metadata-only", is_flag=True, help="Ask for PartialObjectMetadata only.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([form.value for form in Output]),
+    help="Default: text on a terminal, jsonl into a pipe.",
+)
+@click.option("--until-synced", is_flag=True, help="Exit 0 once the initial list has been delivered.")
+@click.option("--exit-after", metavar="N", type=int, help="Exit 0 after N notifications that follow the initial list.")
+@click.option("--dump-on-exit", is_flag=True, help="Print the store when stopped (jsonl).")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=float,
+    help="Exit 1 if --until-synced or --exit-after has not come true by then.",
+)
+def watch(
+    resource: str,
+    kubeconfig: str | None,
+    context: str | None,
+    server: str | None,
+    token_file: str | None,
+    certificate_authority: str | None,
+    insecure_skip_tls_verify: bool,
+    output: str | None,
+    **rest: Any,
+) -> None:
+    """Run a real SharedIndexInformer with one handler, and print what the handler is told.
+
+    RESOURCE is what kubectl takes (pods, po, Pod, deployments.apps, deployments.v1.apps,
+    widgets.example.com), or group/version/plural (core: v1/pods).
+
+    \b
+    Examples:
+      aioinformer watch pods -A
+      aioinformer watch deploy -n prod -l 'tier in (front,back)' -o jsonl
+      aioinformer watch widgets.example.com --exit-after 10 --timeout 60
+      aioinformer watch secrets -A --metadata-only --until-synced -o summary
+      aioinformer watch v1/configmaps --server http://127.0.0.1:8001 | jq .key
+
+    \b
+    jsonl, one object a line:
+      {"event":"add","key":"default/web-0","uid":"…","resourceVersion":"12","initial":true}
+      {"event":"synced","count":1,"resourceVersion":"12"}
+      {"event":"update","key":"default/web-0","uid":"…","resourceVersion":"13","oldResourceVersion":"12"}
+      {"event":"delete","key":"default/web-0","uid":"…","resourceVersion":"14","tombstone":false}
+
+    A server that is not there yet, or fails, is waited for; stderr says what the informer is
+    doing. Exit codes: 0 ended by a signal, or the condition came true; 1 it did not; 2 a bad
+    option, an unreadable kubeconfig, or a resource that the server does not have.
+    """
+    ending.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
+    try:
+        options = WatchOptions(
+            resource,
+            output=Output(output) if output else _default_output(),
+            server=ServerOptions(
+                kubeconfig, context, server, token_file, certificate_authority, insecure_skip_tls_verify
+            ),
+            **rest,
+        )
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+
+    def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.watching import WatchSession
+
+        return WatchSession(options, _form(options.output), write)
+
+    sys.exit(run_program(make))
+
+
+@cli.command(short_help="Run the embedded API server.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."
+)
+@click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
+@click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
+@click.option("--duration", metavar="SECONDS", type=click.FloatRange(0, min_open=True), help="End by itself.")
+def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: float | None) -> None:
+    """Run the embedded API server: a real HTTP server that behaves as kube-apiserver does.
+
+    The first line on stdout, once requests are accepted, is KUBECONFIG=<absolute path>. kubectl
+    works with that file. SIGINT or SIGTERM ends it.
+
+    \b
+    Examples:
+      aioinformer serve --port 8001 --kubeconfig /tmp/embedded
+      kubectl --kubeconfig /tmp/embedded create configmap hello --from-literal=a=b
+      aioinformer watch configmaps -A --kubeconfig /tmp/embedded
+
+    \b
+    Faults, with --faults:
+      curl http://127.0.0.1:8001/_faults                                  what there is
+      curl -X POST http://127.0.0.1:8001/_faults/NAME -d '{"duration": 5}'  start one
+      curl -X DELETE http://127.0.0.1:8001/_faults/NAME                   end it
+    """
+
+    def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.serving import ServeProgram
+        from aioinformer.testing import ApiServer
+
+        return ServeProgram(ApiServer(host=host, port=port, faults_over_http=faults), kubeconfig, duration, write)
+
+    sys.exit(run_program(make))
+
+
+def _default_output() -> Output:
+    return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
+
+
+def _form(output: Output) -> Form | None:
+    from aioinformer.cli.lines import JsonForm, TextForm
+
+    match output:
+        case Output.TEXT:
+            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day)
+        case Output.JSONL:
+            return JsonForm()
+        case Output.SUMMARY:
+            return None
+
+
+def time_of_day() -> str:
+    """Now, to the millisecond."""
+    now = time.time()
+    return f"{time.strftime('%H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"

@@ -1,0 +1,135 @@
+"""One line for each notification: JSON for programs, columns for people.
+
+Both forms say the same and are made of the same few values; nothing here does I/O or knows the time. The fields and
+their order in the JSON form are relied upon by scripts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from aioinformer.cli.changes import changed
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.cli.palette import Palette
+
+_encode = msgspec.json.Encoder().encode
+_KEY_WIDTH = 52
+
+
+class Form(Protocol):
+    """How notifications become lines; each method returns a line with its line feed."""
+
+    def add(self, obj: Any, initial: bool) -> bytes: ...
+
+    def update(self, old: Any, new: Any) -> bytes: ...
+
+    def delete(self, obj: Any) -> bytes: ...
+
+    def synced(self, count: int, resource_version: str) -> bytes: ...
+
+
+def identity(obj: Any) -> tuple[str, str]:
+    """uid and resourceVersion of an object, as far as it has them."""
+    metadata = getattr(obj, "metadata", None)
+    return (getattr(metadata, "uid", None) or "", getattr(metadata, "resource_version", None) or "")
+
+
+class JsonForm:
+    """One JSON object a line."""
+
+    def add(self, obj: Any, initial: bool) -> bytes:
+        uid, version = identity(obj)
+        return _line({"event": "add", "key": key_of(obj), "uid": uid, "resourceVersion": version, "initial": initial})
+
+    def update(self, old: Any, new: Any) -> bytes:
+        uid, version = identity(new)
+        return _line(
+            {
+                "event": "update",
+                "key": key_of(new),
+                "uid": uid,
+                "resourceVersion": version,
+                "oldResourceVersion": identity(old)[1],
+            }
+        )
+
+    def delete(self, obj: Any) -> bytes:
+        missed = isinstance(obj, DeletedFinalStateUnknown)
+        uid, version = identity(obj.obj if missed else obj)
+        return _line(
+            {"event": "delete", "key": key_of(obj), "uid": uid, "resourceVersion": version, "tombstone": missed}
+        )
+
+    def synced(self, count: int, resource_version: str) -> bytes:
+        return _line({"event": "synced", "count": count, "resourceVersion": resource_version})
+
+
+class TextForm:
+    """Columns for people: time, event, key, what changed.
+
+    Args:
+        palette: colours, or none.
+        clock: the time of day, as text.
+        prefix: put before each key, to tell several resources apart.
+    """
+
+    def __init__(self, palette: Palette, clock: Callable[[], str], prefix: str = "") -> None:
+        self._palette = palette
+        self._clock = clock
+        self._prefix = prefix
+        self._width = 24
+
+    def add(self, obj: Any, initial: bool) -> bytes:
+        return self._columns("add", key_of(obj), "" if initial else _standing(obj))
+
+    def update(self, old: Any, new: Any) -> bytes:
+        (old_uid, old_version), (uid, version) = identity(old), identity(new)
+        if old_uid != uid:
+            said = "deleted and created again"
+        elif old_version == version:
+            return self._columns("resync", key_of(new), "")
+        else:
+            said = changed(old.to_dict(), new.to_dict()) or f"version {version}"
+        return self._columns("update", key_of(new), said)
+
+    def delete(self, obj: Any) -> bytes:
+        missed = isinstance(obj, DeletedFinalStateUnknown)
+        return self._columns("delete", key_of(obj), "gone while nobody watched" if missed else "")
+
+    def synced(self, count: int, resource_version: str) -> bytes:
+        objects = "1 object" if count == 1 else f"{count} objects"
+        return self._columns("synced", "", f"{objects} at version {resource_version}")
+
+    def _columns(self, event: str, key: str, said: str) -> bytes:
+        palette = self._palette
+        name = f"{self._prefix}{key}" if key else self._prefix.rstrip()
+        self._width = max(self._width, min(len(name), _KEY_WIDTH))
+        named = palette.paint(event, f"{event:<6}")
+        line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
+        return f"{line}  {palette.paint('said', said)}\n".encode() if said else f"{line.rstrip()}\n".encode()
+
+
+def stored(obj: Any) -> bytes:
+    """What the cache holds of an object at the end; JSON whatever the form of the rest is."""
+    uid, version = identity(obj)
+    return _line({"event": "store", "key": key_of(obj), "uid": uid, "resourceVersion": version})
+
+
+def summed_up(figures: Mapping[str, Any]) -> bytes:
+    """The figures of a summary."""
+    return _line(figures)
+
+
+def _standing(obj: Any) -> str:
+    return f"version {identity(obj)[1]}"
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    return _encode(fields) + b"\n"

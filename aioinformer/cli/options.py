@@ -1,0 +1,112 @@
+"""What `watch` was asked for, checked as far as that is possible without a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from aioinformer.errors import UsageError
+from aioinformer.selectors import parse_field_selector, parse_label_selector
+from aioinformer.served import parse_resource_name
+
+MIN_RESYNC = 1.0
+
+
+class Output(StrEnum):
+    """The form of what `watch` prints."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Which server; by kubeconfig, or by URL.
+
+    Attributes:
+        kubeconfig: file, None for the usual places.
+        context: None for the current one.
+        server: URL; the three below go with it.
+        token_file: file with a bearer token.
+        certificate_authority: file of PEM certificates to trust.
+        insecure_skip_tls_verify: trust any certificate.
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    server: str | None = None
+    token_file: str | None = None
+    certificate_authority: str | None = None
+    insecure_skip_tls_verify: bool = False
+
+    def __post_init__(self) -> None:
+        given = {
+            f"--{field.name.replace('_', '-')}"
+            for field in fields(self)
+            if getattr(self, field.name) not in (None, False)
+        }
+        if "--server" in given:
+            if clash := given & {"--kubeconfig", "--context"}:
+                raise UsageError(f"--server names a server without a kubeconfig; leave out {_listed(clash)}")
+        elif lone := given - {"--kubeconfig", "--context"}:
+            raise UsageError(f"{_listed(lone)} goes with --server; a kubeconfig says this itself")
+        if {"--certificate-authority", "--insecure-skip-tls-verify"} <= given:
+            raise UsageError("--certificate-authority has no effect beside --insecure-skip-tls-verify; leave one out")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What to watch, what to print, and when to end.
+
+    Attributes:
+        resource: as kubectl takes it, or group/version/plural.
+        output: the form of what is printed.
+        server: which server.
+        namespace: None for the context's.
+        all_namespaces: watch all of them.
+        selector: label selector.
+        field_selector: field selector.
+        resync: seconds, 0 for none.
+        metadata_only: without anything but metadata.
+        until_synced: end after the initial list.
+        exit_after: end after so many notifications after the initial list.
+        dump_on_exit: print the store at the end.
+        timeout: seconds after which to give up.
+    """
+
+    resource: str
+    output: Output = Output.JSONL
+    server: ServerOptions = ServerOptions()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    selector: str = ""
+    field_selector: str = ""
+    resync: float = 0.0
+    metadata_only: bool = False
+    until_synced: bool = False
+    exit_after: int | None = None
+    dump_on_exit: bool = False
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        parse_resource_name(self.resource)
+        parse_label_selector(self.selector)
+        parse_field_selector(self.field_selector)
+        if not (self.resync == 0 or MIN_RESYNC <= self.resync < float("inf")):
+            raise UsageError(f"--resync must be 0 (none) or at least {MIN_RESYNC:g} second, not {self.resync:g}")
+        if self.exit_after is not None and self.exit_after < 1:
+            raise UsageError(f"--exit-after must be at least 1, not {self.exit_after}; --until-synced counts none")
+        if self.timeout is not None and not 0 < self.timeout < float("inf"):
+            raise UsageError(f"--timeout must be more than 0 seconds, not {self.timeout:g}")
+        if self.namespace is not None and not self.namespace:
+            raise UsageError("--namespace must not be empty; use --all-namespaces for all")
+
+    @property
+    def conditional(self) -> bool:
+        """Whether something has to come true before the end is a success."""
+        return self.until_synced or self.exit_after is not None
+
+
+def _listed(names: set[str]) -> str:
+    return " and ".join(sorted(names))

@@ -1,0 +1,53 @@
+"""Colours for single lines, as few as tell something, and none where they are not wanted."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any
+
+_STYLES = {
+    "add": "green",
+    "update": "yellow",
+    "delete": "red",
+    "resync": "bright_black",
+    "synced": "bold cyan",
+    "store": "cyan",
+    "time": "bright_black",
+    "said": "bright_black",
+    "INFO": "cyan",
+    "WARNING": "yellow",
+    "ERROR": "bold red",
+}
+
+
+def wants_colour(stream: IO[Any] | None) -> bool:
+    """Whether the stream is a terminal that can show colours, and nobody has asked for none (https://no-color.org)."""
+    return (
+        stream is not None
+        and stream.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
+
+
+class Palette:
+    """Paints words by what they mean.
+
+    Args:
+        colour: False leaves everything as it is.
+    """
+
+    def __init__(self, colour: bool) -> None:
+        self._codes: dict[str, tuple[str, str]] = {}
+        if colour:
+            from rich.color import ColorSystem
+            from rich.style import Style
+
+            for meaning, style in _STYLES.items():
+                before, _, after = Style.parse(style).render("|", color_system=ColorSystem.STANDARD).partition("|")
+                self._codes[meaning] = (before, after)
+
+    def paint(self, meaning: str, text: str) -> str:
+        """The text in the colour for this meaning."""
+        before, after = self._codes.get(meaning, ("", ""))
+        return f"{before}{text}{after}"

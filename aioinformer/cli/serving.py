@@ -1,0 +1,99 @@
+"""`aioinformer serve`: the embedded API server, alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import tempfile
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aioinformer.cli.program import Program
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from aioinformer.testing import ApiServer
+
+logger = logging.getLogger("aioinformer.cli")
+
+
+class ServeProgram(Program):
+    """Serves until the end.
+
+    Args:
+        server: not yet listening.
+        kubeconfig: file to write, None for a temporary one.
+        duration: seconds, None for ever.
+        write: takes each line of stdout.
+    """
+
+    def __init__(
+        self, server: ApiServer, kubeconfig: str | None, duration: float | None, write: Callable[[bytes], None]
+    ) -> None:
+        super().__init__()
+        self._server = server
+        self._kubeconfig = kubeconfig
+        self._duration = duration
+        self._write = write
+
+    async def run(self) -> int:
+        work = asyncio.create_task(self._serve(), name="serve")
+        return await self.unwind(work, await self.until_end(work, self._duration, 0))
+
+    async def _serve(self) -> None:
+        with kubeconfig_file(self._kubeconfig) as path:
+            async with listening(self._server):
+                self._write(f"KUBECONFIG={self._server.kubeconfig(path)}\n".encode())
+                logger.info("serving at %s; kubectl works with this KUBECONFIG; Ctrl-C ends it", self._server.url)
+                await asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def listening(server: ApiServer) -> AsyncIterator[None]:
+    """The server, accepting requests.
+
+    Raises:
+        UsageError: it cannot listen where it should.
+    """
+    try:
+        await server.__aenter__()
+    except OSError as error:
+        raise UsageError(f"the server cannot listen there: {error.strerror or error}; choose another --port") from error
+    try:
+        yield
+    finally:
+        await server.stop()
+
+
+@contextmanager
+def kubeconfig_file(name: str | None) -> Iterator[Path]:
+    """Where to write the kubeconfig: the file named, or a temporary one that is removed in the end.
+
+    Raises:
+        UsageError: the file exists and is about other clusters, or cannot be written.
+    """
+    if name is None:
+        with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
+            yield Path(folder, "kubeconfig")
+        return
+    path = Path(name)
+    if not _may_replace(path):
+        raise UsageError(f"--kubeconfig {name}: the file exists and is about other clusters; name another one")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--kubeconfig {name}: there is no such folder; make it first")
+    yield path
+
+
+def _may_replace(path: Path) -> bool:
+    """Whether nothing of value is there: no file, an empty one, or one written by an earlier run."""
+    try:
+        text = path.read_text()
+        return not text.strip() or [entry["name"] for entry in json.loads(text)["clusters"]] == ["aioinformer"]
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
