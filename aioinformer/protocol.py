@@ -447,7 +447,9 @@ class ListWatchProtocol:
             # Whoever may list but not watch is served by pages, and so is whoever has a proxy that breaks streams.
             self._prefer_list = error.status not in (401, 404, 429)
             self._fail(error, now, _Stage.DECIDE)
-        elif (self._stage is _Stage.WATCH and error.status == 429) or (self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._in_vain()):
+        elif (self._stage is _Stage.WATCH and error.status == 429) or (
+            self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._in_vain()
+        ):
             self._fail(error, now, _Stage.OPEN)
         else:
             # Without watches, pages from time to time are better than nothing. And an error within a watch says that
