@@ -25,7 +25,7 @@ from aioinformer.errors import DecodeError
 from aioinformer.frozen import FrozenDict, freeze_decoded
 from aioinformer.models.json_value import JSONValue
 from aioinformer.models.model import Model, refuse_write
-from aioinformer.models.shapes import attributes_of, has_model, openapi_type
+from aioinformer.models.shapes import attributes_of, has_model
 
 _SCALARS: dict[str, Any] = {
     "str": str,
@@ -75,7 +75,7 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     renamed = {}
     properties = {}
     for attribute in attributes:
-        field, annotation = attribute.name, _annotation(attribute.type, outer)
+        field, annotation = attribute.name, _annotation(attribute.notation, outer)
         if (model, field) in _LATE:
             field, annotation = f"_{field}", msgspec.Raw
             properties[attribute.name] = property(partial(_decode_late, field))
@@ -90,7 +90,7 @@ def _make(model: str, outer: list[str]) -> type[Model]:
         module=__name__,
         namespace={
             "__doc__": f"kubernetes_asyncio's {model}, immutable.",
-            "openapi_types": {attribute.name: openapi_type(attribute.type) for attribute in attributes},
+            "openapi_types": {attribute.name: attribute.type for attribute in attributes},
             "attribute_map": {attribute.name: attribute.wire for attribute in attributes},
             **properties,
         },

@@ -20,12 +20,14 @@ class Attribute(NamedTuple):
     Attributes:
         name: as kubernetes_asyncio calls it, `node_name`.
         wire: as JSON has it, `nodeName`.
-        type: in the notation of the file.
+        type: as kubernetes_asyncio writes it, `list[V1Container]`, `dict(str, str)`.
+        notation: the type as the file has it.
     """
 
     name: str
     wire: str
     type: str
+    notation: str
 
 
 @cache
@@ -51,18 +53,17 @@ def attributes_of(model: str) -> list[Attribute]:
     """
     attributes = []
     for name, text in _decode_shape(_shapes()[model]).items():
-        kind, _, wire = text.partition(" ")
-        attributes.append(Attribute(name, wire or _camel_case(name), kind))
+        notation, _, wire = text.partition(" ")
+        attributes.append(Attribute(name, wire or _camel_case(name), _spelt_out(notation), notation))
     return attributes
 
 
-def openapi_type(kind: str) -> str:
-    """A type of the file as kubernetes_asyncio writes it: `list[V1Container]`, `dict(str, str)`."""
-    if kind[0] == "[":
-        return f"list[{openapi_type(kind[1:-1])}]"
-    if kind[0] == "{":
-        return f"dict(str, {openapi_type(kind[1:-1])})"
-    return kind
+def _spelt_out(notation: str) -> str:
+    if notation[0] == "[":
+        return f"list[{_spelt_out(notation[1:-1])}]"
+    if notation[0] == "{":
+        return f"dict(str, {_spelt_out(notation[1:-1])})"
+    return notation
 
 
 def _camel_case(name: str) -> str:
