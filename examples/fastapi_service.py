@@ -1,0 +1,78 @@
+"""A FastAPI service with a cache inside: answers come from memory, readiness from the cache's own state.
+
+    GET /readyz                 200 once the cache is filled and follows the server, 503 with the reasons otherwise
+    GET /nodes                  the nodes, and how many pods each of them has
+    GET /nodes/{node}/pods      the pods of a node
+
+FastAPI runs `def` endpoints in threads: listers and indexers may be read from any of them.
+
+python examples/fastapi_service.py [--kubeconfig FILE] [--duration SECONDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+
+from aioinformer import SharedInformerFactory
+
+import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1Pod
+
+
+def by_node(pod: V1Pod) -> list[str]:
+    return [pod.spec.node_name] if pod.spec.node_name else []
+
+
+def service(arguments: argparse.Namespace) -> FastAPI:
+    @asynccontextmanager
+    async def informers(app: FastAPI) -> AsyncIterator[None]:
+        """Runs the cache for as long as the application runs, and does not hold up its start."""
+        async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+            factory.core.v1.pods.informer().add_indexers({"node": by_node})
+            factory.start()
+            app.state.factory = factory
+            yield
+
+    app = FastAPI(lifespan=informers)
+
+    @app.get("/readyz")
+    async def readyz(request: Request) -> Response:
+        factory: SharedInformerFactory = request.app.state.factory
+        state = factory.core.v1.pods.informer().state
+        return Response(f"pods: {state}\n", status_code=200 if factory.is_ready() else 503, media_type="text/plain")
+
+    @app.get("/nodes")
+    def nodes(request: Request) -> dict[str, int]:
+        factory: SharedInformerFactory = request.app.state.factory
+        indexer = factory.core.v1.pods.informer().get_indexer()
+        return {node: len(indexer.index_keys("node", node)) for node in indexer.list_index_func_values("node")}
+
+    @app.get("/nodes/{node}/pods")
+    def pods_of_a_node(node: str, request: Request) -> Sequence[str]:
+        factory: SharedInformerFactory = request.app.state.factory
+        return factory.core.v1.pods.informer().get_indexer().index_keys("node", node)
+
+    return app
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    server = uvicorn.Server(uvicorn.Config(service(arguments), log_level="warning"))
+    if arguments.duration is not None:
+        asyncio.get_running_loop().call_later(arguments.duration, setattr, server, "should_exit", True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}")
+        await server.serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    cluster.run(main, __doc__)

@@ -1,0 +1,55 @@
+"""One informer without a factory: three handler functions, told again of every pod once a minute.
+
+A handler may be a coroutine function, as `on_update` is here: the next notification of this handler waits for it,
+nothing else does. A deletion that was missed while the connection was down arrives as a `DeletedFinalStateUnknown`,
+with the last state that was seen.
+
+python examples/pod_informer.py [--kubeconfig FILE] [--duration SECONDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from aioinformer import DeletedFinalStateUnknown, ListWatch, Resource, SharedIndexInformer, meta_namespace_key_func
+
+import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1Pod
+
+PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
+ONE_MINUTE = 60.0
+
+
+def on_add(pod: V1Pod) -> None:
+    print(f"added    {meta_namespace_key_func(pod)} on {pod.spec.node_name or 'no node yet'}")
+
+
+async def on_update(old: V1Pod, new: V1Pod) -> None:
+    if old.metadata.resource_version == new.metadata.resource_version:
+        print(f"resynced {meta_namespace_key_func(new)}")
+    else:
+        await asyncio.sleep(0)  # whatever a program has to wait for
+        print(f"updated  {meta_namespace_key_func(new)}: {old.status.phase} -> {new.status.phase}")
+
+
+def on_delete(pod: V1Pod | DeletedFinalStateUnknown[V1Pod]) -> None:
+    if isinstance(pod, DeletedFinalStateUnknown):
+        print(f"deleted  {pod.key} (unseen)")
+    else:
+        print(f"deleted  {meta_namespace_key_func(pod)}")
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    async with cluster.connect(arguments) as transport:
+        informer = SharedIndexInformer(ListWatch(transport, PODS), resync_period=ONE_MINUTE)
+        informer.add_event_handler(on_add=on_add, on_update=on_update, on_delete=on_delete)
+        async with informer:
+            await cluster.pause(arguments)
+
+
+if __name__ == "__main__":
+    cluster.run(main, __doc__)

@@ -1,0 +1,143 @@
+"""Every example runs as its reader would run it, and prints what its text says; warnings are errors there, too."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NOT_PROGRAMS = {"cluster.py"}
+
+
+def run(name: str, *arguments: str) -> str:
+    """The output of an example that ends by itself, in order."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout
+
+
+def test_the_quick_start_tells_of_pods_and_counts_them() -> None:
+    output = run("quickstart.py", "--duration", "3")
+    assert re.search(r"^\+ [a-z0-9-]+/[a-z0-9-]+$", output, re.MULTILINE)
+    assert re.search(r"^[1-9]\d* pods are in the cache$", output, re.MULTILINE)
+    assert re.search(r"^~ [a-z0-9-]+/[a-z0-9-]+ is \w+$", output, re.MULTILINE)
+
+
+def test_the_pod_informer_calls_all_three_handlers() -> None:
+    output = run("pod_informer.py", "--duration", "8")
+    assert {line.split()[0] for line in output.splitlines()} >= {"added", "updated", "deleted"}
+
+
+def test_the_indexer_answers_by_each_of_its_methods() -> None:
+    answers = dict(re.findall(r"^([^:]+): +(.*)$", run("fake_indexer.py"), re.MULTILINE))
+    assert answers == {
+        "list": "office/mail, shop/cart, shop/search",
+        "list_keys": "office/mail, shop/cart, shop/search",
+        "get_by_key": "shop/cart",
+        "get": "office/mail",
+        "by_index node": "office/mail, shop/cart",
+        "by_index user": "shop/cart, shop/search",
+        "by_index namespace": "shop/cart, shop/search",
+        "index_keys user": "office/mail, shop/cart",
+        "index user of cart": "office/mail, shop/cart, shop/search",
+        "list_index_func_values": "bert, elmo, ernie, oscar",
+        "get_indexers": "namespace, node, user",
+        "after the update": "shop/cart, shop/search",
+        "after the delete": "office/mail, shop/cart",
+        "add_indexers, later": "office/mail",
+        "after replace": "office/mail",
+    }
+
+
+def test_the_deployment_lister_lists_and_misses() -> None:
+    lines = run("deployment_lister.py").splitlines()
+    assert re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+: \d+/\d+ ready", lines[0])
+    assert lines[-1] == 'deployments.apps "no-such-deployment" not found'
+
+
+def test_the_indexed_cache_finds_pods_by_node_and_by_image() -> None:
+    output = run("indexed_cache.py")
+    assert re.search(r"^node \S+: [a-z0-9-]+/[a-z0-9-]+", output, re.MULTILINE)
+    assert re.search(r"^image \S+: [a-z0-9-]+/[a-z0-9-]+", output, re.MULTILINE)
+
+
+def test_the_custom_resource_is_read_as_a_class_of_its_own() -> None:
+    lines = run("custom_resource.py").splitlines()
+    assert sorted(lines) == [
+        "2 widgets of size 5 together",
+        "added   first: grey, size 1",
+        "added   second: grey, size 2",
+        "updated first: size 1 -> 3",
+    ]
+
+
+@pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
+def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None:
+    with service(name) as url:
+        nodes = ask(f"{url}/nodes")
+        pods = {node: ask(f"{url}/nodes/{node}/pods") for node in nodes}
+    assert nodes
+    assert all(re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", pod) for keys in pods.values() for pod in keys)
+
+
+@pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
+def test_the_service_ends_by_itself_after_its_duration(name: str) -> None:
+    assert run(name, "--duration", "1").startswith("listening on http://127.0.0.1:")
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    programs = {path.name for path in EXAMPLES.glob("*.py")} - NOT_PROGRAMS
+    source = Path(__file__).read_text()
+    assert {name for name in programs if f'"{name}"' not in source} == set()
+
+
+@contextmanager
+def service(name: str) -> Iterator[str]:
+    """The URL of a service that is ready; interrupted at the end, as by Ctrl-C."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().removeprefix("listening on ").strip()
+            assert url, process.communicate()
+            while not _is_ready(url):
+                time.sleep(0.05)
+            yield url
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert errors == ""
+    assert process.returncode == 0
+
+
+def ask(url: str) -> Any:
+    with urlopen(url, timeout=5) as answer:
+        return json.load(answer)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/readyz", timeout=5):
+            return True
+    except HTTPError as error:
+        with error:  # 503 as long as the cache is not filled
+            return False
+    except ConnectionError:
+        return False

@@ -1,0 +1,15 @@
+"""The layers of the house: imports go downward only, and the core knows neither loop, clock, chance nor socket."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parent.parent
+
+
+def test_every_import_keeps_the_contracts_of_the_layers() -> None:
+    lint_imports = Path(sys.executable).parent / "lint-imports"
+    run = subprocess.run([lint_imports, "--no-cache"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
