@@ -1,7 +1,7 @@
 """Records what only a real API server knows about the built-in resources: short names, singulars, categories, verbs.
 
 Run it against a server of the same minor version as the installed kubernetes_asyncio, started with
-`--runtime-config=api/all=true --feature-gates=AllAlpha=true,AllBeta=true` so that nothing is hidden:
+`--runtime-config=api/all=true --feature-gates=AllAlpha=true,AllBeta=true`, so that nothing is hidden:
 
     python scripts/record_discovery.py KUBECONFIG
 
