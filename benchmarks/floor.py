@@ -1,0 +1,97 @@
+"""The floor: the simplest loop that splits, decodes type and metadata, and keeps the bytes; aiohttp with its defaults.
+
+It is fixed: what the informer costs is told as a multiple of it. It has no queue, no index, no resync, no
+reconnection, and one handler that is awaited.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+
+
+class Meta(msgspec.Struct, gc=False):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+
+
+class Head(msgspec.Struct, gc=False):
+    metadata: Meta
+
+
+class Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class ListMeta(msgspec.Struct, gc=False):
+    resourceVersion: str = ""
+    next: str = msgspec.field(name="continue", default="")
+
+
+class Page(msgspec.Struct, gc=False):
+    metadata: ListMeta
+    items: list[msgspec.Raw]
+
+
+class Bookmark(msgspec.Struct, gc=False):
+    metadata: dict[str, Any]
+
+
+_line = msgspec.json.Decoder(Line).decode
+_head = msgspec.json.Decoder(Head).decode
+_page = msgspec.json.Decoder(Page).decode
+_bookmark = msgspec.json.Decoder(Bookmark).decode
+
+#: key -> (metadata, the object's own bytes)
+Store = dict[str, tuple[Meta, bytes]]
+
+
+def keep(store: Store, raw: bytes) -> None:
+    meta = _head(raw).metadata
+    store[f"{meta.namespace}/{meta.name}"] = (meta, raw)
+
+
+async def list_pages(session: aiohttp.ClientSession, url: str, store: Store) -> str:
+    """Lists in pages of 500; returns the version."""
+    token = ""
+    while True:
+        async with session.get(f"{url}/api/v1/pods?limit=500" + (f"&continue={token}" if token else "")) as response:
+            page = _page(await response.read())
+        for item in page.items:
+            keep(store, bytes(item))
+        token = page.metadata.next
+        if not token:
+            return page.metadata.resourceVersion
+
+
+async def watch(
+    session: aiohttp.ClientSession,
+    url: str,
+    query: str,
+    store: Store,
+    handler: Callable[[bytes], Awaitable[None]],
+    synced: Callable[[], None] = lambda: None,
+) -> None:
+    """Follows a watch for ever."""
+    rest = b""
+    async with session.get(f"{url}/api/v1/pods?watch=true&{query}") as response:
+        async for chunk in response.content.iter_any():
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            for line in lines:
+                event = _line(line)
+                raw = bytes(event.object)
+                if event.type == "BOOKMARK":
+                    synced()
+                    continue
+                keep(store, raw)
+                await handler(raw)
