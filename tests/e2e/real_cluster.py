@@ -1,0 +1,116 @@
+"""A real kube-apiserver on loopback, and an account of it that owes nothing to the code under test."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+CONFIGMAPS = "/api/v1/configmaps"
+
+
+class Version(NamedTuple):
+    """One state of one object, as the API names it."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class RealCluster:
+    """A test cluster, made by the tools in the folder that AIOINFORMER_TEST_CLUSTER names.
+
+    Attributes:
+        tools: that folder.
+        directory: where the cluster keeps its things.
+    """
+
+    tools: Path
+    directory: Path
+
+    def up(self) -> None:
+        """Starts it; it ends with this process, whatever happens."""
+        self._run("up", "--detach", "--dir", self.directory, "--exit-with-pid", os.getpid())
+
+    def down(self) -> None:
+        """Stops it, and removes what it left."""
+        self._run("down", "--dir", self.directory, "--rm")
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    @property
+    def restricted_kubeconfig(self) -> Path:
+        """Of a user without any right."""
+        return self.directory / "restricted.kubeconfig"
+
+    def address(self, field: str) -> str:
+        """One of the addresses and tokens of the cluster."""
+        return str(json.loads((self.directory / "cluster.json").read_text())[field])
+
+    def _run(self, tool: str, *arguments: object) -> None:
+        subprocess.run([self.tools / tool, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
+
+
+class Operator:
+    """Somebody with all rights: reads and writes the cluster, and breaks it. An async context manager."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self._cluster = cluster
+        self._server = cluster.address("server")
+
+    async def __aenter__(self) -> Self:
+        authority = ssl.create_default_context(cafile=str(self._cluster.directory / "pki" / "ca.crt"))
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {self._cluster.address('adminToken')}"},
+            connector=aiohttp.TCPConnector(ssl=authority),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def request(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+        """The status and the body of an answer."""
+        async with self._session.request(method, self._server + path, json=body) as response:
+            return response.status, await response.json()
+
+    async def make(self, path: str, body: Any) -> dict[str, Any]:
+        """Creates an object, and returns it."""
+        status, answer = await self.request("POST", path, body)
+        assert status == 201, answer
+        return answer
+
+    async def configmaps(self) -> dict[str, Version]:
+        """What there is, by key: the truth that informers must arrive at."""
+        status, answer = await self.request("GET", CONFIGMAPS)
+        assert status == 200, answer
+        return {f"{each['namespace']}/{each['name']}": version_of(each) for each in map(_metadata, answer["items"])}
+
+    async def act(self, action: str, *flags: str) -> None:
+        """Does something to the cluster: "kill-apiserver", "start-apiserver", "compact" …"""
+        headers = {"Authorization": f"Bearer {self._cluster.address('controlToken')}"}
+        url = f"{self._cluster.address('control')}/{action}"
+        async with self._session.post(url, json=list(flags), headers=headers) as response:
+            assert response.status == 200, await response.text()
+
+
+def version_of(metadata: dict[str, Any]) -> Version:
+    return Version(metadata["uid"], metadata["resourceVersion"])
+
+
+def _metadata(item: dict[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = item["metadata"]
+    return metadata
