@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import ssl
@@ -101,13 +102,47 @@ async def test_a_name_that_is_not_in_the_certificate_is_refused(tls_server: Serv
             await fetch(transport)
 
 
-async def test_closing_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, ca_file: Path) -> None:
-    tls_server.answer = stalled = Stalled()
-    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=ca_file)) as transport:
-        response = await transport.request(Request("/"))
-        await response.close()
-        async with asyncio.timeout(10):
-            await stalled.gone.wait()
+class BlackHole:
+    """A network between client and server that loses what the server says, once it is told to."""
+
+    def __init__(self) -> None:
+        self.lossy = False
+        self.client_is_gone = asyncio.Event()
+
+    async def start(self, server: Server) -> asyncio.Server:
+        host, _, port = server.authority.rpartition(":")
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            server_reader, server_writer = await asyncio.open_connection(host, int(port))
+            async with asyncio.TaskGroup() as group:
+                back = group.create_task(self._pump(server_reader, writer))
+                with contextlib.suppress(ConnectionError):
+                    await self._pump(reader, server_writer)
+                self.client_is_gone.set()
+                back.cancel()
+            for each in (writer, server_writer):
+                each.close()
+
+        return await asyncio.start_server(carry, "127.0.0.1", 0)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if not self.lossy:
+                writer.write(data)
+
+
+async def test_closing_in_mid_body_does_not_wait_for_a_peer_that_is_gone(tls_server: Server, ca_file: Path) -> None:
+    tls_server.answer = Stalled()
+    network = BlackHole()
+    async with await network.start(tls_server) as listener:
+        url = f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        async with HttpTransport(url, ssl=TLS(certificate_authority=ca_file)) as transport:
+            response = await transport.request(Request("/"))
+            await anext(response.chunks())
+            network.lossy = True
+            await response.close()
+            async with asyncio.timeout(10):
+                await network.client_is_gone.wait()
 
 
 async def test_a_rotated_client_certificate_is_shown_by_new_requests_while_streams_go_on(

@@ -33,7 +33,8 @@ class Server:
         return self.url.partition("//")[2]
 
     async def start(self, tls: ssl.SSLContext | None = None) -> None:
-        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.0)
+        # Not 0: aiohttp takes that for no limit.
+        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.01)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls, backlog=512).start()
