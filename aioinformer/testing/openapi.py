@@ -15,7 +15,7 @@ import json
 import lzma
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -64,15 +64,21 @@ def builtin_documents() -> Mapping[str, Document]:
     return {path: Document.of(path, body) for path, body in bodies if not path.startswith("crd/")}
 
 
-def custom_documents(definitions: Iterable[Mapping[str, Any]]) -> dict[str, Document]:
+def custom_documents(definitions: Iterable[Mapping[str, Any]]) -> Mapping[str, Document]:
     """The documents of custom resources, by path: one for each group and served version.
+
+    Those of the latest few sets of definitions are kept, so that asking again costs little.
 
     Args:
         definitions: CustomResourceDefinition objects (v1) in JSON form.
     """
+    return _custom_documents(tuple(json.dumps(definition["spec"]) for definition in definitions))
+
+
+@lru_cache(maxsize=4)
+def _custom_documents(specs: tuple[str, ...]) -> Mapping[str, Document]:
     merged: dict[str, dict[str, Any]] = {}
-    for definition in definitions:
-        spec = definition["spec"]
+    for spec in map(json.loads, specs):
         for version in spec["versions"]:
             if version.get("served"):
                 path = f"apis/{spec['group']}/{version['name']}"

@@ -94,7 +94,8 @@ def strategic_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any], 
         PatchError: the patch is malformed or contradicts the schema.
     """
     merged = _merge_maps(deepcopy(dict(current)), deepcopy(dict(patch)), schema)
-    return {key: _pruned(value) for key, value in merged.items() if not _is_directive(key)}
+    pruned: dict[str, Any] = _pruned(merged)
+    return pruned
 
 
 def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> dict[str, Any]:
@@ -285,9 +286,10 @@ def _is_directed(value: Any) -> bool:
 
 
 def _pruned(value: Any) -> Any:
-    # Directives in what is taken over as a whole are not obeyed; the server's decoder drops them as unknown fields.
+    # In what is taken over as a whole, directives are not obeyed and nulls not read as deletions. What then drops both
+    # is the server's decoder: the ones are unknown fields, the others are fields that are not set.
     if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if not _is_directive(key)}
+        return {key: _pruned(item) for key, item in value.items() if item is not None and not _is_directive(key)}
     return [_pruned(item) for item in value] if isinstance(value, list) else value
 
 

@@ -54,12 +54,20 @@ class TableLayout:
     cells: Cells
     row_conditions: Any = None
 
-    def row(self, obj: Mapping[str, Any], now: datetime, *, include: str = "Metadata") -> dict[str, Any]:
+    def row(
+        self,
+        obj: Mapping[str, Any],
+        now: datetime,
+        *,
+        include: str = "Metadata",
+        api_version: str = "meta.k8s.io/v1",
+    ) -> dict[str, Any]:
         """One row.
 
         Args:
             obj: in JSON form.
             now: what ages are counted to, with a time zone.
+            api_version: of the metadata alone, the same as the table's.
             include: one of `INCLUDE_OBJECT`. A bookmark that ends the initial events keeps its metadata in any case:
                 nothing else says what it is.
         """
@@ -73,7 +81,7 @@ class TableLayout:
         elif include == "None" and _INITIAL_EVENTS_END not in (metadata.get("annotations") or {}):
             row["object"] = None
         else:
-            row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
         return row
 
     def table(
@@ -84,6 +92,7 @@ class TableLayout:
         metadata: Mapping[str, Any],
         include: str = "Metadata",
         headers: bool = True,
+        api_version: str = "meta.k8s.io/v1",
     ) -> dict[str, Any]:
         """A whole Table, of a list, of one object, or of one event of a watch.
 
@@ -93,13 +102,14 @@ class TableLayout:
             metadata: of the list; of a single object its resource version.
             include: one of `INCLUDE_OBJECT`.
             headers: whether the columns are sent; a watch sends them with its first event only.
+            api_version: of the table, "meta.k8s.io/v1" or the beta.
         """
         return {
             "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": api_version,
             "metadata": dict(metadata),
             "columnDefinitions": [dict(column) for column in self.columns] if headers else None,
-            "rows": [self.row(obj, now, include=include) for obj in objects],
+            "rows": [self.row(obj, now, include=include, api_version=api_version) for obj in objects],
         }
 
 

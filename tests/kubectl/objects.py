@@ -1,0 +1,87 @@
+"""What kubectl is given in these conversations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def definition(kind: str) -> dict[str, Any]:
+    name = kind.lower()
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{name}s.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": f"{name}s", "singular": name, "kind": kind, "shortNames": [f"{name[0]}d"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {
+                        "status": {},
+                        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+                    },
+                    "additionalPrinterColumns": [
+                        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+                        {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "priority": 1},
+                    ],
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "description": "A widget is a thing.",
+                            "properties": {
+                                "spec": {
+                                    "type": "object",
+                                    "description": "What it shall be.",
+                                    "properties": {
+                                        "size": {"type": "integer", "description": "In metres."},
+                                        "colour": {"type": "string"},
+                                        "replicas": {"type": "integer"},
+                                    },
+                                },
+                                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                            },
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+WIDGETS = definition("Widget")
+
+
+def widget(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+def pod(name: str, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
+    }
+
+
+def deployment(name: str, replicas: int = 1, *containers: str) -> dict[str, Any]:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [{"name": each, "image": f"example.com/{each}:1"} for each in containers or ("main",)]
+                },
+            },
+        },
+    }

@@ -1,0 +1,76 @@
+"""Runs kubectl and reads what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PATIENCE = 30.0
+
+
+class KubectlError(AssertionError):
+    """kubectl ended with another status than 0; the text is what it printed on stderr."""
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """Runs kubectl against the server of the test."""
+
+    program: str
+    environment: dict[str, str]
+
+    async def __call__(self, *arguments: str, stdin: Any = None) -> str:
+        """What kubectl prints; objects on its standard input are given as they are."""
+        async with self.running(*arguments, stdin=stdin is not None) as process:
+            data = None if stdin is None else json.dumps(stdin).encode()
+            async with asyncio.timeout(PATIENCE):
+                out, err = await process.communicate(data)
+        if process.returncode:
+            raise KubectlError(err.decode())
+        return out.decode()
+
+    async def json(self, *arguments: str) -> Any:
+        """What kubectl prints with `-o json`."""
+        return json.loads(await self(*arguments, "-o", "json"))
+
+    async def columns(self, *arguments: str) -> list[dict[str, str]]:
+        """The table that kubectl prints, a dictionary for each row."""
+        header, *rows = (await self(*arguments)).splitlines()
+        # Columns are three spaces apart; within a name there may be one.
+        heads = list(re.finditer(r"\S+(?: \S+)*", header))
+        ends = [*(head.start() for head in heads[1:]), None]
+        return [
+            {head[0]: row[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)} for row in rows
+        ]
+
+    @asynccontextmanager
+    async def running(self, *arguments: str, stdin: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A kubectl that is still at work; it is ended at the end."""
+        process = await asyncio.create_subprocess_exec(
+            self.program,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self.environment,
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+
+async def next_line(process: asyncio.subprocess.Process) -> str:
+    """The next line that a running kubectl prints."""
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE):
+        return (await process.stdout.readline()).decode().rstrip("\n")

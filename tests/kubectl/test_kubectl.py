@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kubectl.objects import WIDGETS, definition, deployment, pod, widget
+from tests.kubectl.running import Kubectl, KubectlError, next_line
+
+if TYPE_CHECKING:
+    from aioinformer.testing import ApiServer
+
+
+@pytest.fixture
+async def widgets(server: ApiServer) -> None:
+    server.create("customresourcedefinitions", WIDGETS)
+
+
+class TestReading:
+    async def test_the_versions_of_client_and_server_are_told(self, kubectl: Kubectl) -> None:
+        assert "Server Version: v" in await kubectl("version")
+
+    async def test_resources_are_listed_with_their_short_names(self, kubectl: Kubectl, widgets: None) -> None:
+        listed = await kubectl("api-resources", "--no-headers")
+
+        lines = [line.split() for line in listed.splitlines()]
+        assert ["pods", "po", "v1", "true", "Pod"] in lines
+        assert ["widgets", "wd", "example.com/v1", "true", "Widget"] in lines
+
+    async def test_versions_are_listed(self, kubectl: Kubectl, widgets: None) -> None:
+        assert {"v1", "apps/v1", "example.com/v1"} <= set((await kubectl("api-versions")).split())
+
+    async def test_pods_are_shown_as_on_a_cluster(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p"))
+
+        (row,) = await kubectl.columns("get", "pods")
+
+        assert (row["NAME"], row["READY"], row["STATUS"], row["RESTARTS"]) == ("p", "0/1", "Pending", "0")
+
+    async def test_the_wide_form_shows_more(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web", 2, "main", "side"))
+
+        (row,) = await kubectl.columns("get", "deployments", "-o", "wide")
+
+        assert (row["READY"], row["CONTAINERS"], row["SELECTOR"]) == ("0/2", "main,side", "app=web")
+
+    async def test_all_namespaces_are_shown_with_their_names(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("configmaps", {"metadata": {"name": "c", "namespace": "kube-system"}, "data": {"a": "1"}})
+
+        (row,) = await kubectl.columns("get", "cm", "-A")
+
+        assert (row["NAMESPACE"], row["NAME"], row["DATA"]) == ("kube-system", "c", "1")
+
+    async def test_labels_select(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("a", labels={"app": "x"}))
+        server.create("pods", pod("b", labels={"app": "y"}))
+
+        assert (await kubectl("get", "pods", "-l", "app in (y)", "-o", "name")).split() == ["pod/b"]
+
+    async def test_custom_resources_have_their_own_columns(
+        self, kubectl: Kubectl, server: ApiServer, widgets: None
+    ) -> None:
+        server.create("widgets", widget("w", size=3, colour="red"))
+
+        assert await kubectl("get", "wd", "--no-headers", "-o", "wide") == "w     3     red\n"
+
+    async def test_an_object_is_described(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p", labels={"app": "x"}))
+
+        described = await kubectl("describe", "pod", "p")
+
+        assert "Labels:       app=x" in described
+        assert "Image:        example.com/main:1" in described
+
+    async def test_a_missing_object_is_said_to_be_missing(self, kubectl: Kubectl) -> None:
+        with pytest.raises(KubectlError, match='pods "none" not found'):
+            await kubectl("get", "pod", "none")
+
+    async def test_an_unknown_resource_is_said_to_be_unknown(self, kubectl: Kubectl) -> None:
+        with pytest.raises(KubectlError, match='the server doesn\'t have a resource type "gadgets"'):
+            await kubectl("get", "gadgets")
+
+
+class TestExplaining:
+    async def test_fields_of_built_in_kinds_are_explained(self, kubectl: Kubectl) -> None:
+        explained = await kubectl("explain", "pod.spec.containers.image")
+
+        assert "FIELD: image <string>" in explained
+        assert "Container image name" in explained
+
+    async def test_fields_of_custom_resources_are_explained(self, kubectl: Kubectl, widgets: None) -> None:
+        explained = await kubectl("explain", "widget.spec.size")
+
+        assert "FIELD: size <integer>" in explained
+        assert "In metres." in explained
+
+    async def test_a_definition_that_changed_is_explained_anew(
+        self, kubectl: Kubectl, server: ApiServer, widgets: None
+    ) -> None:
+        await kubectl("explain", "widget.spec")
+        changed = server.get("customresourcedefinitions", "widgets.example.com")
+        schema = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"]["properties"]["weight"] = {"type": "integer", "description": "In tons."}
+        server.update("customresourcedefinitions", changed)
+
+        assert "In tons." in await kubectl("explain", "widget.spec.weight")
+
+
+class TestWriting:
+    async def test_an_object_is_created(self, kubectl: Kubectl, server: ApiServer) -> None:
+        assert await kubectl("create", "-f", "-", stdin=pod("p")) == "pod/p created\n"
+
+        assert server.get("pods", "p")["spec"]["containers"][0]["name"] == "main"
+
+    async def test_creating_twice_fails(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p"))
+
+        with pytest.raises(KubectlError, match='pods "p" already exists'):
+            await kubectl("create", "-f", "-", stdin=pod("p"))
+
+    async def test_a_pod_is_run(self, kubectl: Kubectl) -> None:
+        assert await kubectl("run", "p", "--image=example.com/p") == "pod/p created\n"
+
+    async def test_what_is_applied_again_changes_nothing(self, kubectl: Kubectl) -> None:
+        first = await kubectl("apply", "-f", "-", stdin=deployment("web"))
+        second = await kubectl("apply", "-f", "-", stdin=deployment("web"))
+
+        assert (first, second) == ("deployment.apps/web created\n", "deployment.apps/web unchanged\n")
+
+    async def test_a_change_is_applied_as_a_strategic_merge(self, kubectl: Kubectl, server: ApiServer) -> None:
+        await kubectl("apply", "-f", "-", stdin=deployment("web", 1, "main", "side"))
+        injected = [{"op": "add", "path": "/spec/template/spec/containers/0", "value": {"name": "injected"}}]
+        server.patch("deployments", "web", injected, content_type="application/json-patch+json")
+
+        await kubectl("apply", "-f", "-", stdin=deployment("web", 2, "main", "late"))
+
+        spec = server.get("deployments", "web")["spec"]
+        assert spec["replicas"] == 2
+        assert [each["name"] for each in spec["template"]["spec"]["containers"]] == ["injected", "main", "late"]
+
+    async def test_a_definition_and_its_resource_are_applied(self, kubectl: Kubectl, server: ApiServer) -> None:
+        await kubectl("apply", "-f", "-", stdin=WIDGETS)
+        await kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
+        created = await kubectl("apply", "-f", "-", stdin=widget("w", size=1, colour="red"))
+        changed = await kubectl("apply", "-f", "-", stdin=widget("w", size=2))
+
+        assert (created, changed) == ("widget.example.com/w created\n", "widget.example.com/w configured\n")
+        assert server.get("widgets", "w")["spec"] == {"size": 2}
+
+    async def test_an_object_is_applied_on_the_server_side(self, kubectl: Kubectl) -> None:
+        applied = await kubectl("apply", "--server-side", "-f", "-", stdin=deployment("web"))
+
+        assert applied == "deployment.apps/web serverside-applied\n"
+
+    async def test_a_dry_run_stores_nothing(self, kubectl: Kubectl, server: ApiServer) -> None:
+        await kubectl("create", "--dry-run=server", "-f", "-", stdin=pod("p"))
+
+        assert (await kubectl("get", "pods")) == ""
+
+    async def test_an_object_is_replaced(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web", 1))
+
+        await kubectl("replace", "-f", "-", stdin=deployment("web", 4))
+
+        assert server.get("deployments", "web")["spec"]["replicas"] == 4
+
+    async def test_labels_are_set_and_removed(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p", labels={"old": "1"}))
+
+        await kubectl("label", "pod", "p", "new=2", "old-")
+
+        assert server.get("pods", "p")["metadata"]["labels"] == {"new": "2"}
+
+    async def test_annotations_are_set(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p"))
+
+        await kubectl("annotate", "pod", "p", "why=because")
+
+        assert server.get("pods", "p")["metadata"]["annotations"] == {"why": "because"}
+
+    @pytest.mark.parametrize(
+        ("kind", "patch"),
+        [
+            ("merge", '{"spec": {"replicas": 5}}'),
+            ("json", '[{"op": "replace", "path": "/spec/replicas", "value": 5}]'),
+            ("strategic", '{"spec": {"replicas": 5}}'),
+        ],
+    )
+    async def test_an_object_is_patched(self, kubectl: Kubectl, server: ApiServer, kind: str, patch: str) -> None:
+        server.create("deployments", deployment("web"))
+
+        assert await kubectl("patch", "deployment", "web", f"--type={kind}", "-p", patch) == (
+            "deployment.apps/web patched\n"
+        )
+
+        assert server.get("deployments", "web")["spec"]["replicas"] == 5
+
+    async def test_a_status_is_patched(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web"))
+        patch = '{"status": {"readyReplicas": 1, "replicas": 1}}'
+
+        await kubectl("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", patch)
+
+        (row,) = await kubectl.columns("get", "deployments")
+        assert row["READY"] == "1/1"
+
+    async def test_a_deployment_is_scaled(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web"))
+
+        assert await kubectl("scale", "deployment/web", "--replicas=3") == "deployment.apps/web scaled\n"
+
+        assert server.get("deployments", "web")["spec"]["replicas"] == 3
+
+    async def test_a_custom_resource_is_scaled(self, kubectl: Kubectl, server: ApiServer, widgets: None) -> None:
+        server.create("widgets", widget("w", replicas=1))
+
+        await kubectl("scale", "widget/w", "--replicas=3")
+
+        assert server.get("widgets", "w")["spec"]["replicas"] == 3
+
+    async def test_an_image_is_set(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web"))
+
+        await kubectl("set", "image", "deployment/web", "main=example.com/main:2")
+
+        template = server.get("deployments", "web")["spec"]["template"]
+        assert template["spec"]["containers"][0]["image"] == "example.com/main:2"
+
+    async def test_an_object_is_deleted(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("p"))
+
+        assert (await kubectl("delete", "pod", "p")).startswith('pod "p" deleted')
+
+        assert await kubectl("get", "pods") == ""
+
+    async def test_all_objects_of_a_kind_are_deleted(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("a"))
+        server.create("pods", pod("b"))
+
+        await kubectl("delete", "pods", "--all")
+
+        assert await kubectl("get", "pods") == ""
+
+    async def test_a_namespace_goes_with_what_is_in_it(self, kubectl: Kubectl, server: ApiServer) -> None:
+        await kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
+        await kubectl("create", "-n", "n", "-f", "-", stdin=pod("p"))
+
+        await kubectl("delete", "namespace", "n")
+
+        assert await kubectl("get", "pods", "-A") == ""
+
+
+class TestWatching:
+    async def test_pods_are_shown_as_they_come_change_and_go(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("a"))
+        async with kubectl.running("get", "pods", "--watch", "--output-watch-events", "--no-headers") as watch:
+            seen = [(await next_line(watch)).split()[:4]]
+            server.create("pods", pod("b"))
+            seen.append((await next_line(watch)).split()[:4])
+            running = '{"status": {"phase": "Running"}}'
+            await kubectl("patch", "pod", "b", "--subresource=status", "--type=merge", "-p", running)
+            seen.append((await next_line(watch)).split()[:4])
+            server.delete("pods", "a")
+            seen.append((await next_line(watch)).split()[:4])
+
+        assert seen == [
+            ["ADDED", "a", "0/1", "Pending"],
+            ["ADDED", "b", "0/1", "Pending"],
+            ["MODIFIED", "b", "0/1", "Running"],
+            ["DELETED", "a", "0/1", "Pending"],
+        ]
+
+    async def test_deployments_are_watched_in_all_namespaces(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("deployments", deployment("web"))
+        async with kubectl.running("get", "deployments", "-A", "--watch", "--no-headers") as watch:
+            await next_line(watch)
+            await kubectl("scale", "deployment/web", "--replicas=7")
+
+            assert (await next_line(watch)).split()[:3] == ["default", "web", "0/7"]
+
+    async def test_custom_resources_are_watched(self, kubectl: Kubectl, server: ApiServer, widgets: None) -> None:
+        server.create("widgets", widget("a", size=1))
+        async with kubectl.running("get", "widgets", "--watch", "--no-headers") as watch:
+            await next_line(watch)
+            server.create("widgets", widget("b", size=2))
+
+            assert (await next_line(watch)).split() == ["b", "2"]
+
+    async def test_definitions_are_watched(self, kubectl: Kubectl, server: ApiServer, widgets: None) -> None:
+        async with kubectl.running("get", "crd", "--watch", "-o", "name") as watch:
+            await next_line(watch)
+            server.create("customresourcedefinitions", definition("Gadget"))
+
+            assert await next_line(watch) == "customresourcedefinition.apiextensions.k8s.io/gadgets.example.com"
+
+    async def test_whole_objects_are_watched(self, kubectl: Kubectl, server: ApiServer) -> None:
+        server.create("pods", pod("a"))
+        async with kubectl.running("get", "pods", "--watch", "-o", "jsonpath={.metadata.name}{'\\n'}") as watch:
+            assert await next_line(watch) == "a"
+            server.create("pods", pod("b"))
+
+            assert await next_line(watch) == "b"
