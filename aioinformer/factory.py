@@ -154,7 +154,9 @@ class SharedInformerFactory(Accessors):
 
         Raises:
             InformerStopped: the factory was shut down.
+            Exception: what an informer crashed with.
         """
+        self._owner.check()
         if self._stopped:
             raise InformerStopped("the factory was shut down; make a new one")
         if not self._owner.running:

@@ -24,6 +24,16 @@ class Owner:
         """Whether the task was started, and has not ended."""
         return self._task is not None and not self._task.done()
 
+    def check(self) -> None:
+        """Raises what the task ended with, if it ended by itself.
+
+        Raises:
+            Exception: that.
+        """
+        task = self._task
+        if task is not None and task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         """Starts the task."""
         self._task = asyncio.get_running_loop().create_task(run(), name=name)
