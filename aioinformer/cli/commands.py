@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from aioinformer.cli.program import Program
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_POSITIVE = click.FloatRange(0, min_open=True)
+_DEMO_SECONDS = 30.0
 
 
 def _version() -> str:
@@ -132,6 +135,35 @@ def watch(
     sys.exit(run_program(make))
 
 
+@cli.command(short_help="Show informers at work, without a cluster.")
+@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="End by itself. Default: 30, on a terminal never.")
+@click.option("--kubeconfig", metavar="FILE", help="Write a kubeconfig for the embedded server, to look at it, too.")
+def demo(duration: float | None, kubeconfig: str | None) -> None:
+    """Run the embedded API server with a living workload, and show the informers' view of it.
+
+    On a terminal the picture is live until Ctrl-C. Into a pipe it is lines, as `watch -o text`
+    prints them.
+
+    \b
+    Examples:
+      aioinformer demo
+      aioinformer demo --duration 8 | cat
+      aioinformer demo --kubeconfig /tmp/demo     and beside it:
+      kubectl --kubeconfig /tmp/demo get pods -A --watch
+    """
+
+    live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.demo import DemoProgram
+
+        seconds = duration if duration is not None or live else _DEMO_SECONDS
+        palette = Palette(wants_colour(sys.stdout))
+        return DemoProgram(kubeconfig, seconds, write, palette=palette, clock=time_of_day, live=live)
+
+    sys.exit(run_program(make))
+
+
 @cli.command(short_help="Run the embedded API server.")
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
@@ -139,7 +171,7 @@ def watch(
 )
 @click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
-@click.option("--duration", metavar="SECONDS", type=click.FloatRange(0, min_open=True), help="End by itself.")
+@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="End by itself.")
 def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: float | None) -> None:
     """Run the embedded API server: a real HTTP server that behaves as kube-apiserver does.
 

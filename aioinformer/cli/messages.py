@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.writer import LineWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-logger = logging.getLogger("aioinformer.cli")
+_PATIENCE = 0.2
 
 
 class LineHandler(logging.Handler):
@@ -40,19 +41,32 @@ class LineHandler(logging.Handler):
             self.handleError(record)
 
 
-def log_to(handler: logging.Handler) -> None:
+@contextmanager
+def log_to(handler: logging.Handler) -> Iterator[None]:
     """Sends the log of the package, from INFO, and of everything else, from WARNING, to this handler alone."""
-    root = logging.getLogger()
+    root, package = logging.getLogger(), logging.getLogger("aioinformer")
+    before = root.handlers[:], root.level, package.level
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("aioinformer").setLevel(logging.INFO)
+    package.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:], root_level, package_level = before
+        root.setLevel(root_level)
+        package.setLevel(package_level)
 
 
-def log_to_stderr() -> LineWriter | None:
-    """Sends the log to stderr; None if there is no stderr. The caller closes the writer."""
+@contextmanager
+def log_to_stderr() -> Iterator[None]:
+    """Sends the log to stderr; what can be written soon is written in the end."""
     if sys.stderr is None:
-        log_to(logging.NullHandler())
-        return None
+        with log_to(logging.NullHandler()):
+            yield
+        return
     writer = LineWriter(sys.stderr.fileno())
-    log_to(LineHandler(writer.write, Palette(wants_colour(sys.stderr))))
-    return writer
+    try:
+        with log_to(LineHandler(writer.write, Palette(wants_colour(sys.stderr)))):
+            yield
+    finally:
+        writer.close(_PATIENCE)

@@ -83,18 +83,16 @@ def run_program(make: Callable[[Callable[[bytes], None]], Program]) -> int:
     """
     if sys.stdout is None:
         return 0
-    errors = log_to_stderr()
     failures: list[OSError] = []
-    code, writer = asyncio.run(_run(make, failures))
-    if not writer.close(_FLUSH, on_progress=lambda: ending.begin(code)) and not failures:
-        logger.error("stdout is not read: what was left to write is lost")
-    if failures:
-        code = 0 if _is_closed(failures[0]) else 1
-        if code:
-            logger.error("stdout cannot be written to: %s", failures[0].strerror)
-    ending.begin(code)
-    if errors is not None:
-        errors.close(0.2)
+    with log_to_stderr():
+        code, writer = asyncio.run(_run(make, failures))
+        if not writer.close(_FLUSH, on_progress=lambda: ending.begin(code)) and not failures:
+            logger.error("stdout is not read: what was left to write is lost")
+        if failures:
+            code = 0 if _is_closed(failures[0]) else 1
+            if code:
+                logger.error("stdout cannot be written to: %s", failures[0].strerror)
+        ending.begin(code)
     return code
 
 

@@ -1,0 +1,183 @@
+"""How commands end: on signals in every phase, on a stdout that is closed or not read, on mistakes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import PROJECT, config_map
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aioinformer.testing import ApiServer
+    from tests.cli.conftest import Shell
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+
+class SilentServer:
+    """Accepts connections, and says nothing, ever."""
+
+    def __init__(self) -> None:
+        self.connected = asyncio.Event()
+        self.url = ""
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        await reader.read(1)
+        self.connected.set()
+
+    def close(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[SilentServer]:
+    silent = SilentServer()
+    listening = await asyncio.start_server(silent.serve, "127.0.0.1", 0)
+    silent.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    yield silent
+    listening.close()
+    silent.close()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+async def test_a_signal_while_watching_is_a_success(
+    shell: Shell, server: ApiServer, kubeconfig: Path, number: signal.Signals
+) -> None:
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig)
+    await command.until("synced")
+    assert (await command.finish(number)).code == 0
+
+
+async def test_a_signal_before_the_condition_came_true_is_a_failure(
+    shell: Shell, server: ApiServer, kubeconfig: Path
+) -> None:
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1")
+    await command.until("synced")
+    assert (await command.finish(signal.SIGTERM)).code == 1
+
+
+@pytest.mark.parametrize("resource", ["cm", "v1/configmaps"], ids=["discovery", "list"])
+async def test_a_signal_ends_a_command_that_waits_for_an_answer(
+    shell: Shell, silent: SilentServer, resource: str
+) -> None:
+    command = await shell.start("watch", resource, "--server", silent.url)
+    await silent.connected.wait()
+    assert (await command.finish(signal.SIGINT)).code == 0
+
+
+async def test_a_signal_ends_a_command_that_backs_off(shell: Shell) -> None:
+    command = await shell.start("watch", "cm", "--server", "http://127.0.0.1:1")
+    await command.says("next attempt")
+    assert (await command.finish(signal.SIGTERM)).code == 0
+
+
+async def test_a_closed_stdout_ends_the_command_quietly(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    reading, writing = os.pipe()
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", stdout=writing)
+    os.close(writing)
+    await command.says("watching")
+    os.close(reading)
+    assert await command.ended() == 0
+
+
+def test_without_any_stdout_there_is_nothing_to_do(tmp_path: Path) -> None:
+    closed = subprocess.run(
+        ["sh", "-c", f'exec "{sys.executable}" -m aioinformer watch cm --server http://127.0.0.1:1 >&-'],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(PROJECT), "HOME": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+async def test_an_unread_stdout_does_not_delay_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
+    reading, writing = os.pipe()
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--dump-on-exit", stdout=writing)
+    os.close(writing)
+    await command.says("watching")
+    command.process.send_signal(signal.SIGTERM)
+    assert await command.ended() == 0
+    with os.fdopen(reading, "rb") as unread:
+        left = unread.read()
+    assert left.endswith(b"}\n"), "the reader finds half a line"
+
+
+async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
+    reading, writing = os.pipe()
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, stdout=writing)
+    os.close(writing)
+    await command.says("watching")
+    async with server.fault("outage", duration=0.1):
+        await command.says("backing_off")
+    await command.kill()
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["watch"], "Missing argument 'RESOURCE'"),
+        (["watch", "a/b/c/d"], "is not a resource"),
+        (["watch", "pods", "--nonsense"], "No such option"),
+        (["watch", "pods", "-o", "xml"], "'xml' is not one of"),
+        (["watch", "pods", "-l", "a in ("], "at character 7"),
+        (["watch", "pods", "--field-selector", "a"], "write path=value"),
+        (["watch", "pods", "--resync", "0.5"], "--resync must be 0 (none) or at least 1"),
+        (["watch", "pods", "--resync", "nan"], "--resync must be"),
+        (["watch", "pods", "--exit-after", "0"], "--exit-after must be at least 1"),
+        (["watch", "pods", "--timeout", "-1"], "--timeout must be more than 0"),
+        (["watch", "pods", "-n", ""], "--namespace must not be empty"),
+        (["watch", "pods", "--server", "http://h", "--context", "c"], "leave out --context"),
+        (["watch", "pods", "--token-file", "t"], "--token-file goes with --server"),
+        (["watch", "pods", "--server", "nonsense"], "http://"),
+        (["watch", "pods", "--server", "http://h", "--token-file", "/nonexistent"], "/nonexistent"),
+        (["watch", "pods", "--kubeconfig", "/nonexistent"], "/nonexistent"),
+        (["watch", "pods"], "no cluster to connect to"),
+        (["serve", "--port", "70000"], "--port"),
+        (["serve", "--kubeconfig", "/nonexistent/file"], "no such folder"),
+        (["demo", "--duration", "0"], "--duration"),
+        (["nonsense"], "No such command"),
+    ],
+)
+async def test_a_mistake_is_told_and_ends_with_code_2(shell: Shell, arguments: list[str], said: str) -> None:
+    finished = await shell.run(*arguments)
+    assert (finished.code, finished.lines) == (2, [])
+    assert said in finished.stderr
+
+
+async def test_a_kubeconfig_that_is_none_ends_with_code_2(shell: Shell, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x00nonsense: [")
+    finished = await shell.run("watch", "pods", KUBECONFIG=str(broken))
+    assert finished.code == 2
+    assert str(broken) in finished.stderr
+
+
+def test_a_missing_extra_is_named(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['click'] = None; from aioinformer.cli import main; main()"
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 2
+    assert "pip install 'aioinformer[cli]'" in finished.stderr
