@@ -39,7 +39,7 @@ class Churn:
 
     def __init__(self, operator: Operator, namespace: str, random: Random) -> None:
         self._operator = operator
-        self._namespace = namespace
+        self.namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}/configmaps"
         self._random = random
         self._acknowledged = asyncio.Condition()
@@ -47,7 +47,7 @@ class Churn:
 
     async def prepare(self) -> None:
         """Makes the namespace."""
-        await self._operator.make("/api/v1/namespaces", {"metadata": {"name": self._namespace}})
+        await self._operator.make("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
 
     async def write(self, count: int) -> list[Written]:
         """So many acknowledged writes, one after the other."""
@@ -89,7 +89,7 @@ class Churn:
         async with self._acknowledged:
             self._count += 1
             self._acknowledged.notify_all()
-        key = f"{self._namespace}/{name}"
+        key = f"{self.namespace}/{name}"
         if method == "DELETE":
             return Written(key, answer["details"]["uid"], "")
         return Written(key, *version_of(answer["metadata"]))

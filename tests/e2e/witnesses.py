@@ -30,6 +30,7 @@ class Witness(ABC):
 
     def __init__(self, kubeconfig: Path) -> None:
         self.account = Account()
+        self._lines: list[dict[str, Any]] = []
         self._kubeconfig = kubeconfig
         self._news = asyncio.Event()
 
@@ -51,7 +52,12 @@ class Witness(ABC):
     async def stop(self) -> dict[str, Version]:
         """Ends it; what it had in its cache at the end."""
 
+    def about(self, key: str) -> list[dict[str, Any]]:
+        """What was told of one object, in order."""
+        return [line for line in self._lines if line.get("key") == key]
+
     def _take(self, line: dict[str, Any]) -> None:
+        self._lines.append(line)
         self.account.take(line)
         self._news.set()
 
