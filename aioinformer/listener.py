@@ -126,7 +126,11 @@ class ProcessorListener(Generic[T]):
             result = self._deliver(notification)
             if result is not None and inspect.isawaitable(result):
                 await result
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            # Something that the handler awaited may have been cancelled: that is an error of the handler, unless it is
+            # this task that is to end.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             self.errors += 1
             _log.exception("%s raised for %s", self.name, _key_of(notification))
         finally:
@@ -139,6 +143,11 @@ class ProcessorListener(Generic[T]):
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:
             self.synced.set()
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _key_of(notification: Notification[Any]) -> str:

@@ -1,0 +1,203 @@
+"""A collection of pods that is listed and watched in memory, with answers as a script wants them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.catalog import find
+from aioinformer.errors import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from aioinformer.options import ListOptions
+    from aioinformer.resources import Resource
+
+_PODS = find("", "v1", "pods")
+assert _PODS is not None
+PODS: Resource[Any] = _PODS
+
+_INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
+
+class Answer:
+    """One answer: whatever is fed to it is what the client reads.
+
+    Attributes:
+        closed: the client let go of it.
+    """
+
+    def __init__(self, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.headers = dict(headers or {})
+        self.closed = False
+        self._chunks: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
+
+    def feed(self, chunk: bytes) -> None:
+        self._chunks.put_nowait(chunk)
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._chunks.put_nowait(error)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while (chunk := await self._chunks.get()) is not None:
+            if isinstance(chunk, BaseException):
+                raise chunk
+            yield chunk
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+        self.closed = True
+
+
+class Collection:
+    """Pods by name, each change with the next version; a `ListerWatcher` of them.
+
+    Attributes:
+        requests: what was asked.
+        answers: what was answered, in the same order, but for requests that got no answer.
+        refusals: answers, or errors to raise, instead of the next answers.
+        gate: closed, it lets no request through until it is opened.
+    """
+
+    def __init__(self, *names: str, resource: Resource[Any] = PODS) -> None:
+        self.resource = resource
+        self.version = 0
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.requests: list[ListOptions] = []
+        self.answers: list[Answer] = []
+        self.refusals: deque[Answer | BaseException] = deque()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._log: list[tuple[int, bytes]] = []
+        self._watches: list[Answer] = []
+        self._held: list[bytes] | None = None
+        for name in names:
+            self.put(name)
+
+    # What happens to the objects.
+
+    def put(self, name: str, namespace: str = "default", **fields: Any) -> str:
+        """Makes or changes an object; returns its version."""
+        self.version += 1
+        key = f"{namespace}/{name}"
+        known = self.objects.get(key)
+        uid = known["metadata"]["uid"] if known else f"uid-{self.version}"
+        metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(self.version)}
+        self.objects[key] = {"metadata": metadata, **fields}
+        self._happened("MODIFIED" if known else "ADDED", self.objects[key])
+        return str(self.version)
+
+    def delete(self, name: str, namespace: str = "default") -> str:
+        """Takes an object away; returns the version of that."""
+        self.version += 1
+        obj = deepcopy(self.objects.pop(f"{namespace}/{name}"))
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self._happened("DELETED", obj)
+        return str(self.version)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What happens within reaches watches in one piece."""
+        self._held = []
+        yield
+        held, self._held = self._held, None
+        self.send(b"".join(held))
+
+    def unseen(self) -> None:
+        """Nobody can watch from a version of before now: what happened is found by a list only."""
+        self._log.clear()
+
+    # What happens to watches.
+
+    @property
+    def open_watches(self) -> int:
+        return len(self._open())
+
+    def send(self, data: bytes) -> None:
+        """Sends something to all watches, whatever it is."""
+        for watch in self._open():
+            watch.feed(data)
+
+    def bookmark(self) -> str:
+        """Sends a bookmark of a new version; returns that."""
+        self.version += 1
+        self.send(line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}}))
+        return str(self.version)
+
+    def end_watches(self, error: BaseException | None = None) -> None:
+        """Ends all watches, cleanly without an error."""
+        for watch in self._open():
+            watch.end(error)
+        self._watches.clear()
+
+    def expire_watches(self) -> None:
+        """Ends all watches with 410; they must list anew."""
+        self.unseen()
+        self.send(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}))
+        self.end_watches()
+
+    def refuse(self, status: int, reason: str = "", **headers: str) -> None:
+        """The next request is refused."""
+        answer = Answer(status, {name.replace("_", "-"): value for name, value in headers.items()})
+        answer.feed(json.dumps({"kind": "Status", "code": status, "reason": reason}).encode())
+        answer.end()
+        self.refusals.append(answer)
+
+    # What is asked.
+
+    async def request(self, options: ListOptions) -> Answer:
+        self.requests.append(replace(options))
+        await asyncio.sleep(0)
+        await self.gate.wait()
+        if self.refusals:
+            refusal = self.refusals.popleft()
+            if isinstance(refusal, BaseException):
+                raise refusal
+            self.answers.append(refusal)
+            return refusal
+        answer = Answer()
+        self.answers.append(answer)
+        if not options.watch:
+            items = [{key: value for key, value in obj.items() if key != "kind"} for obj in self.objects.values()]
+            document = {"kind": "PodList", "metadata": {"resourceVersion": str(self.version)}, "items": items}
+            answer.feed(json.dumps(document).encode())
+            answer.end()
+        elif options.send_initial_events:
+            mark = {"resourceVersion": str(self.version), "annotations": _INITIAL_EVENTS_END}
+            lines = [line("ADDED", obj) for obj in self.objects.values()]
+            answer.feed(b"".join([*lines, line("BOOKMARK", {"metadata": mark})]))
+            self._watches.append(answer)
+        else:
+            for version, data in self._log:
+                if version > int(options.resource_version):
+                    answer.feed(data)
+            self._watches.append(answer)
+        return answer
+
+    def _open(self) -> list[Answer]:
+        return [watch for watch in self._watches if not watch.closed]
+
+    def _happened(self, kind: str, obj: dict[str, Any]) -> None:
+        data = line(kind, obj)
+        self._log.append((self.version, data))
+        if self._held is not None:
+            self._held.append(data)
+        else:
+            self.send(data)
+
+
+def line(kind: str, obj: Mapping[str, Any]) -> bytes:
+    """One line of a watch."""
+    return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
+
+
+def cut() -> TransportError:
+    """The error of a connection that breaks."""
+    return TransportError("the connection broke")

@@ -1,0 +1,32 @@
+"""All tests of this folder run on virtual time, and must keep quiet: no error is left to asyncio to report."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.shell.virtual_time import VirtualTimeLoop
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator, Mapping
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual time": VirtualTimeLoop}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fails a test after which asyncio complains of an exception that nobody retrieved, or the like."""
+    yield
+    gc.collect()
+    complaints = [
+        record.getMessage()
+        for record in caplog.get_records("call")
+        if record.name == "asyncio" and record.levelno >= logging.ERROR
+    ]
+    assert not complaints, complaints

@@ -1,0 +1,230 @@
+"""What handlers are told, in which form, and what becomes of those that are slow or raise."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import UsageError
+from aioinformer.notifications import (
+    FilteringResourceEventHandler,
+    ResourceEventHandlerDetailedFuncs,
+    ResourceEventHandlerFuncs,
+)
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+def name_of(obj: Any) -> str:
+    return str(obj.metadata.name)
+
+
+@pytest.mark.conformance("CTL-12", "ARC-07")
+async def test_a_handler_is_told_of_what_is_there_and_of_every_change() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.put("c")
+        pods.put("a")
+        pods.delete("b")
+        await settled()
+    assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
+
+
+@pytest.mark.conformance("CTL-06")
+async def test_functions_may_be_sync_or_async_and_may_be_left_out() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0)
+        told.append(f"async add {name_of(obj)}")
+
+    informer.add_event_handler(on_add=on_add)
+    informer.add_event_handler(ResourceEventHandlerFuncs(on_delete=lambda obj: told.append(f"delete {name_of(obj)}")))
+    async with informer:
+        await settled()
+        pods.put("a")
+        pods.delete("a")
+        await settled()
+    assert told == ["async add a", "delete a"]
+
+
+@pytest.mark.conformance("CTL-06")
+async def test_the_detailed_form_is_told_whether_an_add_belongs_to_the_initial_list() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    told: list[tuple[str, bool]] = []
+    informer.add_event_handler(
+        ResourceEventHandlerDetailedFuncs(on_add=lambda obj, initial: told.append((name_of(obj), initial)))
+    )
+    async with informer:
+        await settled()
+        pods.put("b")
+        await settled()
+    assert told == [("a", True), ("b", False)]
+
+
+async def test_what_is_no_handler_is_refused_with_the_remedy() -> None:
+    informer = SharedIndexInformer(Collection())
+    with pytest.raises(UsageError, match="give on_add, on_update or on_delete"):
+        informer.add_event_handler(object())
+    with pytest.raises(UsageError, match="not both"):
+        informer.add_event_handler(Recorder(), on_add=print)
+    with pytest.raises(UsageError, match=r"handler\.on_add: expected a function, not str"):
+        informer.add_event_handler(ResourceEventHandlerFuncs(on_add="print"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="resync_period must be 0"):
+        informer.add_event_handler(Recorder(), resync_period=-1)
+
+
+@pytest.mark.conformance("CTL-07")
+async def test_a_filter_makes_adds_and_deletes_of_updates_that_cross_it() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(
+        FilteringResourceEventHandler(lambda pod: pod.spec is not None and pod.spec.node_name == "n1", recorder)
+    )
+    pods.put("in", spec={"nodeName": "n1"})
+    pods.put("out", spec={"nodeName": "n2"})
+    async with informer:
+        await settled()
+        pods.put("in", spec={"nodeName": "n1"}, status={"phase": "Running"})
+        pods.put("out", spec={"nodeName": "n2"}, status={"phase": "Running"})
+        await settled()
+        pods.put("out", spec={"nodeName": "n1"})
+        await settled()
+        pods.put("in", spec={"nodeName": "n2"})
+        pods.delete("in")
+        pods.delete("out")
+        await settled()
+    assert recorder.told == ["add! in 1", "update in 1 3", "add out 5", "delete in 3", "delete out 8"]
+
+
+async def test_a_filter_that_raises_counts_as_the_handler_raising(caplog: pytest.LogCaptureFixture) -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(FilteringResourceEventHandler(lambda pod: pod.nothing, Recorder()))
+    async with informer:
+        await settled()
+    assert registration.errors == 1
+    assert "default/a" in caplog.text
+
+
+@pytest.mark.conformance("ARC-04")
+async def test_the_cache_has_changed_before_a_handler_is_told() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, indexers={"uid": lambda pod: [pod.metadata.uid]})
+    seen: list[Any] = []
+
+    def on_add(obj: Any) -> None:
+        seen.append(informer.get_indexer().index_keys("uid", obj.metadata.uid))
+
+    informer.add_event_handler(on_add=on_add, on_delete=lambda obj: seen.append(informer.get_store().get(obj)))
+    async with informer:
+        await settled()
+        pods.delete("a")
+        await settled()
+    assert seen == [["default/a"], None]
+
+
+@pytest.mark.conformance("ARC-05")
+async def test_a_handler_is_called_once_at_a_time_and_in_order() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    running, most = 0, 0
+    order: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(1)
+        order.append(name_of(obj))
+        running -= 1
+
+    registration = informer.add_event_handler(on_add=on_add)
+    for number in range(5):
+        pods.put(f"p{number}")
+    async with informer:
+        await registration.wait_for_sync()
+    assert (most, order) == (1, ["p0", "p1", "p2", "p3", "p4"])
+
+
+@pytest.mark.conformance("ARC-10", "SI-31")
+async def test_a_slow_handler_slows_neither_the_cache_nor_other_handlers() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    slow, quick = Recorder(pace=3600), Recorder()
+    informer.add_event_handler(slow)
+    informer.add_event_handler(quick)
+    async with informer:
+        await settled()
+        for number in range(50):
+            pods.put(f"p{number}")
+        await settled()
+        assert len(informer.get_store()) == len(quick.told) == 51
+        assert slow.told == ["add! a 1"]
+
+
+@pytest.mark.conformance("SI-32", "SI-16")
+async def test_what_a_handler_raises_is_logged_with_the_key_and_counted_and_the_next_is_delivered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+
+    def on_add(obj: Any) -> None:
+        told.append(name_of(obj))
+        if obj.metadata.name == "a":
+            raise LookupError("no such thing")
+
+    registration = informer.add_event_handler(on_add=on_add)
+    other = Recorder()
+    informer.add_event_handler(other)
+    async with informer:
+        await registration.wait_for_sync()
+        assert registration.has_synced()
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [("default/a" in record.getMessage(), bool(record.exc_info)) for record in errors] == [(True, True)]
+    assert registration.errors == 1
+    assert told == ["a", "b"]
+    assert other.told == ["add! a 1", "add! b 2"]
+
+
+async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_raises(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        told.append(name_of(obj))
+        if obj.metadata.name == "a":
+            someones = asyncio.get_running_loop().create_future()
+            someones.cancel()
+            await someones
+
+    registration = informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+    assert told == ["a", "b"]
+    assert registration.errors == 1
+    assert "default/a" in caplog.text
+
+
+@pytest.mark.conformance("SI-34")
+async def test_a_handler_is_named_after_its_function_or_class() -> None:
+    informer = SharedIndexInformer(Collection())
+    assert "Recorder.on_add" in informer.add_event_handler(Recorder()).name
+    assert "name_of" in informer.add_event_handler(on_add=name_of).name
