@@ -242,14 +242,15 @@ class DeltaFIFO(Generic[T]):
         return key in self._items or (self._known is not None and self._known.item(key) is not None)
 
     def _append(self, delta: Delta[T], key: str | None = None) -> str:
+        obj = delta.object
         if key is None:
-            key = self.key_of(delta.object)
+            key = obj.key if isinstance(obj, DeletedFinalStateUnknown) else self._key_func(obj)
         if (
             self._transformer is not None
             and delta.type is not DeltaType.SYNC
-            and not isinstance(delta.object, DeletedFinalStateUnknown)
+            and not isinstance(obj, DeletedFinalStateUnknown)
         ):
-            delta = Delta(delta.type, self._transformer(delta.object))
+            delta = Delta(delta.type, self._transformer(obj))
         deltas = self._items.get(key)
         if deltas is None:
             self._items[key] = Deltas((delta,))

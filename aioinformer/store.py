@@ -23,6 +23,7 @@ from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
 from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func, meta_namespace_index_func
 from aioinformer.keys import metadata_field as _field
 from aioinformer.keys import metadata_of as _metadata_of
+from aioinformer.objects import Record
 
 if TYPE_CHECKING:
     import builtins
@@ -81,7 +82,13 @@ class ThreadSafeStore(Generic[T]):
 
     def put(self, key: str, item: Any) -> Any:
         """Adds or replaces an item; returns the item that was there, None if none was."""
-        values = [(name, self._evaluate(name, function, key, item)) for name, function in self._indexers.items()]
+        known = key in self._items
+        values = [
+            (name, self._evaluate(name, function, key, item))
+            for name, function in self._indexers.items()
+            # The namespace of a record is a part of its key, and never changes.
+            if not (known and function is meta_namespace_index_func and type(item) is Record)
+        ]
         with self._lock:
             old = self._items.get(key)
             self._items[key] = item
@@ -203,10 +210,8 @@ class ThreadSafeStore(Generic[T]):
 
     def _evaluate(self, name: str, function: IndexFunc[T], key: str, item: Any) -> tuple[str, ...]:
         try:
-            if function is meta_namespace_index_func:
-                namespace = getattr(item, "namespace", None)
-                if isinstance(namespace, str):  # records know it without being looked into
-                    return (namespace,)
+            if function is meta_namespace_index_func and type(item) is Record:
+                return (item.namespace,)
             values = function(self._present(item) if self._present else item)
             if isinstance(values, str):
                 raise TypeError("an index function returns a sequence of strings, not a string")
