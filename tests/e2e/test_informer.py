@@ -1,0 +1,167 @@
+"""Single promises of an informer, kept on a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import ListWatch, Phase, ReflectorOptions, Resource, SharedIndexInformer, SharedInformerFactory
+from aioinformer.transport.credentials import connect
+from tests.e2e.witnesses import CONFIG_MAPS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aioinformer import InformerState
+    from aioinformer.transport import Transport
+    from tests.e2e.real_cluster import Operator, RealCluster
+
+GADGETS: Resource[Any] = Resource("e2e.example.com", "v1", "gadgets", kind="Gadget")
+
+
+@pytest.fixture
+async def transport(cluster: RealCluster) -> AsyncIterator[Transport]:
+    """The cluster as its administrator reaches it."""
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        yield connection.transport
+
+
+@pytest.fixture
+async def namespace(operator: Operator) -> str:
+    """A namespace of the test's own."""
+    body = {"metadata": {"generateName": "informer-"}}
+    name: str = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
+    return name
+
+
+async def make_configmaps(operator: Operator, namespace: str, *names: str, **labels: str) -> None:
+    for name in names:
+        body = {"metadata": {"name": name, "labels": labels}, "data": {"of": name}}
+        await operator.make(f"/api/v1/namespaces/{namespace}/configmaps", body)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReflectorOptions(),
+        ReflectorOptions(streaming_list=False, page_size=3),
+        ReflectorOptions(streaming_list=False, list_resource_version="0"),
+    ],
+    ids=["streaming list", "pages of three", "what the server has in memory"],
+)
+async def test_the_cache_holds_what_the_server_has(
+    operator: Operator, transport: Transport, namespace: str, options: ReflectorOptions
+) -> None:
+    await make_configmaps(operator, namespace, *(f"map-{number}" for number in range(8)))
+    async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS, namespace), options=options) as informer:
+        await informer.wait_for_sync()
+        assert sorted(each.data["of"] for each in informer.lister().list()) == [f"map-{number}" for number in range(8)]
+
+
+async def test_an_own_write_is_read_after_waiting_for_its_version(
+    operator: Operator, transport: Transport, namespace: str
+) -> None:
+    async with SharedInformerFactory(transport, namespace=namespace) as factory:
+        informer = factory.core.v1.configmaps.informer()
+        await factory.wait_for_cache_sync()
+        for value in map(str, range(5)):
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            body = {"metadata": {"name": f"own-{value}"}, "data": {"value": value}}
+            made = await operator.make(path, body)
+            await informer.wait_for_resource_version(made["metadata"]["resourceVersion"])
+            assert informer.lister().namespaced(namespace).get(f"own-{value}").data == {"value": value}
+
+
+async def test_selectors_are_applied_by_the_server(operator: Operator, transport: Transport, namespace: str) -> None:
+    await make_configmaps(operator, namespace, "a", "b", tier="web")
+    await make_configmaps(operator, namespace, "c", tier="db")
+    selection = ListWatch(transport, CONFIG_MAPS, namespace, "tier=web", "metadata.name!=b")
+    async with SharedIndexInformer(selection) as informer:
+        await informer.wait_for_sync()
+        assert informer.get_store().list_keys() == [f"{namespace}/a"]
+
+
+async def test_metadata_alone_comes_without_the_rest(operator: Operator, transport: Transport, namespace: str) -> None:
+    await make_configmaps(operator, namespace, "a", tier="web")
+    selection = ListWatch(transport, CONFIG_MAPS, namespace, metadata_only=True)
+    async with SharedIndexInformer(selection) as informer:
+        await informer.wait_for_sync()
+        known = informer.lister().namespaced(namespace).get("a")
+    assert known.metadata.labels == {"tier": "web"}
+    assert not known.data
+
+
+async def test_who_may_not_read_is_told_so_until_it_may(operator: Operator, cluster: RealCluster) -> None:
+    async with await connect(kubeconfig=cluster.restricted_kubeconfig) as connection:
+        informer = SharedIndexInformer(ListWatch(connection.transport, CONFIG_MAPS))
+        states = States(informer)
+        async with informer:
+            forbidden = await states.until(Phase.FORBIDDEN)
+            await let_everybody_read_configmaps(operator)
+            await states.until(Phase.WATCHING)
+    assert "configmaps is forbidden" in forbidden.reason
+
+
+async def test_a_resource_that_does_not_exist_yet_is_waited_for(operator: Operator, transport: Transport) -> None:
+    async with SharedInformerFactory(transport) as factory:
+        gadgets = factory.informer_for(GADGETS)
+        states = States(gadgets)
+        factory.start()
+        await states.until(Phase.NOT_FOUND)
+        await define_gadgets(operator)
+        await factory.wait_for_cache_sync()
+        await operator.make(
+            GADGETS.path("default"),
+            {"apiVersion": GADGETS.api_version, "kind": "Gadget", "metadata": {"name": "first"}, "spec": {"size": 3}},
+        )
+        gadget = await gadgets.wait_for("default/first", timeout=30)
+    assert gadget is not None
+    assert gadget["spec"]["size"] == 3
+
+
+class States:
+    """The states that an informer goes through, from now on."""
+
+    def __init__(self, informer: SharedIndexInformer[Any]) -> None:
+        self._queue: asyncio.Queue[InformerState] = asyncio.Queue()
+        informer.add_state_handler(self._queue.put_nowait)
+
+    async def until(self, phase: Phase) -> InformerState:
+        """The next state of this phase."""
+        async with asyncio.timeout(60):
+            while (state := await self._queue.get()).phase is not phase:
+                pass
+        return state
+
+
+async def let_everybody_read_configmaps(operator: Operator) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+    await operator.make(f"{rbac}/clusterroles", {"metadata": {"name": "readers"}, "rules": [rule]})
+    group = "rbac.authorization.k8s.io"
+    await operator.make(
+        f"{rbac}/clusterrolebindings",
+        {
+            "metadata": {"name": "readers"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "readers"},
+            "subjects": [{"apiGroup": group, "kind": "Group", "name": "system:authenticated"}],
+        },
+    )
+
+
+async def define_gadgets(operator: Operator) -> None:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await operator.make(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "metadata": {"name": GADGETS.group_resource},
+            "spec": {
+                "group": GADGETS.group,
+                "scope": "Namespaced",
+                "names": {"kind": GADGETS.kind, "plural": GADGETS.plural},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
+            },
+        },
+    )
