@@ -125,7 +125,7 @@ def _client_modules() -> tuple[ModuleType, ModuleType]:
     try:
         from kubernetes_asyncio import client, config
     except ImportError as error:
-        raise UsageError("kubernetes_asyncio is not installed; install aioinformer[kubernetes]") from error
+        raise UsageError("kubernetes_asyncio cannot be imported; install it, or use HttpTransport") from error
     return client, config
 
 
@@ -196,6 +196,8 @@ async def _connection(
         configuration.refresh_api_key_hook = refresh
         # Without an entry the client does not authenticate, and does not ask the hook.
         configuration.api_key["BearerToken"] = ""
+    # As kubectl; see `TLS.strict`.
+    configuration.disable_strict_ssl_verification = True
     # The client would say of a file that it cannot be used, but not which one.
     await TLSContexts(tls_settings(configuration)).context(Credential())
     api_client = client.ApiClient(configuration)

@@ -10,10 +10,20 @@ import asyncio
 import os
 import socket
 import ssl
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 from aioinformer.errors import TransportError
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+
+def authority(url: URL) -> str:
+    """How messages name a server: "host:port", with brackets around an IPv6 address."""
+    host = url.host or ""
+    return f"[{host}]:{url.port}" if ":" in host else f"{host}:{url.port}"
 
 
 def transport_error(server: str, error: BaseException) -> TransportError:

@@ -24,8 +24,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.failures import transport_error
-from aioinformer.transport.proxies import environment_proxy
+from aioinformer.transport.failures import authority, transport_error
+from aioinformer.transport.proxies import environment_proxy, proxy_url
 from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
 from aioinformer.transport.tls import TLS, TLSContexts
 
@@ -129,7 +129,7 @@ class HttpTransport:
     ) -> None:
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
-        self._server = f"{self._url.host}:{self._url.port}"
+        self._server = authority(self._url)
         if sum(source is not None for source in (token, token_file, credentials)) > 1:
             raise UsageError("token, token_file and credentials are alternatives; pass one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
@@ -147,7 +147,7 @@ class HttpTransport:
             self._server_name = settings.server_name
         elif not isinstance(ssl, TLS):
             self._ssl = ssl
-        self._proxy = environment_proxy(self._url) if proxy is None and session is None else proxy
+        self._proxy = environment_proxy(self._url) if proxy is None and session is None else proxy_url(proxy)
         self._proxy_headers = proxy_headers
         self._connect_timeout = connect_timeout
         self._header_timeout = header_timeout
@@ -177,7 +177,8 @@ class HttpTransport:
         """Sends a request; see `aioinformer.transport.Transport`.
 
         Raises:
-            UsageError: the transport or the borrowed session is closed, or TLS files cannot be used.
+            UsageError: the transport or the borrowed session is closed, TLS files cannot be used, or a header has a
+                line break in it.
         """
         credential = await self._credentials.current()
         response = await self._send(request, credential)
@@ -242,13 +243,16 @@ class HttpTransport:
                     allow_redirects=False,
                     raise_for_status=False,
                     read_bufsize=self._read_bufsize,
-                    proxy=self._proxy or None,
+                    proxy=self._proxy,
                     proxy_headers=self._proxy_headers,
                     server_hostname=self._server_name,
                     **options,
                 )
         except (aiohttp.ClientError, OSError) as error:
             failure = transport_error(self._server, error)
+        except ValueError as error:
+            # aiohttp's guard against headers that would end early; its words do not quote them.
+            raise UsageError(f"the request cannot be sent: {error}") from error
         else:
             answer = HttpResponse(response, self._server)
             self._answers.add(answer)

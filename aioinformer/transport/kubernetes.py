@@ -45,7 +45,7 @@ class ConfigurationCredentials:
     async def current(self) -> Credential:
         try:
             settings = await self._configuration.auth_settings()
-        except (asyncio.CancelledError, TransportError, UsageError):
+        except (TransportError, UsageError):
             raise
         except Exception as error:
             raise TransportError(

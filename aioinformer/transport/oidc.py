@@ -25,7 +25,7 @@ import aiohttp
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.failures import transport_error
+from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.kubeconfig import read_kubeconfig
 from aioinformer.transport.proxies import environment_proxy, is_loopback
 from aioinformer.transport.renewal import Credential, RenewedCredentials, bearer
@@ -227,7 +227,7 @@ class OIDCCredentials(RenewedCredentials):
             ) as response:
                 body, status = await response.read(), response.status
         except (aiohttp.ClientError, OSError) as error:
-            failure = transport_error(f"OIDC provider {target.host}:{target.port}", error)
+            failure = transport_error(f"OIDC provider {authority(target)}", error)
         else:
             try:
                 answer = json.loads(body)

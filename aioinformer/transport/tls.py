@@ -29,7 +29,8 @@ class TLS:
         client_certificate: file with the client's certificate chain, None for none.
         client_key: file with its key, None if the certificate's file holds it.
         verify: False accepts any certificate for any name.
-        strict: False accepts authorities that RFC 5280 would not (`ssl.VERIFY_X509_STRICT`).
+        strict: True refuses certificates that do not follow RFC 5280 to the letter, as Python does since 3.13
+            (`ssl.VERIFY_X509_STRICT`). Many clusters have such certificates, and kubectl takes them.
         server_name: name to verify and to send as SNI in place of the URL's host, None for the latter.
     """
 
@@ -37,7 +38,7 @@ class TLS:
     client_certificate: str | os.PathLike[str] | None = None
     client_key: str | os.PathLike[str] | None = None
     verify: bool = True
-    strict: bool = True
+    strict: bool = False
     server_name: str | None = None
 
 
@@ -91,7 +92,9 @@ def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
             "name a readable file of PEM certificates"
         ) from error
     context.set_alpn_protocols(["http/1.1"])
-    if not tls.strict:
+    if tls.strict:
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+    else:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not tls.verify:
         context.check_hostname = False

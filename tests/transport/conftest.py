@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
-from transport_server import Server
 
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
+from tests.transport.loopback import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from transport_server import MakeTransport
-
     from aioinformer.transport import Transport
+    from tests.transport.loopback import MakeTransport
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import trustme
 import yaml
 from aiohttp import web
 from kubernetes_asyncio.client import CoreV1Api
-from transport_server import Server, body, fetch
 
 from aioinformer.errors import UsageError
 from aioinformer.transport import Request, credentials
 from aioinformer.transport.credentials import connect
+from tests.transport.loopback import Server, body, fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
-from transport_server import Server, Stalled, bearer_only, body, cut, fetch
 
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request
+from tests.transport.loopback import Server, Stalled, bearer_only, body, cut, fetch
 
 if TYPE_CHECKING:
-    from transport_server import MakeTransport
-
     from aioinformer.transport import Transport
+    from tests.transport.loopback import MakeTransport
 
 
 async def test_a_body_is_yielded_as_it_arrives(transport: Transport, server: Server) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import aiohttp
 import aiohttp.web
 import pytest
-from transport_server import Server, Stalled, body, fetch
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.proxies import environment_proxy
+from aioinformer.transport.proxies import environment_proxy, proxy_url
+from tests.transport.loopback import Server, Stalled, body, fetch
 
 
 async def test_a_borrowed_session_is_left_open(server: Server) -> None:
@@ -124,6 +125,34 @@ def test_a_proxy_of_the_environment_is_used_except_for_loopback_and_no_proxy(mon
     monkeypatch.setenv("no_proxy", ".inside")
     urls = ("https://out:6443", "https://a.inside", "https://127.0.0.1:1", "https://[::1]:1", "https://localhost:1")
     assert [environment_proxy(url) for url in map(URL, urls)] == ["http://proxy:3128", *[None] * 4]
+
+
+@pytest.mark.parametrize(("proxy", "used"), [("proxy:3128", "http://proxy:3128"), ("", None), (None, None)])
+def test_a_proxy_without_a_scheme_speaks_http(proxy: str | None, used: str | None) -> None:
+    assert proxy_url(proxy) == used
+
+
+def test_a_proxy_of_another_kind_is_a_mistake_that_keeps_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "socks5://me:s3cret@proxy")
+    with pytest.raises(UsageError, match="kind socks5 is not supported") as caught:
+        HttpTransport("https://host")
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_a_header_with_a_line_break_is_a_mistake(server: Server) -> None:
+    async with HttpTransport(server.url, headers={"X-Note": "s3cret\r\nX-Other: 1"}) as transport:
+        with pytest.raises(UsageError, match="cannot be sent") as caught:
+            await fetch(transport)
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_an_ipv6_server_is_named_with_brackets() -> None:
+    with socket.socket(socket.AF_INET6) as unused:
+        unused.bind(("::1", 0))
+        port = unused.getsockname()[1]
+    async with HttpTransport(f"http://[::1]:{port}") as transport:
+        with pytest.raises(TransportError, match=rf"^\[::1\]:{port}: "):
+            await fetch(transport)
 
 
 async def test_a_proxy_is_asked_for_the_server(server: Server) -> None:

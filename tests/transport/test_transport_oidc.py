@@ -12,10 +12,10 @@ import pytest
 import trustme
 import yaml
 from aiohttp import web
-from transport_server import Server
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
+from tests.transport.loopback import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
-from transport_server import Server, body, fetch
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from aioinformer.transport.renewal import Credential, RenewedCredentials, TokenFile
+from tests.transport.loopback import Server, body, fetch
 
 if TYPE_CHECKING:
     from pathlib import Path

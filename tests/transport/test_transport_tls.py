@@ -13,14 +13,14 @@ import pytest
 import trustme
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
-from transport_server import Server, Stalled, body, fetch
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from aioinformer.transport.renewal import Credential, FixedCredentials, RenewedCredentials
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.tls import TLS, TLSContexts
+from tests.transport.loopback import Server, Stalled, body, fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,6 +87,12 @@ async def test_an_unknown_authority_is_named_as_the_reason(tls_server: Server) -
 async def test_verification_can_be_switched_off(tls_server: Server) -> None:
     async with HttpTransport(tls_server.url, ssl=TLS(verify=False)) as transport:
         assert await fetch(transport) == b""
+
+
+@pytest.mark.parametrize("strict", [True, False])
+async def test_certificates_are_held_to_the_letter_of_the_standard_only_when_asked_for(strict: bool) -> None:
+    context = await TLSContexts(TLS(strict=strict)).context(Credential())
+    assert bool(context.verify_flags & ssl.VERIFY_X509_STRICT) is strict
 
 
 async def test_another_server_name_is_verified_when_asked_for(tls_server: Server, ca_file: Path) -> None:
