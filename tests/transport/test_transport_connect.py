@@ -7,7 +7,7 @@ import json
 import ssl
 import subprocess
 import sys
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,6 +122,13 @@ async def test_a_plugin_serves_both(kubeconfig: Kubeconfig, tmp_path: Path) -> N
 async def test_a_name_and_a_password_serve_both(kubeconfig: Kubeconfig) -> None:
     seen = await ask(kubeconfig=kubeconfig.write(username="me", password="pw"))
     assert [each["authorization"] for each in seen] == [f"Basic {b64encode(b'me:pw').decode()}"] * 2
+
+
+async def test_an_id_token_of_a_provider_serves_both(kubeconfig: Kubeconfig) -> None:
+    claims = urlsafe_b64encode(json.dumps({"exp": 32503680000}).encode()).decode().rstrip("=")
+    config = {"idp-issuer-url": "https://idp", "client-id": "me", "id-token": f"e30.{claims}.sig"}
+    seen = await ask(kubeconfig=kubeconfig.write(**{"auth-provider": {"name": "oidc", "config": config}}))
+    assert [each["authorization"] for each in seen] == [f"Bearer e30.{claims}.sig"] * 2
 
 
 async def test_a_client_certificate_serves_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
