@@ -1,8 +1,8 @@
 """What differs between two states of an object, in a few words for people.
 
 Values are shown where they are short and say something. Those of Secrets, and of annotations, are never shown: a
-terminal is often somebody else's screen. What every write changes (`resourceVersion`, `managedFields`) is not worth a
-word.
+terminal is often somebody else's screen. What every write changes (`resourceVersion`, `generation`, `managedFields`) is
+not worth a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _LONGEST = 32
-_NOISE = frozenset({"metadata.resourceVersion", "metadata.managedFields", "metadata.uid"})
+_NOISE = frozenset(
+    {"metadata.resourceVersion", "metadata.managedFields", "metadata.generation", "status.observedGeneration"}
+)
 _PRIVATE = frozenset({"data", "stringData"})
 _NAMES = ("name", "type", "key", "ip")
 

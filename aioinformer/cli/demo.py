@@ -129,12 +129,18 @@ class DemoProgram(Program):
         self._clock = clock
         self._live = live
         self._lines: deque[str] = deque(maxlen=_LINES)
+        self._out = write
         self._write = self._keep if live else write
         self._feeds: list[Feed] = []
 
     async def run(self) -> int:
+        started = time.monotonic()
         work = asyncio.create_task(self._work(), name="demo")
-        return await self.unwind(work, await self.until_end(work, self._duration, 0))
+        code = await self.unwind(work, await self.until_end(work, self._duration, 0))
+        if self._live:
+            told = sum(feed.events for feed in self._feeds)
+            self._out(f"{told} notifications in {time.monotonic() - started:.0f} s\n".encode())
+        return code
 
     async def _work(self) -> None:
         server = ApiServer()
@@ -174,7 +180,7 @@ class DemoProgram(Program):
                 screen.close(_FAREWELL)
 
     def _keep(self, line: bytes) -> None:
-        self._lines.append(line.decode().rstrip("\n"))
+        self._lines.extend(line.decode().splitlines())
 
 
 def pod_rows(feed: Feed) -> list[PodRow]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Console
+from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _PHASES = {"Running": "green", "Succeeded": "blue", "Pending": "yellow", "Failed": "red", "Terminating": "magenta"}
 _STATES = {"watching": "green", "syncing": "cyan", "new": "cyan", "stopped": "bright_black"}
 _FRESH = 2.0
-_MARGIN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +70,24 @@ class Snapshot:
     informers: Sequence[InformerRow]
 
 
-def picture(snapshot: Snapshot, height: int) -> Group:
+def picture(snapshot: Snapshot, height: int) -> Layout:
     """The snapshot, drawn to fit a terminal of so many lines."""
-    room = max(height - _MARGIN - len(snapshot.informers), 6)
-    lines = snapshot.lines[-max(room // 3, 3) :]
-    return Group(
-        Text(snapshot.title, style="bold"),
-        _pods(snapshot.pods, room - len(lines)),
-        Panel(
-            Text("\n").join(Text.from_ansi(line) for line in lines) if lines else Text("nothing yet", style="dim"),
-            title="what handlers are told",
-            title_align="left",
-            border_style="bright_black",
-        ),
-        _status(snapshot.informers),
+    lines = snapshot.lines[-max(height // 4, 3) :]
+    room = height - 1 - len(lines) - 2 - len(snapshot.informers)
+    layout = Layout()
+    layout.split_column(
+        Layout(Text(snapshot.title, style="bold", no_wrap=True, overflow="ellipsis"), size=1),
+        Layout(_pods(snapshot.pods, room)),
+        Layout(_told(lines), size=len(lines) + 2),
+        Layout(_status(snapshot.informers), size=len(snapshot.informers)),
     )
+    return layout
+
+
+def _told(lines: Sequence[str]) -> Panel:
+    text = Text("\n", no_wrap=True, overflow="ellipsis").join(Text.from_ansi(line) for line in lines)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return Panel(text, title="what handlers are told", title_align="left", border_style="bright_black")
 
 
 def _pods(pods: Sequence[PodRow], room: int) -> Table:
@@ -96,7 +99,8 @@ def _pods(pods: Sequence[PodRow], room: int) -> Table:
     table.add_column("VERSION", justify="right")
     table.add_column("AGE", justify="right")
     table.add_column("CHANGED", justify="right")
-    shown = pods[: max(room - 3, 1)]
+    # The heading takes three lines, and what is left out one.
+    shown = pods if len(pods) <= room - 3 else pods[: max(room - 4, 1)]
     for pod in shown:
         table.add_row(
             pod.key,

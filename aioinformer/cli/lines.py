@@ -84,7 +84,7 @@ class TextForm:
         self._palette = palette
         self._clock = clock
         self._prefix = prefix
-        self._width = 24
+        self._width = len(prefix) + _KEY_WIDTH // 2
 
     def add(self, obj: Any, initial: bool) -> bytes:
         return self._columns("add", key_of(obj), "" if initial else _standing(obj))
@@ -110,7 +110,7 @@ class TextForm:
     def _columns(self, event: str, key: str, said: str) -> bytes:
         palette = self._palette
         name = f"{self._prefix}{key}" if key else self._prefix.rstrip()
-        self._width = max(self._width, min(len(name), _KEY_WIDTH))
+        self._width = max(self._width, min(len(name), len(self._prefix) + _KEY_WIDTH))
         named = palette.paint(event, f"{event:<6}")
         line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
         return f"{line}  {palette.paint('said', said)}\n".encode() if said else f"{line.rstrip()}\n".encode()

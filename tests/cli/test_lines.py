@@ -1,0 +1,126 @@
+"""How one notification looks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from aioinformer.cli.changes import changed
+from aioinformer.cli.lines import JsonForm, TextForm, stored
+from aioinformer.cli.palette import Palette
+from aioinformer.deltas import DeletedFinalStateUnknown
+
+
+@dataclass
+class Metadata:
+    name: str
+    namespace: str | None
+    uid: str
+    resource_version: str
+
+
+@dataclass
+class Thing:
+    metadata: Metadata
+    phase: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "Thing", "status": {"phase": self.phase}}
+
+
+def thing(version: str, phase: str = "", *, name: str = "a", namespace: str | None = "ns", uid: str = "u") -> Thing:
+    return Thing(Metadata(name, namespace, uid, version), phase)
+
+
+def text_form(**options: Any) -> TextForm:
+    return TextForm(Palette(False), lambda: "12:00:00.000", **options)
+
+
+def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
+    form = JsonForm()
+    assert form.add(thing("1"), True) == (
+        b'{"event":"add","key":"ns/a","uid":"u","resourceVersion":"1","initial":true}\n'
+    )
+    assert form.synced(1, "7") == b'{"event":"synced","count":1,"resourceVersion":"7"}\n'
+    assert form.update(thing("1"), thing("2")) == (
+        b'{"event":"update","key":"ns/a","uid":"u","resourceVersion":"2","oldResourceVersion":"1"}\n'
+    )
+    assert form.delete(thing("3")) == (
+        b'{"event":"delete","key":"ns/a","uid":"u","resourceVersion":"3","tombstone":false}\n'
+    )
+    assert stored(thing("4", name="b", namespace=None)) == (
+        b'{"event":"store","key":"b","uid":"u","resourceVersion":"4"}\n'
+    )
+
+
+def test_a_tombstone_is_a_delete_with_the_last_known_version() -> None:
+    line = json.loads(JsonForm().delete(DeletedFinalStateUnknown("ns/a", thing("3"))))
+    assert (line["key"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "3", True)
+
+
+def test_a_tombstone_without_any_state_still_has_every_key() -> None:
+    line = json.loads(JsonForm().delete(DeletedFinalStateUnknown("ns/a", None)))
+    assert (line["key"], line["uid"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "", "", True)
+
+
+def test_text_stands_in_columns() -> None:
+    form = text_form()
+    lines = [
+        form.add(thing("1"), False),
+        form.update(thing("1", "Pending"), thing("2", "Running")),
+        form.delete(thing("3", name="a-longer-name")),
+    ]
+    assert [line.decode().rstrip() for line in lines] == [
+        "12:00:00.000  add     ns/a                        version 1",
+        "12:00:00.000  update  ns/a                        status.phase Pending → Running",
+        "12:00:00.000  delete  ns/a-longer-name",
+    ]
+
+
+def test_text_calls_a_resync_a_resync_and_a_successor_a_successor() -> None:
+    form = text_form()
+    assert form.update(thing("1"), thing("1")).split()[1] == b"resync"
+    assert b"deleted and created again" in form.update(thing("1"), thing("2", uid="other"))
+
+
+def test_text_says_of_a_tombstone_that_nobody_watched() -> None:
+    assert b"gone while nobody watched" in text_form().delete(DeletedFinalStateUnknown("ns/a", thing("3")))
+
+
+def test_text_puts_the_resource_before_the_key_where_there_are_several() -> None:
+    assert text_form(prefix="pods  ").add(thing("1"), True).split()[2:] == [b"pods", b"ns/a"]
+
+
+def test_colours_are_escapes_around_the_same_words() -> None:
+    painted = Palette(True).paint("add", "add")
+    assert painted.startswith("\x1b[")
+    assert "add" in painted
+    assert Palette(False).paint("add", "add") == "add"
+
+
+def test_what_changed_names_the_path_and_short_values() -> None:
+    old = {"spec": {"replicas": 1}, "metadata": {"resourceVersion": "1", "labels": {"a": "b"}}}
+    new = {"spec": {"replicas": 2}, "metadata": {"resourceVersion": "2", "labels": {}}}
+    assert changed(old, new) == "spec.replicas 1 → 2, metadata.labels.a removed"
+
+
+def test_what_changed_pairs_list_items_by_name() -> None:
+    old = {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Old", "status": "x"}]}
+    new = {"conditions": [{"type": "New", "status": "y"}, {"type": "Ready", "status": "True"}]}
+    assert changed(old, new) == "conditions[Ready].status False → True, conditions[Old] removed, conditions[New] added"
+
+
+def test_what_changed_counts_what_it_does_not_show() -> None:
+    assert changed({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
+
+
+def test_what_changed_never_shows_a_secret_or_an_annotation() -> None:
+    old = {"kind": "Secret", "data": {"password": "b2xk"}, "metadata": {"annotations": {"a": "old"}}}
+    new = {"kind": "Secret", "data": {"password": "bmV3"}, "metadata": {"annotations": {"a": "new"}}}
+    assert changed(old, new) == "data.password changed, metadata.annotations.a changed"
+    assert changed({"kind": "Secret"}, new) == "data added, metadata added"
+
+
+def test_what_changed_stays_on_one_line() -> None:
+    assert "\n" not in changed({"a": "x"}, {"a": "y\nz\x1b[31m"})

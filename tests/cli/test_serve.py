@@ -1,0 +1,91 @@
+"""`aioinformer serve` as scripts see it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Shell
+
+
+def server_of(kubeconfig: str | Path) -> str:
+    content = json.loads(Path(kubeconfig).read_text())
+    return str(content["clusters"][0]["cluster"]["server"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_first_line_names_a_kubeconfig_that_works_until_the_end(shell: Shell, number: signal.Signals) -> None:
+    command = await shell.start("serve")
+    variable, _, kubeconfig = (await command.line()).partition("=")
+    assert variable == "KUBECONFIG"
+    watched = await shell.run("watch", "ns", "--until-synced", KUBECONFIG=kubeconfig)
+    assert watched.code == 0
+    finished = await command.finish(number)
+    assert (finished.code, len(finished.lines)) == (0, 1)
+    assert not exists(kubeconfig)
+
+
+async def test_the_kubeconfig_is_written_where_it_is_wanted_and_stays(shell: Shell, tmp_path: Path) -> None:
+    finished = await shell.run("serve", "--kubeconfig", "mine", "--duration", "0.2")
+    assert finished.lines == [f"KUBECONFIG={shell.home / 'mine'}"]
+    assert finished.code == 0
+    assert server_of(shell.home / "mine").startswith("http://127.0.0.1:")
+
+
+async def test_a_kubeconfig_of_other_clusters_is_not_overwritten(shell: Shell, tmp_path: Path) -> None:
+    precious = write(tmp_path / "precious", "apiVersion: v1\nkind: Config\nclusters: []\n")
+    finished = await shell.run("serve", "--kubeconfig", precious)
+    assert (finished.code, finished.lines) == (2, [])
+    assert "about other clusters" in finished.stderr
+    assert precious.read_text() == "apiVersion: v1\nkind: Config\nclusters: []\n"
+
+
+async def test_an_empty_file_or_an_own_one_is_overwritten(shell: Shell, tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine", "")
+    for _ in range(2):
+        finished = await shell.run("serve", "--kubeconfig", mine, "--duration", "0.1")
+        assert finished.lines == [f"KUBECONFIG={mine}"]
+
+
+async def test_a_port_that_is_taken_is_told(shell: Shell, tmp_path: Path) -> None:
+    first = await shell.start("serve")
+    port = server_of((await first.line()).partition("=")[2]).rpartition(":")[2]
+    finished = await shell.run("serve", "--port", port)
+    assert finished.code == 2
+    assert "--port" in finished.stderr
+
+
+async def test_faults_are_there_only_if_asked_for(shell: Shell) -> None:
+    answers = []
+    for flags in ((), ("--faults",)):
+        command = await shell.start("serve", *flags)
+        url = server_of((await command.line()).partition("=")[2])
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/_faults") as response:
+            answers.append(response.status)
+        await command.finish(signal.SIGTERM)
+    assert answers == [404, 200]
+
+
+async def test_a_signal_ends_the_server_though_watches_are_open(shell: Shell) -> None:
+    command = await shell.start("serve")
+    kubeconfig = (await command.line()).partition("=")[2]
+    watching = await shell.start("watch", "ns", KUBECONFIG=kubeconfig)
+    await watching.until("synced")
+    assert (await command.finish(signal.SIGTERM)).code == 0
+    await watching.says("backing_off")
+    assert (await watching.finish(signal.SIGTERM)).code == 0
+
+
+def exists(name: str) -> bool:
+    return Path(name).exists()
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

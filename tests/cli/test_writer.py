@@ -1,0 +1,94 @@
+"""The thread that writes lines: whole ones, in order, and never in anybody's way."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from aioinformer.cli.writer import LineWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:
+    lines = [f"{number} {'x' * (number % 500)}\n".encode() for number in range(2000)]
+    with open(tmp_path / "out", "wb") as out:
+        writer = LineWriter(out.fileno())
+        for line in lines:
+            writer.write(line)
+        assert writer.close(10)
+    assert (tmp_path / "out").read_bytes() == b"".join(lines)
+
+
+def test_a_line_is_out_before_the_next_one_comes() -> None:
+    reading, writing = os.pipe()
+    writer = LineWriter(writing)
+    writer.write(b"one\n")
+    assert os.read(reading, 100) == b"one\n"
+    writer.write(b"two\n")
+    assert os.read(reading, 100) == b"two\n"
+    assert writer.close(10)
+    os.close(writing)
+    os.close(reading)
+
+
+def test_a_pipe_that_nobody_reads_is_given_up_and_holds_whole_lines_only() -> None:
+    reading, writing = os.pipe()
+    writer = LineWriter(writing)
+    line = b"x" * 150 + b"\n"
+    for _ in range(2000):
+        writer.write(line)
+    assert not writer.close(0.05)
+    os.close(writing)
+    found = b""
+    while not found.endswith(line * 2) or len(found) < 60_000:
+        found += os.read(reading, 151)
+    assert len(found) % len(line) == 0
+    os.close(reading)
+
+
+def test_a_slow_reader_is_waited_for_while_it_reads() -> None:
+    reading, writing = os.pipe()
+    writer = LineWriter(writing)
+    line = b"x" * 1000 + b"\n"
+    total = 300 * len(line)
+    for _ in range(300):
+        writer.write(line)
+    read = 0
+
+    def drain() -> None:
+        nonlocal read
+        while read < total:
+            read += len(os.read(reading, 20_000))
+
+    reader = threading.Thread(target=drain)
+    progress: list[bool] = []
+    reader.start()
+    assert writer.close(10, on_progress=lambda: progress.append(True))
+    reader.join()
+    os.close(writing)
+    os.close(reading)
+    assert read == total
+
+
+def test_a_reader_that_has_gone_is_noticed_at_the_next_line() -> None:
+    reading, writing = os.pipe()
+    failed = threading.Event()
+    writer = LineWriter(writing, lambda error: failed.set() if isinstance(error, BrokenPipeError) else None)
+    os.close(reading)
+    writer.write(b"line\n")
+    assert failed.wait(10)
+    assert not writer.close(10)
+    os.close(writing)
+
+
+def test_a_reader_that_has_gone_is_noticed_without_a_line() -> None:
+    reading, writing = os.pipe()
+    failed = threading.Event()
+    writer = LineWriter(writing, lambda error: failed.set())
+    os.close(reading)
+    assert failed.wait(10)
+    writer.close(10)
+    os.close(writing)
