@@ -84,7 +84,7 @@ class HandlerRegistration(Generic[T]):
         """Returns once `has_synced()`.
 
         Raises:
-            InformerStopped: the informer stopped before that.
+            InformerStopped: the informer stopped, or the handler was removed, before that.
             Exception: what the informer crashed with.
         """
         await self._listener.synced.wait()
@@ -193,6 +193,9 @@ class SharedIndexInformer(Generic[T]):
         schedule.adopt(self._resync_check_period, self._now())
         listener: ProcessorListener[T] = ProcessorListener(name, deliver, schedule, self._options.slice_seconds)
         if self._started:
+            # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
+            # already must not come to this one on top of it.
+            self._processor.flush()
             present = self._objects.present
             records = [record for _, record in self._indexer.cells.snapshot()]
             listener.add((AddNotification(present(record), True) for record in records), len(records))
@@ -214,6 +217,7 @@ class SharedIndexInformer(Generic[T]):
         listener = registration._listener
         if listener in self._processor.listeners:
             self._processor.remove_listener(listener)
+            listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
         """Calls a function with each new state, at once when it changes; it must be quick."""

@@ -1,0 +1,241 @@
+"""Handlers that join late, leave early, and when each of them counts as synced."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.options import ReflectorOptions
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+#: The loop gets a turn as often as it can.
+FINE = ReflectorOptions(slice_seconds=1e-9)
+
+
+@pytest.mark.conformance("SI-20")
+async def test_a_late_joiner_is_told_of_everything_as_an_initial_list() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    first, late = Recorder(), Recorder()
+    informer.add_event_handler(first)
+    async with informer:
+        await settled()
+        pods.put("a")
+        pods.delete("b")
+        await settled()
+        before = list(first.told)
+        informer.add_event_handler(late)
+        pods.put("c")
+        await settled()
+    assert late.told == ["add! a 3", "add c 5"]
+    assert first.told == [*before, "add c 5"]
+
+
+@pytest.mark.conformance("SI-20", "SI-21")
+@pytest.mark.parametrize("turns", range(0, 120, 3))
+async def test_a_joiner_at_any_moment_of_a_long_list_is_told_of_each_object_once(turns: int) -> None:
+    pods = Collection(*(f"p{number}" for number in range(300)))
+    informer = SharedIndexInformer(pods, options=FINE)
+    async with informer:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        late = Recorder()
+        registration = informer.add_event_handler(late)
+        await registration.wait_for_sync()
+        assert late.told == [f"add! p{number} {number + 1}" for number in range(300)]
+
+
+@pytest.mark.conformance("SI-20")
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+async def test_a_joiner_in_the_middle_of_many_changes_sees_each_object_in_order_to_its_last_version(turns: int) -> None:
+    pods = Collection(*(f"p{number}" for number in range(100)))
+    informer = SharedIndexInformer(pods, options=FINE)
+    async with informer:
+        await settled()
+        with pods.at_once():
+            for number in range(100):
+                pods.put(f"p{number}")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        late = Recorder()
+        informer.add_event_handler(late)
+        await settled()
+    for number in range(100):
+        told = [words for words in late.told if words.split()[1] == f"p{number}"]
+        whole = [f"add! p{number} {number + 1}", f"update p{number} {number + 1} {number + 101}"]
+        assert told in (whole, [f"add! p{number} {number + 101}"])
+
+
+@pytest.mark.conformance("SI-20")
+async def test_a_joiner_whom_a_predicate_brings_in_is_told_of_the_object_once() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    late = Recorder()
+
+    def join(obj: Any) -> bool:
+        if obj is not None:
+            informer.add_event_handler(late)
+        return obj is not None
+
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", join))
+        await settled()
+        pods.put("a")
+        await waiting
+        await settled()
+    assert late.told == ["add! a 1"]
+
+
+@pytest.mark.conformance("SI-18")
+async def test_one_handler_may_be_registered_twice_and_each_registration_is_on_its_own() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    first = informer.add_event_handler(recorder)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        informer.remove_event_handler(first)
+        pods.put("b")
+        await settled()
+    assert recorder.told == ["add! a 1", "add! a 1", "add b 2"]
+
+
+@pytest.mark.conformance("SI-22")
+async def test_a_handler_removed_before_the_start_is_told_nothing() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    recorder = Recorder()
+    informer.remove_event_handler(informer.add_event_handler(recorder))
+    async with informer:
+        await settled()
+    assert recorder.told == []
+
+
+@pytest.mark.conformance("SI-22", "SI-06")
+async def test_a_call_under_way_at_the_removal_finishes_and_what_waits_is_dropped() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    finished: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(10)
+        finished.append(obj.metadata.name)
+
+    registration = informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+        informer.remove_event_handler(registration)
+        await asyncio.sleep(60)
+    assert finished == ["a"]
+
+
+@pytest.mark.conformance("SI-22")
+async def test_a_handler_may_remove_itself() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+
+    def on_add(obj: Any) -> None:
+        told.append(obj.metadata.name)
+        informer.remove_event_handler(registration)
+
+    registration = informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+    assert told == ["a"]
+
+
+@pytest.mark.conformance("SI-22")
+async def test_removing_again_or_after_the_stop_or_from_another_informer_does_nothing() -> None:
+    pods = Collection("a")
+    informer, other = SharedIndexInformer(pods), SharedIndexInformer(Collection("a"))
+    recorder = Recorder()
+    registration = informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        other.remove_event_handler(registration)
+        pods.put("b")
+        await settled()
+        assert recorder.told == ["add! a 1", "add b 2"]
+        informer.remove_event_handler(registration)
+        informer.remove_event_handler(registration)
+    informer.remove_event_handler(registration)
+
+
+async def test_removing_what_is_no_registration_is_an_error() -> None:
+    with pytest.raises(UsageError, match="what add_event_handler returned, not Recorder"):
+        SharedIndexInformer(Collection()).remove_event_handler(Recorder())  # type: ignore[arg-type]
+
+
+@pytest.mark.conformance("SI-19", "ARC-09")
+async def test_nothing_is_registered_with_an_informer_that_has_stopped() -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        await settled()
+    with pytest.raises(InformerStopped, match="because it has stopped already"):
+        informer.add_event_handler(Recorder())
+
+
+@pytest.mark.conformance("SI-15")
+async def test_before_the_start_nothing_is_synced() -> None:
+    informer = SharedIndexInformer(Collection())
+    registration = informer.add_event_handler(Recorder())
+    await settled()
+    assert not informer.has_synced()
+    assert not registration.has_synced()
+
+
+@pytest.mark.conformance("SI-13", "SI-14", "ST-01")
+async def test_a_handler_is_synced_once_it_was_called_for_the_whole_initial_list() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    slow = informer.add_event_handler(Recorder(pace=10))
+    quick = informer.add_event_handler(Recorder())
+    async with informer:
+        await settled()
+        assert (informer.has_synced(), quick.has_synced(), slow.has_synced()) == (True, True, False)
+        await asyncio.sleep(15)
+        assert not slow.has_synced()
+        await asyncio.sleep(10)
+        assert slow.has_synced()
+        pods.put("c")
+        await settled()
+        assert slow.has_synced()
+
+
+@pytest.mark.conformance("SI-14", "ST-01")
+async def test_a_handler_of_an_empty_collection_is_synced_with_the_informer() -> None:
+    informer = SharedIndexInformer(Collection())
+    registration = informer.add_event_handler(Recorder())
+    async with informer:
+        await registration.wait_for_sync()
+        assert informer.has_synced()
+
+
+@pytest.mark.conformance("SI-14")
+async def test_a_late_joiner_is_synced_by_its_own_initial_list() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+        registration = informer.add_event_handler(Recorder(pace=10))
+        await settled()
+        assert not registration.has_synced()
+        await asyncio.sleep(10)
+        assert registration.has_synced()
+
+
+async def test_who_waits_for_the_sync_of_a_handler_that_is_removed_is_told() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(Recorder(pace=3600))
+    async with informer:
+        waiting = asyncio.ensure_future(registration.wait_for_sync())
+        await settled()
+        informer.remove_event_handler(registration)
+        with pytest.raises(InformerStopped, match="removed"):
+            await waiting
