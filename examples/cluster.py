@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from aioinformer.testing import ApiServer, workload
+from aioinformer.testing import ApiServer
+from aioinformer.testing.workload import run_workload
 from aioinformer.transport import Request, Transport
 from aioinformer.transport.credentials import connect as connect_to_cluster
 from aioinformer.transport.http import HttpTransport
@@ -34,8 +35,13 @@ async def connect(arguments: argparse.Namespace) -> AsyncIterator[Transport]:
         async with await connect_to_cluster(kubeconfig=arguments.kubeconfig) as connection:
             yield connection.transport
     else:
-        async with ApiServer() as server, workload.running(server), HttpTransport(server.url) as transport:
-            yield transport
+        async with ApiServer() as server, HttpTransport(server.url) as transport:
+            workload = asyncio.create_task(run_workload(server), name="workload")
+            try:
+                yield transport
+            finally:
+                workload.cancel()
+                await asyncio.wait([workload])
 
 
 async def pause(arguments: argparse.Namespace) -> None:

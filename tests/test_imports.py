@@ -38,7 +38,7 @@ def modules_of_the_package() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["aioinformer.cli", "aioinformer.testing", "kubernetes_asyncio", "pytest", "rich", "typer"]
+    "module", ["aioinformer.cli", "aioinformer.testing", "click", "kubernetes_asyncio", "pytest", "rich"]
 )
 def test_the_package_is_imported_without(module: str, modules_of_the_package: set[str]) -> None:
     assert module not in modules_of_the_package
