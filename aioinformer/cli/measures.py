@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+from typing import TypedDict
 
 _PERIOD = 0.001
 _STEP = 10e-6
@@ -32,17 +29,20 @@ class LoopLag:
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
         self._longest = 0.0
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
-    @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
-        """Runs the ticker."""
-        task = asyncio.create_task(self._tick(), name="loop lag ticker")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+    def start(self) -> None:
+        """Lets the ticker tick."""
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + _PERIOD
+        self._timer = loop.call_at(self._due, self._tick, loop)
+
+    def stop(self) -> None:
+        """Ends the ticker; what it has seen stays. Does nothing if it does not tick."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def note(self, seconds: float) -> None:
         """Takes one lateness."""
@@ -64,12 +64,11 @@ class LoopLag:
                 break
         return round(step * _STEP * 1000, 3)
 
-    async def _tick(self) -> None:
-        time = asyncio.get_running_loop().time
-        while True:
-            due = time() + _PERIOD
-            await asyncio.sleep(_PERIOD)
-            self.note(max(time() - due, 0.0))
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        self.note(max(now - self._due, 0.0))
+        self._due = now + _PERIOD
+        self._timer = loop.call_at(self._due, self._tick, loop)
 
 
 def max_rss_kib() -> int | None:

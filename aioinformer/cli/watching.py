@@ -7,8 +7,8 @@ reason, what runs is unwound, and what is still to be said is said.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
@@ -70,6 +70,7 @@ class WatchSession(Program):
     async def run(self) -> int:
         work = asyncio.create_task(self._work(), name="watch")
         code = await self.until_end(work, self._options.timeout, 1)
+        self._lag.stop()
         if self._options.dump_on_exit and self._informer is not None:
             await self._take_store(self._informer)
         self._recorder.close()
@@ -79,27 +80,27 @@ class WatchSession(Program):
 
     async def _work(self) -> None:
         options = self._options
-        async with AsyncExitStack() as stack:
-            transport, default_namespace = await stack.enter_async_context(connected(options.server))
+        async with connected(options.server) as (transport, default_namespace):
             if options.output is Output.SUMMARY:
-                await stack.enter_async_context(self._lag.watched())
+                # What has been imported stays: the collector need not walk through it again and again.
+                gc.collect()
+                gc.freeze()
+                self._lag.start()
             discovery = Discovery(transport)
             resource = await discovery.wait_for(options.resource, _report)
             namespace = ""
             if resource.namespaced and not options.all_namespaces:
                 namespace = options.namespace or default_namespace
             self._listing = (transport, resource.path(namespace))
-            informer = SharedIndexInformer(
-                ListWatch(
-                    transport,
-                    resource,
-                    namespace=namespace,
-                    label_selector=options.selector,
-                    field_selector=options.field_selector,
-                    metadata_only=options.metadata_only,
-                ),
-                resync_period=options.resync,
+            lister_watcher = ListWatch(
+                transport,
+                resource,
+                namespace=namespace,
+                label_selector=options.selector,
+                field_selector=options.field_selector,
+                metadata_only=options.metadata_only,
             )
+            informer = SharedIndexInformer(lister_watcher, resync_period=options.resync)
             await self._follow(informer, discovery, resource)
 
     async def _follow(self, informer: SharedIndexInformer[Any], discovery: Discovery, resource: Resource[Any]) -> None:

@@ -22,10 +22,11 @@ def test_without_a_tick_there_is_no_lateness() -> None:
 
 async def test_a_held_loop_shows() -> None:
     lag = LoopLag()
-    async with lag.watched():
-        await asyncio.sleep(0.01)
-        time.sleep(0.05)  # noqa: ASYNC251 (to hold the loop is the point)
-        await asyncio.sleep(0.01)
+    lag.start()
+    await asyncio.sleep(0.01)
+    time.sleep(0.05)  # noqa: ASYNC251 (to hold the loop is the point)
+    await asyncio.sleep(0.01)
+    lag.stop()
     lateness = lag.lateness()
     assert lateness is not None
     assert lateness["max"] >= 45
