@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kubectl.objects import WIDGETS, definition, deployment, pod, widget
+from tests.kubectl.objects import WIDGETS, definition, deployment, holds, pod, widget
 from tests.kubectl.running import Kubectl, KubectlError, next_line
 
 if TYPE_CHECKING:
@@ -120,6 +120,33 @@ class TestWriting:
 
     async def test_a_pod_is_run(self, kubectl: Kubectl) -> None:
         assert await kubectl("run", "p", "--image=example.com/p") == "pod/p created\n"
+
+    @pytest.mark.parametrize(
+        ("command", "gvr"),
+        [
+            ("configmap made --from-literal=a=1", "v1/configmaps"),
+            ("secret generic made --from-literal=a=1", "v1/secrets"),
+            ("serviceaccount made", "v1/serviceaccounts"),
+            ("deployment made --image=example.com/main --replicas=0", "apps/v1/deployments"),
+            ("job made --image=example.com/main", "batch/v1/jobs"),
+            ("cronjob made --image=example.com/main --schedule=@daily", "batch/v1/cronjobs"),
+            ("service clusterip made --tcp=80:8080", "v1/services"),
+            ("ingress made --rule=example.com/=made:80", "networking.k8s.io/v1/ingresses"),
+            ("role made --verb=get --resource=pods", "rbac.authorization.k8s.io/v1/roles"),
+            ("quota made --hard=pods=3", "v1/resourcequotas"),
+            ("priorityclass made --value=7", "scheduling.k8s.io/v1/priorityclasses"),
+            ("poddisruptionbudget made --selector=a=b --min-available=50%", "policy/v1/poddisruptionbudgets"),
+        ],
+    )
+    async def test_kubectl_makes_objects_of_its_own(
+        self, kubectl: Kubectl, server: ApiServer, command: str, gvr: str
+    ) -> None:
+        """It sends them as protobuf; what is stored must be what it would have sent as JSON."""
+        made = await kubectl.json("create", *command.split(), "--dry-run=client")
+        await kubectl("create", *command.split())
+
+        del made["metadata"]
+        assert holds(server.get(gvr, "made"), made)
 
     async def test_what_is_applied_again_changes_nothing(self, kubectl: Kubectl) -> None:
         first = await kubectl("apply", "-f", "-", stdin=deployment("web"))
@@ -242,7 +269,7 @@ class TestWriting:
         assert await kubectl("get", "pods") == ""
 
     async def test_a_namespace_goes_with_what_is_in_it(self, kubectl: Kubectl, server: ApiServer) -> None:
-        await kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
+        await kubectl("create", "namespace", "n")
         await kubectl("create", "-n", "n", "-f", "-", stdin=pod("p"))
 
         await kubectl("delete", "namespace", "n")
@@ -261,13 +288,14 @@ class TestWatching:
             await kubectl("patch", "pod", "b", "--subresource=status", "--type=merge", "-p", running)
             seen.append((await next_line(watch)).split()[:4])
             server.delete("pods", "a")
-            seen.append((await next_line(watch)).split()[:4])
+            seen += [(await next_line(watch)).split()[:4] for _ in range(2)]
 
         assert seen == [
             ["ADDED", "a", "0/1", "Pending"],
             ["ADDED", "b", "0/1", "Pending"],
             ["MODIFIED", "b", "0/1", "Running"],
-            ["DELETED", "a", "0/1", "Pending"],
+            ["MODIFIED", "a", "0/1", "Terminating"],
+            ["DELETED", "a", "0/1", "Terminating"],
         ]
 
     async def test_deployments_are_watched_in_all_namespaces(self, kubectl: Kubectl, server: ApiServer) -> None:
