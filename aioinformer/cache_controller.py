@@ -18,6 +18,7 @@ from aioinformer.reflector import Reflector, WatchErrorHandler
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aioinformer.deltas import Deltas
     from aioinformer.fifo import PopProcessFunc, Queue
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
@@ -109,9 +110,14 @@ class CacheController:
         config = self._config
         while True:
             try:
-                config.on_version(await config.queue.pop_batch(config.process, config.flush))
+                version = await config.queue.pop_batch(self._process, config.flush)
             except FIFOClosed:
                 return
-            except Exception:
-                # Nobody could handle it better: the key is lost until its next change, the rest goes on (CTL-03).
-                _log.exception("%s: processing raised", self.reflector.name)
+            config.on_version(version)
+
+    def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        try:
+            self._config.process(deltas, is_in_initial_list)
+        except Exception:
+            # Nobody could handle it better: the key is lost until its next change, the rest goes on (CTL-03).
+            _log.exception("%s: processing %s raised", self.reflector.name, deltas[-1].object.key)

@@ -229,7 +229,7 @@ class SharedInformerFactory(Accessors):
                 await asyncio.get_running_loop().create_future()
         except BaseExceptionGroup as group:
             error = collapsed(group)
-            raise error from (None if error is not group else group.__cause__)
+            raise error from error.__cause__
         finally:
             self._tasks = None
 

@@ -27,6 +27,8 @@ class SharedProcessor(Generic[T]):
 
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
+        #: Removed, but their handler is still at its last call.
+        self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
         #: Positions in the outbox of notifications that are for listeners that are resyncing only.
         self._syncs: set[int] = set()
@@ -61,6 +63,7 @@ class SharedProcessor(Generic[T]):
         """One less from now on; what waits for it is dropped."""
         if listener in self.listeners:
             self.listeners.remove(listener)
+            self._leaving = [each for each in (*self._leaving, listener) if not each.finished.is_set()]
         listener.stop()
 
     def should_resync(self, now: float) -> bool:
@@ -82,12 +85,13 @@ class SharedProcessor(Generic[T]):
 
     async def stop(self, grace: float) -> None:
         """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish."""
-        for listener in self.listeners:
+        listeners = [*self.listeners, *self._leaving]
+        for listener in listeners:
             listener.stop()
         with anyio.move_on_after(grace):
-            for listener in self.listeners:
+            for listener in listeners:
                 await listener.finished.wait()
-        for listener in self.listeners:
+        for listener in listeners:
             if listener.cut():
                 _log.warning("%s did not finish within %g s of the stop: cancelled", listener.name, grace)
 

@@ -379,7 +379,7 @@ class SharedIndexInformer(Generic[T]):
                 failure = cause
             if cause is error:
                 raise
-            raise cause from None
+            raise cause from cause.__cause__
         finally:
             self._stopped = True
             self._synced.fail(failure)

@@ -1,0 +1,280 @@
+"""How an informer starts, stops, and crashes, and what it leaves behind: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.state import Phase
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+def names_of_tasks() -> list[str]:
+    return sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
+
+
+@pytest.mark.conformance("SI-03")
+async def test_an_informer_is_new_then_runs_then_has_stopped() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    assert (informer.state.phase, informer.is_stopped()) == (Phase.NEW, False)
+    async with informer:
+        await settled()
+        assert (informer.state.phase, informer.is_stopped()) == (Phase.WATCHING, False)
+    assert (informer.state.phase, informer.is_stopped()) == (Phase.STOPPED, True)
+
+
+async def test_the_cache_can_be_read_after_the_stop() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await settled()
+    assert informer.get_store().list_keys() == ["default/a"]
+    assert informer.lister().namespaced("default").get("a").metadata.name == "a"
+
+
+@pytest.mark.conformance("SI-07", "ARC-09")
+async def test_a_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        await informer.run()
+    await informer.run()
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings == ["informer of pods was started already: nothing is done"] * 2
+
+
+@pytest.mark.conformance("ARC-09")
+async def test_an_informer_is_entered_once() -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        with pytest.raises(UsageError, match="runs once; make a new informer"):
+            await informer.__aenter__()
+    with pytest.raises(UsageError, match="runs once; make a new informer"):
+        await informer.__aenter__()
+
+
+async def test_an_informer_is_entered_and_left_in_different_tasks() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    await asyncio.create_task(informer.__aenter__())
+    await informer.wait_for_sync()
+    await asyncio.create_task(informer.__aexit__(None, None, None))
+    assert informer.is_stopped()
+
+
+async def test_run_may_be_cancelled_by_its_caller() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    running = asyncio.create_task(informer.run())
+    await informer.wait_for_sync()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert informer.is_stopped()
+
+
+async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -> None:
+    informer = SharedIndexInformer(Collection("a"), 10, name="the pods")
+    informer.add_event_handler(Recorder())
+    created: list[str] = []
+    loop = asyncio.get_running_loop()
+
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        loop.call_soon(lambda: created.append(task.get_name()))
+        return task
+
+    before = names_of_tasks()
+    loop.set_task_factory(factory)
+    async with informer:
+        await settled()
+        informer.add_event_handler(Recorder())
+        await settled()
+    await settled()
+    loop.set_task_factory(None)
+    assert created
+    assert [name for name in created if not name.startswith("the pods")] == []
+    assert names_of_tasks() == before
+
+
+async def test_every_answer_is_closed_at_the_stop() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+        pods.end_watches()
+        await settled()
+        pods.refuse(500)
+        pods.end_watches()
+        await settled()
+    assert [answer.closed for answer in pods.answers] == [True] * len(pods.requests)
+
+
+@pytest.mark.conformance("SI-05")
+async def test_a_handler_that_runs_at_the_stop_may_finish_within_the_grace() -> None:
+    informer = SharedIndexInformer(Collection("a", "b"), shutdown_grace=5)
+    finished: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(3)
+        finished.append(obj.metadata.name)
+
+    informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+    assert finished == ["a"]
+
+
+@pytest.mark.conformance("SI-05")
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_handler_that_hangs_at_the_stop_is_cut_after_the_grace_and_named(
+    caplog: pytest.LogCaptureFixture, removed: bool
+) -> None:
+    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
+    cut: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    class Hanging:
+        async def on_add(self, obj: Any) -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                cut.append(loop.time())
+
+    registration = informer.add_event_handler(Hanging())
+    async with informer:
+        await settled()
+        if removed:
+            informer.remove_event_handler(registration)
+        stop = loop.time()
+    assert [round(at - stop, 3) for at in cut] == [5]
+    assert "(Hanging) did not finish within 5 s of the stop: cancelled" in caplog.text
+
+
+@pytest.mark.conformance("SI-04")
+async def test_while_the_last_handlers_finish_nobody_joins_and_nothing_is_asked() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, shutdown_grace=5)
+    informer.add_event_handler(Recorder(pace=3))
+    await informer.__aenter__()
+    await settled()
+    leaving = asyncio.ensure_future(informer.__aexit__(None, None, None))
+    await settled()
+    assert informer.is_stopped()
+    assert pods.open_watches == 0
+    with pytest.raises(InformerStopped):
+        informer.add_event_handler(Recorder())
+    await leaving
+
+
+async def test_who_waits_when_an_informer_stops_is_told() -> None:
+    pods = Collection()
+    pods.gate.clear()
+    informer = SharedIndexInformer(pods)
+    registration = informer.add_event_handler(Recorder())
+    async with informer:
+        waiting = [
+            asyncio.ensure_future(wait)
+            for wait in (
+                informer.wait_for_sync(),
+                registration.wait_for_sync(),
+                informer.wait_for_resource_version("7"),
+                informer.wait_for("default/a"),
+            )
+        ]
+        await settled()
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in told] == [InformerStopped] * 4
+    with pytest.raises(InformerStopped):
+        await informer.wait_for_sync()
+
+
+class Broken(Exception):
+    """What a part crashes with in these tests."""
+
+
+def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
+    async def broken(*args: Any, **options: Any) -> Any:
+        raise Broken(method)
+
+    setattr(informer._queue, method, broken)
+
+
+@pytest.mark.conformance("CTL-02")
+@pytest.mark.parametrize("method", ["replace", "pop_batch"])
+async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    registration = informer.add_event_handler(Recorder())
+    break_queue(informer, method)
+    with pytest.raises(Broken):
+        async with informer:
+            waits = (
+                informer.wait_for_sync(),
+                registration.wait_for_sync(),
+                informer.wait_for_resource_version("7"),
+                informer.wait_for("default/z"),
+            )
+            told = await asyncio.gather(*waits, return_exceptions=True)
+            assert [type(error) for error in told] == [Broken] * 4
+            assert informer.is_stopped()
+    assert all(answer.closed for answer in pods.answers)
+
+
+async def test_a_crash_after_the_sync_reaches_the_exit() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    with pytest.raises(Broken):
+        async with informer:
+            await informer.wait_for_sync()
+            break_queue(informer, "apply")
+            pods.put("b")
+            with pytest.raises(Broken):
+                await informer.wait_for("default/b")
+
+
+async def test_the_cause_of_a_crash_is_kept() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+
+    async def broken(*args: Any) -> None:
+        raise Broken from KeyError("the cause")
+
+    informer._queue.replace = broken  # type: ignore[assignment,method-assign]
+    with pytest.raises(Broken) as caught:
+        await informer.run()
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+@pytest.mark.conformance("CTL-03")
+async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_costs_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a", "b", "c")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    put = informer.get_indexer().cells.put
+
+    def broken(key: str, item: Any) -> Any:
+        if key == "default/b":
+            raise Broken(key)
+        return put(key, item)
+
+    informer.get_indexer().cells.put = broken  # type: ignore[method-assign]
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+    assert recorder.told == ["add! a 1", "add! c 3"]
+    assert [record.levelno for record in caplog.records if "default/b" in record.getMessage()] == [logging.ERROR]
+
+
+async def test_a_body_that_raises_stops_the_informer() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    with pytest.raises(Broken, match="of the user"):
+        async with informer:
+            await settled()
+            raise Broken("of the user")
+    assert informer.is_stopped()
