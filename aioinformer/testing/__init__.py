@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aioinformer.testing.faults import FAULTS, Fault
-from aioinformer.testing.server import ApiServer, RequestEntry
+from aioinformer.testing.front import RequestEntry
+from aioinformer.testing.server import ApiServer
 from aioinformer.testing.statuses import StatusError
 from aioinformer.testing.storage import Backup
 

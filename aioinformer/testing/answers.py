@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 JSON = "application/json"
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
+NOT_CACHED = {"Cache-Control": "no-cache, private"}
+
+
+class _YamlDumper(yaml.SafeDumper):
+    """Writes strings that look like something else in double quotes, as the API's YAML does."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    tag = "tag:yaml.org,2002:str"
+    plain = text and dumper.resolve(yaml.ScalarNode, text, (True, False)) == tag  # type: ignore[no-untyped-call]
+    return dumper.represent_scalar(tag, text, style=None if plain else '"')
+
+
+_YamlDumper.add_representer(str, _represent_text)
 
 
 def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
@@ -32,7 +46,10 @@ def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
 def text_answer(text: str, status: int = 200) -> web.Response:
     """Plain text, as health checks and unknown paths are answered."""
     return web.Response(
-        text=text, status=status, content_type="text/plain", headers={"X-Content-Type-Options": "nosniff"}
+        text=text,
+        status=status,
+        content_type="text/plain",
+        headers={"X-Content-Type-Options": "nosniff", **NOT_CACHED},
     )
 
 
@@ -48,12 +65,12 @@ def json_answer(
     kind = JSON
     if wanted is not None and wanted.yaml:
         kind = "application/yaml"
-        body = yaml.safe_dump(decode(body), default_flow_style=False, sort_keys=True).encode()
+        body = yaml.dump(decode(body), Dumper=_YamlDumper, default_flow_style=False, sort_keys=True).encode()
     elif wants_pretty(request):
         body = pretty(body)
     elif not body.endswith(b"\n"):
         body += b"\n"
-    all_headers = {"Content-Type": kind, "Cache-Control": "no-cache, private", **(headers or {})}
+    all_headers = {"Content-Type": kind, **NOT_CACHED, **(headers or {})}
     if len(body) > _COMPRESS_FROM and accepts_gzip(request):
         all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         compressor = zlib.compressobj(_COMPRESSION, wbits=31)
@@ -68,7 +85,7 @@ async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], want
     if second is None or wanted.yaml or wants_pretty(request):
         body = b"".join(chain((first, second or b""), chunks))
         return json_answer(request, body, wanted=wanted)
-    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+    response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
     compressor = None
     if accepts_gzip(request):
         response.headers["Content-Encoding"] = "gzip"
@@ -83,6 +100,17 @@ async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], want
     if compressor is not None:
         await response.write(compressor.flush())
     await response.write_eof()
+    return response
+
+
+async def half_answer(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
+    """The first half of a body; then the connection closes without the end of it."""
+    body = b"".join(chunks)
+    response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
     return response
 
 

@@ -15,12 +15,14 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
+from aioinformer.testing.definitions import established, prepare_definition
 from aioinformer.testing.encoding import decode, encode_object, with_version
 from aioinformer.testing.field_labels import field_values
-from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.preconditions import check_delete_preconditions, check_finalizers, check_preconditions
+from aioinformer.testing.statuses import Cause
 from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
 from aioinformer.testing.strategies import prepare_create, prepare_update
-from aioinformer.testing.validation import metadata_causes
+from aioinformer.testing.validation import check_metadata_types, metadata_causes
 
 if TYPE_CHECKING:
     import random
@@ -47,6 +49,7 @@ class Cluster:
         rng: for uids and generated names.
 
     Attributes:
+        clock: as given.
         untidy: called when a namespace or a CustomResourceDefinition has begun to be deleted.
     """
 
@@ -54,11 +57,11 @@ class Cluster:
         self.registry = registry
         self.storage = storage
         self.untidy: Callable[[], None] = lambda: None
-        self._clock = clock
+        self.clock = clock
         self._rng = rng
 
     def now(self) -> str:
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
 
     def collection(self, served: Served) -> Collection:
         return self.storage.collection(served.resource.group_resource)
@@ -96,7 +99,7 @@ class Cluster:
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
         if served.resource.group_resource == _CRD:
-            self._prepare_definition(obj)
+            prepare_definition(obj)
         name = metadata["name"]
         if self.collection(served).get(_key(namespace, name)) is not None:
             raise statuses.already_exists(served.resource, name)
@@ -156,7 +159,7 @@ class Cluster:
                 f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
             )
         record = self.get(served, namespace, name)
-        self._check_preconditions(served, record, metadata)
+        check_preconditions(served, record, metadata)
         old = decode(record.body)
         prepare_update(served, obj, old, subresource)
         metadata = obj["metadata"]
@@ -165,9 +168,9 @@ class Cluster:
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
         self._check_metadata(served, metadata)
-        self._check_finalizers(served, metadata, old["metadata"])
+        check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
-            self._prepare_definition(obj, old)
+            prepare_definition(obj, old)
         metadata["resourceVersion"] = str(record.version)
         body = encode_object(obj, custom=served.custom)
         gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
@@ -176,7 +179,8 @@ class Cluster:
         if dry_run or (body == served.body(record.body) and not gone):
             return body
         if gone:
-            self._remove(served, record, body)
+            # What watches are told is the object as it was stored, not as this write would have made it.
+            self._remove(served, record)
             return body
         changed = self._commit(served, "MODIFIED", obj, record)
         if served.resource.group_resource == _CRD and not subresource:
@@ -210,7 +214,7 @@ class Cluster:
         if served.resource.group_resource == "namespaces" and name in _PERMANENT_NAMESPACES:
             raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")
         record = self.get(served, namespace, name)
-        self._check_delete_preconditions(served, record, uid, version)
+        check_delete_preconditions(served, record, uid, version)
         obj = decode(record.body)
         metadata = obj["metadata"]
         finalizers = list(metadata.get("finalizers") or ())
@@ -220,38 +224,43 @@ class Cluster:
         is_namespace = served.resource.group_resource == "namespaces"
         if extra and extra not in finalizers and "deletionTimestamp" not in metadata:
             finalizers.append(extra)
-        if not finalizers and not is_namespace:
-            if not dry_run:
-                return self._remove(served, record, record.body).body, True
-            return record.body, True
+        graceful = served.resource.group_resource == "pods"
+        if not finalizers and not is_namespace and not graceful:
+            return (record if dry_run else self._remove(served, record)).body, True
         if "deletionTimestamp" in metadata:
             return record.body, False
         metadata["deletionTimestamp"] = self.now()
         if is_namespace:
             obj.setdefault("status", {})["phase"] = "Terminating"
-        else:
+        elif served.resource.group_resource != _CRD:
             metadata["deletionGracePeriodSeconds"] = 0
+            if "generation" in metadata:
+                metadata["generation"] += 1
         if finalizers:
             metadata["finalizers"] = finalizers
         if dry_run:
             return encode_object(obj, custom=served.custom), False
         changed = self._commit(served, "MODIFIED", obj, record)
+        if graceful and not finalizers:
+            # Even without grace a pod is marked first and removed then: watches see both.
+            self._remove(served, changed)
+            return changed.body, True
         if is_namespace or extra:
             self.untidy()
         return changed.body, False
 
     def remove(self, served: Served, record: Record) -> None:
         """Deletes at once, whatever the finalizers: the last step of a deletion that has begun."""
-        self._remove(served, record, record.body)
+        self._remove(served, record)
 
-    def _remove(self, served: Served, record: Record, body: bytes) -> Record:
+    def _remove(self, served: Served, record: Record) -> Record:
         version = self.storage.next_version()
         last = Record(
             record.namespace,
             record.name,
             version,
             record.uid,
-            with_version(body, record.version, version),
+            with_version(record.body, record.version, version),
             record.labels,
             record.fields,
         )
@@ -279,8 +288,9 @@ class Cluster:
         resource = served.resource
         obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
         metadata = obj.get("metadata")
-        if not isinstance(metadata, dict):
+        if metadata is None:
             metadata = obj["metadata"] = {}
+        check_metadata_types(resource.kind, resource.api_version, metadata)
         if resource.namespaced:
             if (metadata.get("namespace") or namespace) != namespace:
                 why = "the namespace of the provided object does not match the namespace sent on the request"
@@ -309,56 +319,7 @@ class Cluster:
     def _check_metadata(self, served: Served, metadata: Mapping[str, Any]) -> None:
         causes = metadata_causes(served.resource, metadata)
         if causes:
-            raise self.invalid(served, str(metadata.get("name") or ""), causes)
-
-    def invalid(self, served: Served, name: str, causes: list[Cause]) -> StatusError:
-        """422 as the API words it for this resource."""
-        return statuses.invalid(served.resource.kind, served.resource.group, name, causes)
-
-    def _check_preconditions(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
-        resource, name = served.resource, record.name
-        version = str(metadata.get("resourceVersion") or "")
-        if version and not version.isdigit():
-            raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        if served.custom and version in ("", "0"):
-            cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
-            raise statuses.invalid(resource.plural, resource.group, name, [cause])
-        uid = metadata.get("uid")
-        if uid and uid != record.uid:
-            why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{record.key}, "
-                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-                f"UID in object meta: {record.uid}"
-            )
-            raise statuses.conflict(resource, name, why)
-        if version not in ("", "0") and int(version) != record.version:
-            raise statuses.object_modified(resource, name)
-
-    def _check_delete_preconditions(self, served: Served, record: Record, uid: str, version: str) -> None:
-        if uid and uid != record.uid:
-            why = (
-                f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
-                "The object might have been deleted and then recreated"
-            )
-            raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
-        if version and version != str(record.version):
-            why = (
-                f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
-                f"({record.version}). The object might have been modified"
-            )
-            raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
-
-    def _check_finalizers(self, served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-        if "deletionTimestamp" not in old:
-            return
-        added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
-        if added:
-            names = ", ".join(f'"{name}"' for name in added)
-            why = (
-                "no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers []string{{{names}}}"
-            )
-            raise self.invalid(served, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)])
+            raise statuses.invalid_object(served.resource, str(metadata.get("name") or ""), causes)
 
     def _generated_name(self, prefix: str) -> str:
         suffix = "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
@@ -367,41 +328,9 @@ class Cluster:
     def _uid(self) -> str:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
-    def _prepare_definition(self, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
-        spec = obj.setdefault("spec", {})
-        names = spec.setdefault("names", {})
-        name = obj["metadata"]["name"]
-        if name != f"{names.get('plural')}.{spec.get('group')}":
-            cause = Cause.invalid("metadata.name", f'"{name}"', 'must be spec.names.plural+"."+spec.group')
-            raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, [cause])
-        names.setdefault("singular", str(names.get("kind", "")).lower())
-        names.setdefault("listKind", f"{names.get('kind', '')}List")
-        spec.setdefault("conversion", {"strategy": "None"})
-        if old is None:
-            stored = [version["name"] for version in spec.get("versions", ()) if version.get("storage")]
-            obj["status"]["storedVersions"] = stored
-
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""
-        now = self.now()
-        obj = decode(encode_object(obj, custom=False))
-        obj["status"]["acceptedNames"] = obj["spec"]["names"]
-        obj["status"]["conditions"] = [
-            {
-                "type": "NamesAccepted",
-                "status": "True",
-                "lastTransitionTime": now,
-                "reason": "NoConflicts",
-                "message": "no conflicts found",
-            },
-            {
-                "type": "Established",
-                "status": "True",
-                "lastTransitionTime": now,
-                "reason": "InitialNamesAccepted",
-                "message": "the initial names have been accepted",
-            },
-        ]
+        obj = established(decode(encode_object(obj, custom=False)), self.now())
         self.registry.define(obj)
         self._commit(served, "MODIFIED", obj, self.get(served, "", obj["metadata"]["name"]))
 

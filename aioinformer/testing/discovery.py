@@ -49,7 +49,12 @@ def discovery_document(
         if _wants_aggregated(accept):
             document = _aggregated(registry, groups)
             etag = hashlib.sha512(encode_plain(document)).hexdigest().upper()
-            return document, {"Content-Type": AGGREGATED, "ETag": f'"{etag}"', "Vary": "Accept"}
+            return document, {
+                "Content-Type": AGGREGATED,
+                "ETag": f'"{etag}"',
+                "Vary": "Accept",
+                "Cache-Control": "public",
+            }
         if parts == ["api"]:
             addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -215,10 +216,11 @@ class FaultEffects:
             stream.stop()
 
     async def _wait_for_watches(self) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _SHUTDOWN_PAUSE
-        while self._streams and loop.time() < deadline:
-            await asyncio.sleep(0.005)
+        """Gives the watches that were told to end some time to say so to their clients."""
+        ended = [stream.ended.wait() for stream in self._streams]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SHUTDOWN_PAUSE):
+                await asyncio.gather(*ended)
 
     def _spawn(self, fault: Fault, over: bool) -> None:
         name = f"aioinformer.testing: fault {fault.name} {'ends' if over else 'starts'}"

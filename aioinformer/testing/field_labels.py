@@ -16,6 +16,7 @@ _POD = (
     "spec.hostNetwork",
     "status.phase",
     "status.podIP",
+    "status.podIPs",
     "status.nominatedNodeName",
 )
 _EVENT = (
@@ -52,7 +53,6 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "secrets": ("type",),
     "services": ("spec.clusterIP", "spec.type"),
     "replicationcontrollers": ("status.replicas",),
-    "replicasets.apps": ("status.replicas",),
     "jobs.batch": ("status.successful",),
     "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
 }

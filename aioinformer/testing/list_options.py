@@ -180,6 +180,8 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
             continue
         if requirement.path == "name" and served.resource.group_resource == "namespaces":
             continue
+        if served.resource.group_resource == "jobs.batch":
+            raise statuses.bad_request(f'field label "{requirement.path}" not supported for Job')
         if served.custom or served.fields:
             raise statuses.bad_request(f"field label not supported: {requirement.path}")
         known = ", ".join(f'"{name}"' for name in METADATA_FIELDS)
@@ -220,9 +222,10 @@ def decode_token(token: str, namespace: str) -> tuple[int, str]:
         raise _bad_token(reason)
     content = json.loads(data)
     if not isinstance(content, dict):
-        raise _bad_token("json: cannot unmarshal into Go value of type storage.continueToken")
+        kind = {list: "array", str: "string", bool: "bool"}.get(type(content), "number")
+        raise _bad_token(f"json: cannot unmarshal {kind} into Go value of type storage.continueToken")
     if content.get("v") != "meta.k8s.io/v1":
-        raise _bad_token(f"server does not recognize this encoded version {json.dumps(content.get('v', ''))}")
+        raise _bad_token(f"server does not recognize this encoded version {content.get('v', '')}")
     version, start = content.get("rv"), content.get("start")
     if not isinstance(version, int) or version == 0:
         raise _bad_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")

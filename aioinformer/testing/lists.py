@@ -87,13 +87,13 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
 
 
 async def _select(records: list[Record], selection: Selection, limit: int) -> tuple[list[Record], bool]:
-    """The matching records up to a limit, and whether another one follows."""
+    """The matching records up to a limit, and whether any record follows, matching or not."""
     found: list[Record] = []
     for index, record in enumerate(records):
         if selection.matches(record):
-            if limit and len(found) == limit:
-                return found, True
             found.append(record)
+            if len(found) == limit:
+                return found, index + 1 < len(records)
         if index % _SELECT_AT_ONCE == _SELECT_AT_ONCE - 1:
             await asyncio.sleep(0)
     return found, False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from aioinformer.testing import statuses
+from aioinformer.testing import protobuf, statuses
 from aioinformer.testing.encoding import decode
 from aioinformer.testing.golike import json_error
 
@@ -24,10 +24,12 @@ _FORMS: Mapping[str, Form] = {
     "PartialObjectMetadataList": "partial",
 }
 _BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
 _UNACCEPTABLE = (
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
-    "application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
 )
 
 
@@ -46,15 +48,21 @@ class Wanted:
     group_version: str = "meta.k8s.io/v1"
 
 
-def negotiate(accept: str, *, watch: bool = False) -> Wanted:
+def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool = False) -> Wanted:
     """The first representation of an Accept header that the server has.
+
+    Args:
+        accept: the header, "" for none.
+        served: what is asked for.
+        watch: whether it is asked for as a watch.
+        is_list: whether it is asked for as a list.
 
     Raises:
         StatusError: 406, none of them.
     """
     clauses = [_clause(text) for text in (accept or "*/*").split(",") if text.strip()]
     clauses.sort(key=lambda clause: -clause[2])
-    transformed = False
+    refused = ""
     for media_type, params, _ in clauses:
         as_yaml = media_type == "application/yaml"
         if media_type not in ("application/json", "*/*", "application/*", "application/yaml") or (watch and as_yaml):
@@ -65,12 +73,28 @@ def negotiate(accept: str, *, watch: bool = False) -> Wanted:
         version = params.get("v", "")
         if params.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
             form = _FORMS.get(kind)
+            if form == "partial" and (kind == "PartialObjectMetadataList") != is_list:
+                form, refused = None, _wrong_partial(kind, served, is_list)
+                break
             if form:
                 return Wanted(form, as_yaml, f"meta.k8s.io/{version}")
-        transformed = True
-    if transformed:
-        raise statuses.not_acceptable(f"only the following media types are accepted: {', '.join(_BODY_TYPES)}")
+        refused = f"only the following media types are accepted: {', '.join(_BODY_TYPES)}"
+    if watch and any(clause[0] == "application/yaml" for clause in clauses):
+        refused = f"only the following media types are accepted: {', '.join(_STREAM_TYPES)}"
+    if refused:
+        raise statuses.not_acceptable(refused)
     raise statuses.StatusError(406, "NotAcceptable", _UNACCEPTABLE, details={})
+
+
+def _wrong_partial(kind: str, served: Served, is_list: bool) -> str:
+    resource = served.resource
+    name = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
+    if served.custom:
+        name = "unstructured.Unstructured"
+    return (
+        f"you requested {kind}, but the requested object is {'a' if is_list else 'not a'} list "
+        f"(*{name}{'List' if is_list else ''})"
+    )
 
 
 def media_type(header: str) -> str:
@@ -86,9 +110,12 @@ def read_object(served: Served, data: bytes, content_type: str) -> dict[str, Any
     """
     kind = media_type(content_type) or "application/json"
     accepted = _CUSTOM_BODY_TYPES if served.custom else _BODY_TYPES
-    if kind not in _CUSTOM_BODY_TYPES:
+    if kind not in accepted:
         raise statuses.unsupported_media_type(accepted)
-    obj = _parse(served, data, is_yaml=kind == "application/yaml")
+    if kind == protobuf.MEDIA_TYPE:
+        obj = _parse_protobuf(data)
+    else:
+        obj = _parse(served, data, is_yaml=kind == "application/yaml")
     _check_kind(served, obj, data)
     return obj
 
@@ -101,7 +128,10 @@ def read_options(data: bytes, content_type: str) -> Mapping[str, Any]:
     """
     if not data:
         return {}
-    if media_type(content_type) == "application/yaml":
+    kind = media_type(content_type)
+    if kind == protobuf.MEDIA_TYPE:
+        return _parse_protobuf(data)
+    if kind == "application/yaml":
         options = yaml.safe_load(data)
     else:
         reason = json_error(data)
@@ -109,6 +139,13 @@ def read_options(data: bytes, content_type: str) -> Mapping[str, Any]:
             raise statuses.bad_request(f"couldn't get version/kind; json parse error: {reason}")
         options = decode(data)
     return options if isinstance(options, dict) else {}
+
+
+def _parse_protobuf(data: bytes) -> dict[str, Any]:
+    try:
+        return protobuf.decode_protobuf(data)
+    except ValueError as error:
+        raise statuses.bad_request(str(error)) from None
 
 
 def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:

@@ -10,7 +10,15 @@ from aioinformer.testing import statuses
 from aioinformer.testing.encoding import decode
 from aioinformer.testing.negotiation import media_type
 from aioinformer.testing.openapi import patch_schema
-from aioinformer.testing.patches import PatchError, apply_patch, merge_patch, strategic_merge_patch
+from aioinformer.testing.patches import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    PatchError,
+    apply_patch,
+    merge_patch,
+    strategic_merge_patch,
+)
 from aioinformer.testing.statuses import Cause, StatusError
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.served import Served
 
 APPLY = "application/apply-patch+yaml"
+_PATCHES = frozenset({APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH})
 
 
 def patch_object(
@@ -42,10 +51,16 @@ def patch_object(
     Raises:
         StatusError: what is wrong with the patch or with its result.
     """
+    if media_type(content_type) not in _PATCHES:
+        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
     if media_type(content_type) == APPLY:
         return _apply(cluster, served, namespace, name, patch, query, subresource, dry_run)
     current = decode(cluster.get(served, namespace, name).body)
     patched = patched_object(served, current, patch, content_type)
+    uid = (patched.get("metadata") or {}).get("uid")
+    if uid != current["metadata"]["uid"]:
+        causes = [Cause.invalid("metadata.uid", f'"{uid or ""}"', "field is immutable")] * 2
+        raise statuses.invalid_object(served.resource, name, causes)
     body = cluster.update(served, namespace, name, patched, subresource=subresource, dry_run=dry_run)
     return body, False
 

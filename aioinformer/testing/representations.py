@@ -44,8 +44,8 @@ class TableMaker:
         self._headers_sent = False
         self._include = query.get("includeObject") or "Metadata"
         if self._include not in INCLUDE_OBJECT:
-            known = ", ".join(INCLUDE_OBJECT)
-            raise statuses.bad_request(f'includeObject "{self._include}" must be one of {known}')
+            why = f"""includeObject: Invalid value: "{self._include}": must be 'Metadata', 'Object', 'None', or empty"""
+            raise statuses.bad_request(f"Unable to convert to Table as requested: {why}")
 
     def one(self, body: bytes) -> bytes:
         """A table of one object."""

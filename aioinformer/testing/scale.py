@@ -17,10 +17,22 @@ _BUILTIN = {
 }
 
 
-def read_scale(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The `Scale` of an object."""
+def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = False) -> dict[str, Any]:
+    """The `Scale` of an object.
+
+    Args:
+        must_exist: whether a custom resource must have the field; to be written it need not.
+
+    Raises:
+        StatusError: 500, it has not.
+    """
     paths = served.scale or _BUILTIN
     metadata = obj["metadata"]
+    path = paths["specReplicasPath"]
+    if must_exist and served.custom and _get(obj, path) is None:
+        why = f'the spec replicas field "{path}" does not exist'
+        message = f"Internal error occurred: {why}"
+        raise statuses.StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     status: dict[str, Any] = {"replicas": _get(obj, paths["statusReplicasPath"]) or 0}
     selector = _selector(_get(obj, paths.get("labelSelectorPath", "")))
@@ -30,7 +42,7 @@ def read_scale(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: metadata[name] for name in names if name in metadata},
-        "spec": {"replicas": _get(obj, paths["specReplicasPath"]) or 0},
+        "spec": {"replicas": _get(obj, path) or 0},
         "status": status,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
@@ -200,7 +202,11 @@ def _custom(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Served:
         categories=tuple(names.get("categories") or ()),
     )
     entries = [_entry(resource)]
-    for name in resource.subresources:
+    digest = hashlib.sha256(f"{resource.api_version}/{resource.kind}".encode()).digest()
+    entries[0]["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+    for name in ("status", "scale"):
+        if name not in subresources:
+            continue
         row = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
         if name == "scale":
             row |= {"group": "autoscaling", "version": "v1", "kind": "Scale"}

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import random
 import time
-from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aiohttp import web
 
-from aioinformer.errors import UsageError
-from aioinformer.testing import statuses
-from aioinformer.testing.answers import json_answer, status_answer, text_answer
 from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.fault_effects import FaultEffects
-from aioinformer.testing.faults import FAULTS, Fault, FaultSet
+from aioinformer.testing.faults import Fault, FaultSet
+from aioinformer.testing.front import FrontDoor, RequestEntry
 from aioinformer.testing.handlers import ResourceHandlers
 from aioinformer.testing.housekeeping import Housekeeper
 from aioinformer.testing.kubeconfigs import write_kubeconfig
 from aioinformer.testing.listening import Listener
-from aioinformer.testing.openapi_answers import openapi_answer
 from aioinformer.testing.patching import patch_object
-from aioinformer.testing.routes import Target, UnknownPath, find_target
 from aioinformer.testing.served import Registry, Served
 from aioinformer.testing.storage import Backup, Storage
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
@@ -44,29 +36,6 @@ _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _LARGEST_BODY = 3 * 1024 * 1024
 _LONGEST_LOG = 100_000
 _SHUTDOWN = 1.0
-
-
-@dataclass(slots=True)
-class RequestEntry:
-    """One line of the server's request log.
-
-    Attributes:
-        method: HTTP method.
-        path: as sent.
-        query: first value of each parameter.
-        verb: "list", "watch" and so on; "discovery" or "other" for what is about no resource.
-        resource: `deployments.apps`, "" for none.
-        at: by the server's clock.
-        status: of the answer; 0 while there is none, and if the connection broke before.
-    """
-
-    method: str
-    path: str
-    query: Mapping[str, str]
-    verb: str
-    resource: str
-    at: float
-    status: int = 0
 
 
 class ApiServer:
@@ -89,9 +58,6 @@ class ApiServer:
         clock: seconds since 1970.
         seed: for uids and generated names; None for other ones each time.
 
-    Attributes:
-        requests: the latest requests, oldest first.
-
     Raises:
         OSError: on entering, the port is taken.
     """
@@ -112,10 +78,7 @@ class ApiServer:
         seed: int | None = None,
     ) -> None:
         rng = random.Random(seed)
-        self.requests: deque[RequestEntry] = deque(maxlen=_LONGEST_LOG)
         self._tokens = None if tokens is None else dict(tokens)
-        self._faults_over_http = faults_over_http
-        self._clock = clock
         self._registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
         self._cluster = Cluster(self._registry, self._storage, clock, rng)
@@ -128,11 +91,21 @@ class ApiServer:
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._web = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        self._web = web.Server(self._answer, handler_cancellation=True, access_log=None)
         self._listener = Listener(self._web, host, port)
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(
             self._faults, self._listener, self._storage, self._registry, self._handlers.streams
+        )
+        self._front = FrontDoor(
+            self._registry,
+            self._storage,
+            self._handlers,
+            self._faults,
+            self._effects,
+            tokens=self._tokens,
+            faults_over_http=faults_over_http,
+            clock=clock,
         )
         for name in _NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
@@ -164,6 +137,11 @@ class ApiServer:
         """Where it listens, without a slash at the end."""
         host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
         return f"http://{host}:{self._listener.port}"
+
+    @property
+    def requests(self) -> deque[RequestEntry]:
+        """The latest requests, oldest first; may be cleared."""
+        return self._front.requests
 
     @property
     def resource_version(self) -> str:
@@ -312,106 +290,8 @@ class ApiServer:
         """
         return FaultScope(self._effects, Fault(name, params))
 
-    # HTTP
-
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        path = request.rel_url.raw_path
-        query = {name: request.query[name] for name in request.query}
-        entry = RequestEntry(request.method, path, query, "other", "", self._clock())
-        self.requests.append(entry)
-        try:
-            response = await self._answer(request, path, query, entry)
-        except statuses.StatusError as error:
-            response = status_answer(request, error)
-        except UnknownPath:
-            response = text_answer("404 page not found\n", 404)
-        except (ConnectionResetError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            _log.exception("the server failed to answer %s %s", request.method, path)
-            response = status_answer(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
-        entry.status = response.status
-        return response
-
-    async def _answer(
-        self, request: web.BaseRequest, path: str, query: Mapping[str, str], entry: RequestEntry
-    ) -> web.StreamResponse:
-        if self._faults_over_http and path.startswith("/_faults"):
-            return await self._fault_request(request, path)
-        try:
-            target = find_target(self._registry, request.method, path, query)
-        except (statuses.StatusError, UnknownPath):
-            await self._effects.intercept(request, Target(request.method, path, query))
-            raise
-        entry.verb = target.verb
-        entry.resource = target.served.resource.group_resource if target.served else ""
-        replaced = await self._effects.intercept(request, target)
-        if replaced is not None:
-            return replaced
-        self._authenticate(request)
-        if target.served is not None:
-            if request.content_length and request.content_length > _LARGEST_BODY:
-                message = f"Request entity too large: limit is {_LARGEST_BODY}"
-                raise statuses.StatusError(413, "RequestEntityTooLarge", message, details={})
-            return await self._handlers.answer(request, target)
-        return self._about_itself(request, path)
-
-    def _authenticate(self, request: web.BaseRequest) -> None:
-        if self._tokens is None:
-            return
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or token.strip() not in self._tokens:
-            raise statuses.unauthorized()
-
-    def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        plain = path.rstrip("/") or "/"
-        if plain in ("/healthz", "/livez", "/readyz"):
-            return text_answer("ok")
-        if plain == "/version":
-            return json_answer(request, encode_plain(VERSION))
-        if plain.startswith("/openapi"):
-            definitions = [decode(record.body) for record in self._storage.collection(_CRDS).records()]
-            return openapi_answer(request, plain, definitions)
-        if plain in ("/api", "/apis") or plain.startswith(("/api/", "/apis/")):
-            address = f"{self._listener.host}:{self._listener.port}"
-            found = discovery_document(self._registry, plain, request.headers.get("Accept", ""), address)
-            if found is not None:
-                return json_answer(request, encode_plain(found[0]), headers=found[1])
-        if plain == "/":
-            paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            return json_answer(request, encode_plain({"paths": paths}))
-        raise UnknownPath(path)
-
-    async def _fault_request(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        name = path.removeprefix("/_faults").strip("/")
-        if request.method == "GET" and not name:
-            kinds = {
-                name: {"about": kind.about, "params": dict(kind.defaults)} for name, kind in sorted(FAULTS.items())
-            }
-            active = [fault.describe() for fault in self._faults.active()]
-            return json_answer(request, encode_plain({"faults": kinds, "active": active}))
-        if name not in FAULTS:
-            raise statuses.StatusError(404, "NotFound", f"there is no fault named {name!r}; GET /_faults lists them")
-        if request.method == "DELETE":
-            ended = self._faults.active(name)
-            for fault in ended:
-                await self._effects.end(fault)
-            return json_answer(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
-        if request.method != "POST":
-            raise statuses.method_not_allowed()
-        try:
-            params = json.loads(await request.read() or b"{}")
-            if not isinstance(params, dict):
-                raise UsageError("the parameters of a fault must be a JSON object")
-            fault = Fault(name, params)
-            if name == "outage" and not fault.params["duration"]:
-                raise UsageError("an outage ends by itself only: give it a duration in seconds")
-        except ValueError as error:
-            raise statuses.bad_request(f"the parameters are not JSON: {error}") from None
-        except UsageError as error:
-            raise statuses.bad_request(str(error)) from None
-        self._effects.start_soon(fault)
-        return json_answer(request, encode_plain(fault.describe()), status=201)
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await self._front.handle(request)
 
 
 class FaultScope:
@@ -433,9 +313,6 @@ class FaultScope:
 
     async def __aexit__(self, *_: object) -> None:
         await self._effects.end(self.fault)
-
-
-_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def _namespace(served: Served, obj: Mapping[str, Any], namespace: str | None) -> str:

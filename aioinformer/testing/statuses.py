@@ -174,7 +174,8 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
         causes: at least one.
     """
     messages = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = messages[0] if len(messages) == 1 else f"[{', '.join(dict.fromkeys(messages))}]"
+    unique = list(dict.fromkeys(messages))
+    text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
     qualified = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
@@ -182,10 +183,9 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
     return StatusError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details=details)
 
 
-def patch_rejected() -> StatusError:
-    """A JSON patch that does not fit the object; the API keeps the reason to itself."""
-    message = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message, details={})
+def invalid_object(resource: Resource[Any], name: str, causes: Sequence[Cause]) -> StatusError:
+    """422 for an object of a resource."""
+    return invalid(resource.kind, resource.group, name, causes)
 
 
 def internal_error(message: str) -> StatusError:

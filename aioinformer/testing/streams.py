@@ -54,6 +54,10 @@ class WatchStream:
         current: the version of the server.
         faults: that may strike it.
         timeout: seconds after which it ends.
+
+    Attributes:
+        target: as given.
+        ended: set when nothing more is sent.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class WatchStream:
         timeout: float,
     ) -> None:
         self.target = target
+        self.ended = asyncio.Event()
         self._request = request
         self._response = response
         self._served = served

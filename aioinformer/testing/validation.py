@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.statuses import Cause
+from aioinformer.testing.statuses import Cause, StatusError, bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from aioinformer.resources import Resource
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
@@ -27,11 +26,6 @@ _LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-_LABEL_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -63,6 +57,48 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
     return causes
 
 
+def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
+    """Refuses what Go could not decode, and turns the nulls of string maps into empty strings as it does.
+
+    Raises:
+        StatusError: 400.
+    """
+
+    def refuse(field: str, value: Any, wanted: str) -> StatusError:
+        found = {bool: "bool", dict: "object", list: "array", str: "string"}.get(type(value), "number")
+        return bad_request(
+            f'{served_kind} in version "{version}" cannot be handled as a {served_kind}: json: cannot unmarshal '
+            f"{found} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
+        )
+
+    if not isinstance(metadata, dict):
+        found = {list: "array", str: "string", bool: "bool"}.get(type(metadata), "number")
+        raise bad_request(
+            f'{served_kind} in version "{version}" cannot be handled as a {served_kind}: json: cannot unmarshal '
+            f"{found} into Go struct field {served_kind}.metadata of type v1.ObjectMeta"
+        )
+    for field in ("name", "generateName", "namespace", "uid", "resourceVersion"):
+        if not isinstance(metadata.get(field) or "", str):
+            raise refuse(field, metadata[field], "types.UID" if field == "uid" else "string")
+    for field in ("labels", "annotations"):
+        values = metadata.get(field)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            raise refuse(field, values, "map[string]string")
+        for key, value in values.items():
+            if value is None:
+                values[key] = ""
+            elif not isinstance(value, str):
+                raise refuse(field, value, "string")
+    finalizers = metadata.get("finalizers") or []
+    if not isinstance(finalizers, list):
+        raise refuse("finalizers", finalizers, "[]string")
+    for value in finalizers:
+        if not isinstance(value, str):
+            raise refuse("finalizers", value, "string")
+
+
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
     """What is wrong with the name of an object; which rule applies depends on the resource."""
     if not name:
@@ -80,14 +116,14 @@ def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
             return ["must not contain dots"]
         return _faults(name, _LABEL, _LABEL_TEXT, 63)
     if resource.group_resource == "services":
-        return _faults(name, _LABEL_1035, _LABEL_1035_TEXT, 63)
-    return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253)
+        return _faults(name, _LABEL, _LABEL_TEXT, 63)
+    return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
 
 
-def _faults(text: str, pattern: re.Pattern[str], why: str, longest: int) -> list[str]:
+def _faults(text: str, pattern: re.Pattern[str], why: str, longest: int, unit: str = "bytes") -> list[str]:
     found = []
     if len(text) > longest:
-        found.append(f"must be no more than {longest} bytes")
+        found.append(f"must be no more than {longest} {unit}")
     if not pattern.fullmatch(text):
         found.append(why)
     return found

@@ -1,0 +1,77 @@
+"""What must be true of the stored object before a write: optimistic concurrency, uids, finalizers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+from aioinformer.testing.statuses import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.served import Served
+    from aioinformer.testing.storage import Record
+
+
+def check_preconditions(served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+    """Compares the version and the uid that an update names with those that are stored.
+
+    Raises:
+        StatusError: 409; 422 for a custom resource without a version; 500 for a version that is no number.
+    """
+    resource, name = served.resource, record.name
+    version = str(metadata.get("resourceVersion") or "")
+    if version and not version.isdigit():
+        raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if served.custom and version in ("", "0"):
+        cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+        raise statuses.invalid(resource.plural, resource.group, name, [cause])
+    uid = metadata.get("uid")
+    if uid and uid != record.uid:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{record.key}, "
+            f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {record.uid}"
+        )
+        raise statuses.conflict(resource, name, why)
+    if version not in ("", "0") and int(version) != record.version:
+        raise statuses.object_modified(resource, name)
+
+
+def check_delete_preconditions(served: Served, record: Record, uid: str, version: str) -> None:
+    """Compares what a deletion names with what is stored; "" for what it does not name.
+
+    Raises:
+        StatusError: 409.
+    """
+    if uid and uid != record.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+    if version and version != str(record.version):
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({record.version}). The object might have been modified"
+        )
+        raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+
+
+def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Refuses finalizers that are added to an object that is being deleted.
+
+    Raises:
+        StatusError: 422.
+    """
+    if "deletionTimestamp" not in old:
+        return
+    added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+    if added:
+        names = ", ".join(f'"{name}"' for name in added)
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
+        # The API checks it twice and says so.
+        raise statuses.invalid_object(
+            served.resource, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
+        )

@@ -1,0 +1,159 @@
+"""Lists, watches and gets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from aioinformer.testing import statuses
+from aioinformer.testing.answers import JSON, NOT_CACHED, half_answer
+from aioinformer.testing.list_options import Options, parse_options, version_message
+from aioinformer.testing.lists import list_chunks, read_page
+from aioinformer.testing.object_answers import object_answer, page_answer
+from aioinformer.testing.representations import TableMaker
+from aioinformer.testing.streams import BookmarkMaker, WatchStream
+from aioinformer.testing.watches import Watch, bookmark_line, error_line, metadata_body, object_body
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from aioinformer.testing.cluster import Cluster
+    from aioinformer.testing.faults import FaultSet
+    from aioinformer.testing.negotiation import Wanted
+    from aioinformer.testing.routes import Target
+    from aioinformer.testing.served import Served
+    from aioinformer.testing.storage import Record
+
+
+class Reads:
+    """Answers lists, watches and gets; the arguments are those of `ResourceHandlers`.
+
+    Attributes:
+        streams: the watches that are open.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        faults: FaultSet,
+        *,
+        bookmark_interval: float,
+        version_wait: float,
+        watch_timeout: float,
+        rng: random.Random,
+    ) -> None:
+        self.streams: set[WatchStream] = set()
+        self._cluster = cluster
+        self._faults = faults
+        self._bookmark_interval = bookmark_interval
+        self._version_wait = version_wait
+        self._watch_timeout = watch_timeout
+        self._rng = rng
+
+    async def list(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = parse_options(target.query, served, target.namespace)
+        await self._wait_for_version(options.version_number)
+        page = await read_page(self._cluster.collection(served), options, self._cluster.storage.version)
+        if self._faults.strike("half_page", target):
+            return await half_answer(request, list_chunks(served, page))
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
+
+    async def watch(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        query = dict(target.query)
+        if query.get("sendInitialEvents") and self._faults.strike("ignore_send_initial_events", target):
+            del query["sendInitialEvents"]
+            query.pop("resourceVersionMatch", None)
+            query["ignored"] = "true"
+        refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
+        options = parse_options(query, served, target.namespace, watch_list=not refused)
+        response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
+        response.enable_chunked_encoding()
+        # The header goes out before the first event: a client must know that its watch is open.
+        await response.prepare(request)
+        try:
+            if options.send_initial_events:
+                await self._wait_for_version(options.version_number)
+            stream = self._stream(request, response, target, served, options, wanted, "ignored" in query)
+        except statuses.StatusError as error:
+            await response.write(error_line(error))
+            await response.write_eof()
+            return response
+        self.streams.add(stream)
+        try:
+            await stream.run()
+            if request.transport is not None and not request.transport.is_closing():
+                await response.write_eof()
+        finally:
+            self.streams.discard(stream)
+            stream.ended.set()
+        return response
+
+    def _stream(
+        self,
+        request: web.BaseRequest,
+        response: web.StreamResponse,
+        target: Target,
+        served: Served,
+        options: Options,
+        wanted: Wanted,
+        plain_bookmarks: bool,
+    ) -> WatchStream:
+        collection = self._cluster.collection(served)
+        body: Callable[[Record], bytes] = object_body(served)
+        if wanted.form == "partial":
+            body = metadata_body
+        partial = wanted.form == "partial"
+        tables = None
+        if wanted.form == "table":
+            tables = TableMaker(served, wanted, target.query, self._cluster.clock)
+            body = tables.event
+
+        def bookmark(version: int, initial_end: bool) -> bytes:
+            if tables is not None:
+                return b'{"type":"BOOKMARK","object":%s}\n' % tables.bookmark(version, initial_end)
+            return bookmark_line(served, version, initial_end=initial_end, partial=partial)
+
+        return WatchStream(
+            request,
+            response,
+            target,
+            served,
+            collection,
+            Watch(collection, options, body, self._cluster.storage.version),
+            options,
+            BookmarkMaker(bookmark, self._bookmark_interval, initial_end=not plain_bookmarks),
+            lambda: self._cluster.storage.version,
+            self._faults,
+            options.timeout or self._watch_timeout * (1 + self._rng.random()),
+        )
+
+    async def get(self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted) -> web.StreamResponse:
+        version = target.query.get("resourceVersion", "")
+        if version and not (version.isascii() and version.isdigit()):
+            raise statuses.internal_error(version_message(version))
+        await self._wait_for_version(int(version or 0))
+        record = self._cluster.get(served, target.namespace, target.name)
+        return object_answer(request, served, record.body, wanted, target.query, self._cluster.clock)
+
+    async def _wait_for_version(self, version: int) -> None:
+        """Returns when a version has happened.
+
+        Raises:
+            StatusError: 504, it has not within the time that the server waits.
+        """
+        storage = self._cluster.storage
+        if version <= storage.version:
+            return
+        try:
+            async with asyncio.timeout(self._version_wait):
+                while version > storage.version:
+                    await storage.wait_for_change()
+        except TimeoutError:
+            raise statuses.version_too_large(version, storage.version) from None

@@ -1,0 +1,164 @@
+"""Creations, updates, patches and deletions, as they come over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+from aioinformer.testing.answers import json_answer
+from aioinformer.testing.encoding import decode, encode_object, encode_plain
+from aioinformer.testing.list_options import parse_selection
+from aioinformer.testing.lists import Page
+from aioinformer.testing.negotiation import Wanted, read_object, read_options
+from aioinformer.testing.object_answers import object_answer, page_answer
+from aioinformer.testing.patching import patch_object, patched_object
+from aioinformer.testing.scale import read_scale, scaled
+from aioinformer.testing.statuses import Cause
+from aioinformer.testing.strategies import returns_deleted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp import web
+
+    from aioinformer.testing.cluster import Cluster
+    from aioinformer.testing.routes import Target
+    from aioinformer.testing.served import Served
+
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
+_WORK_AT_ONCE = 50
+
+
+class Writes:
+    """Answers requests that change something.
+
+    Args:
+        cluster: what they change.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def create(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = _dry_run(target.query, "CreateOptions")
+        obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        body = self._cluster.create(served, target.namespace, obj, dry_run=dry_run)
+        return object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+
+    async def update(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = _dry_run(target.query, "UpdateOptions")
+        obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        body = self._cluster.update(
+            served, target.namespace, target.name, obj, subresource=target.subresource, dry_run=dry_run
+        )
+        return object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+
+    async def patch(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = _dry_run(target.query, "PatchOptions")
+        body, created = patch_object(
+            self._cluster,
+            served,
+            target.namespace,
+            target.name,
+            await request.read(),
+            request.headers.get("Content-Type", ""),
+            target.query,
+            subresource=target.subresource,
+            dry_run=dry_run,
+        )
+        return object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+        )
+
+    async def delete(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        preconditions = options.get("preconditions") or {}
+        body, gone = self._cluster.delete(
+            served,
+            target.namespace,
+            target.name,
+            uid=str(preconditions.get("uid") or ""),
+            version=str(preconditions.get("resourceVersion") or ""),
+            policy=str(options.get("propagationPolicy") or ""),
+            dry_run=bool(options.get("dryRun")),
+        )
+        if not gone or returns_deleted(served):
+            return object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+        details = statuses.resource_details(served.resource, target.name)
+        details["uid"] = decode(body)["metadata"]["uid"]
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return json_answer(request, encode_plain(status), wanted=wanted)
+
+    async def delete_collection(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        selection = parse_selection(target.query, served, target.namespace)
+        version = self._cluster.storage.version
+        found = [
+            record for record in self._cluster.collection(served).records(target.namespace) if selection.matches(record)
+        ]
+        for index, record in enumerate(found):
+            try:
+                self._cluster.delete(
+                    served,
+                    record.namespace,
+                    record.name,
+                    policy=str(options.get("propagationPolicy") or ""),
+                    dry_run=bool(options.get("dryRun")),
+                )
+            except statuses.StatusError as error:
+                if error.code != 404:
+                    raise
+            if index % _WORK_AT_ONCE == _WORK_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return await page_answer(request, served, Page(version, found), wanted, target.query, self._cluster.clock)
+
+    async def scale(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        record = self._cluster.get(served, target.namespace, target.name)
+        obj = decode(record.body)
+        scale = read_scale(served, obj, must_exist=target.verb == "get")
+        if target.verb != "get":
+            dry_run = _dry_run(target.query, "UpdateOptions" if target.verb == "update" else "PatchOptions")
+            data, content_type = await request.read(), request.headers.get("Content-Type", "")
+            if target.verb == "update":
+                new = read_options(data, content_type)
+            else:
+                new = patched_object(served, scale, data, content_type)
+            changed = scaled(served, obj, new)
+            body = self._cluster.update(served, target.namespace, target.name, changed, dry_run=dry_run)
+            scale = read_scale(served, decode(body))
+        return json_answer(request, encode_object(scale, custom=False), wanted=wanted)
+
+
+async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
+    """DeleteOptions from the body and from the query, which wins."""
+    options = dict(read_options(await request.read(), request.headers.get("Content-Type", "")))
+    if query.get("propagationPolicy"):
+        options["propagationPolicy"] = query["propagationPolicy"]
+    policy = options.get("propagationPolicy")
+    if policy and policy not in _POLICIES[:3]:
+        cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if _dry_run(query, "DeleteOptions"):
+        options["dryRun"] = ["All"]
+    return options
+
+
+def _dry_run(query: Mapping[str, str], kind: str) -> bool:
+    value = query.get("dryRun", "")
+    if value not in ("", "All"):
+        cause = Cause.unsupported("dryRun", f'["{value}"]', ("All",))
+        raise statuses.invalid(kind, "meta.k8s.io", "", [cause])
+    return bool(value)
