@@ -28,6 +28,7 @@ from aioinformer.errors import (
 )
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.fifo import DeltaFIFO, Queue
+from aioinformer.indices import Index, Indexers, IndexFunc
 from aioinformer.keys import (
     ExplicitKey,
     ObjectName,
@@ -57,7 +58,7 @@ from aioinformer.selectors import (
 )
 from aioinformer.shared_informer import HandlerRegistration, SharedIndexInformer
 from aioinformer.state import InformerState, Phase
-from aioinformer.store import NAMESPACE_INDEX, Index, Indexer, Indexers, IndexFunc, Indices, Store, ThreadSafeStore
+from aioinformer.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
 
 __version__ = "0.1.0"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -33,8 +35,11 @@ class DeletedFinalStateUnknown(Generic[T_co]):
     obj: T_co | None
 
 
-class Delta(NamedTuple, Generic[T]):
-    """One thing that became known of an object."""
+class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """One thing that became known of an object.
+
+    A relist makes one for every object at once: the garbage collector is not to walk them.
+    """
 
     type: DeltaType
     object: T | DeletedFinalStateUnknown[T]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
+    from aioinformer.indices import Indexers
     from aioinformer.object_type import BodyDecoder, Transform
     from aioinformer.options import ListOptions, ReflectorOptions
     from aioinformer.resources import Resource
-    from aioinformer.store import Indexers
     from aioinformer.transport import Transport
 
 T = TypeVar("T")

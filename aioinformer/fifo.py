@@ -79,7 +79,8 @@ class DeltaFIFO(Generic[T]):
         self._transformer = transformer
         self._slicer = Slicer(slice_seconds)
         self._condition = asyncio.Condition()
-        self._items: dict[str, Deltas[T]] = {}
+        #: One delta stands for itself: a relist makes one for every object, and lists would be walked by the collector.
+        self._items: dict[str, Delta[T] | Deltas[T]] = {}
         self._queue: deque[str] = deque()
         self._version = ""
         #: The consumer has something to learn, even if it is only a version.
@@ -130,9 +131,9 @@ class DeltaFIFO(Generic[T]):
                 there.add(self._append(Delta(DeltaType.REPLACED, obj)))
                 await self._slicer.pause()
             for key in queued - there:
-                newest = self._items[key].newest()
-                last = newest.object if newest is not None else None
-                self._append(Delta(DeltaType.DELETED, _tombstone(key, last)))
+                waiting = self._items[key]
+                newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
+                self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
             if self._known is not None:
                 for key in self._known.all_keys():
                     if key not in there and key not in queued:
@@ -232,7 +233,8 @@ class DeltaFIFO(Generic[T]):
     def _pop_one(self, process: PopProcessFunc[T]) -> Deltas[T]:
         initial = not self.has_synced()
         key = self._queue.popleft()
-        deltas = self._items.pop(key)
+        waiting = self._items.pop(key)
+        deltas = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
         if self._initial > 0:
             self._initial -= 1
         process(deltas, initial)
@@ -251,11 +253,12 @@ class DeltaFIFO(Generic[T]):
             and not isinstance(obj, DeletedFinalStateUnknown)
         ):
             delta = Delta(delta.type, self._transformer(obj))
-        deltas = self._items.get(key)
-        if deltas is None:
-            self._items[key] = Deltas((delta,))
+        waiting = self._items.get(key)
+        if waiting is None:
+            self._items[key] = delta
             self._queue.append(key)
         else:
+            deltas = self._items[key] = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
             deltas.append(delta)
             if delta.type is DeltaType.DELETED:
                 _dedup(deltas)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
-from aioinformer.notifications import AddNotification, Delivery, Notification
+from aioinformer.notifications import AddNotification, Delivery, Notification, UpdateNotification
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _is_cancelled() -> bool:
 
 
 def _key_of(notification: Notification[Any]) -> str:
-    obj = notification[-1] if not isinstance(notification, AddNotification) else notification.obj
+    obj = notification.new if isinstance(notification, UpdateNotification) else notification.obj
     if isinstance(obj, DeletedFinalStateUnknown):
         return obj.key
     try:

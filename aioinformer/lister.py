@@ -61,7 +61,7 @@ class ClusterLister(_Reader[T]):
         Raises:
             SelectorError: the selector does not parse.
         """
-        return self._select(lambda: [item for _, item in self._indexer.cells.snapshot()], selector)
+        return self._select(self._indexer.cells.items, selector)
 
     def get(self, name: str) -> T:
         """The object of this name.

@@ -6,7 +6,9 @@ import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import UsageError
@@ -17,21 +19,21 @@ T_contra = TypeVar("T_contra", contravariant=True)
 _log = logging.getLogger(__name__)
 
 
-class AddNotification(NamedTuple, Generic[T]):
+class AddNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """An object is new to the cache, or to the handler."""
 
     obj: T
     is_in_initial_list: bool = False
 
 
-class UpdateNotification(NamedTuple, Generic[T]):
+class UpdateNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """An object has a new version, or is told again by a resync (then both are the same)."""
 
     old: T
     new: T
 
 
-class DeleteNotification(NamedTuple, Generic[T]):
+class DeleteNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """An object is gone; its last state, or a tombstone if that was missed."""
 
     obj: T | DeletedFinalStateUnknown[T]
@@ -122,14 +124,15 @@ def delivery_to(handler: Any) -> Delivery:
     detailed = isinstance(handler, ResourceEventHandlerDetailedFuncs) or _wants_flag(on_add)
 
     def deliver(notification: Notification[Any]) -> Any:
-        kind = type(notification)
-        if kind is UpdateNotification:
-            return on_update(*notification) if on_update is not None else None
-        if kind is AddNotification:
-            if on_add is None:
-                return None
-            return on_add(*notification) if detailed else on_add(notification[0])
-        return on_delete(notification[0]) if on_delete is not None else None
+        if isinstance(notification, UpdateNotification):
+            return on_update(notification.old, notification.new) if on_update is not None else None
+        if isinstance(notification, DeleteNotification):
+            return on_delete(notification.obj) if on_delete is not None else None
+        if on_add is None:
+            return None
+        if detailed:
+            return on_add(notification.obj, notification.is_in_initial_list)
+        return on_add(notification.obj)
 
     return deliver
 
@@ -146,14 +149,14 @@ def _wants_flag(on_add: Any) -> bool:
 def _filtered(passes: Callable[[Any], bool], deliver: Delivery) -> Delivery:
     def filtered(notification: Notification[Any]) -> Any:
         if isinstance(notification, UpdateNotification):
-            old, new = notification
+            old, new = notification.old, notification.new
             before, after = passes(old), passes(new)
             if before and after:
                 return deliver(notification)
             if after:
                 return deliver(AddNotification(new, False))
             return deliver(DeleteNotification(old)) if before else None
-        obj = notification[0]
+        obj = notification.obj
         seen = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
         return deliver(notification) if seen is None or passes(seen) else None
 

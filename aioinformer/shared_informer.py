@@ -44,13 +44,14 @@ from aioinformer.owner import Owner, collapsed
 from aioinformer.processor import SharedProcessor, describe
 from aioinformer.resync import MINIMUM_RESYNC_PERIOD, ResyncSchedule, checked_period
 from aioinformer.state import InformerState, Phase
-from aioinformer.store import NAMESPACE_INDEX, Indexer, Indexers
+from aioinformer.store import NAMESPACE_INDEX, Indexer
 from aioinformer.waiters import KeyWaiters, VersionWaiters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from aioinformer.indices import Indexers
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.reflector import WatchErrorHandler
     from aioinformer.resources import Resource

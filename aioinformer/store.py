@@ -13,17 +13,16 @@ Index functions are called outside the lock, so that they may read the store.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
-from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func, meta_namespace_index_func
+from aioinformer.indices import Index, Indexers, IndexFunc
+from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func
 from aioinformer.keys import metadata_field as _field
 from aioinformer.keys import metadata_of as _metadata_of
-from aioinformer.objects import Record
 
 if TYPE_CHECKING:
     import builtins
@@ -34,14 +33,8 @@ T = TypeVar("T")
 NAMESPACE_INDEX = "namespace"
 
 KeyFunc: TypeAlias = Callable[[Any], str]
-IndexFunc: TypeAlias = Callable[[T], Iterable[str] | None]
-Indexers: TypeAlias = Mapping[str, IndexFunc[T]]
-#: value -> keys of the objects that have it
-Index: TypeAlias = dict[str, set[str]]
 #: index name -> index
-Indices: TypeAlias = dict[str, Index]
-
-_log = logging.getLogger(__name__)
+Indices: TypeAlias = dict[str, Index[T]]
 
 
 class Store(Protocol[T]):
@@ -63,17 +56,14 @@ class ThreadSafeStore(Generic[T]):
 
     Args:
         indexers: index functions by name.
-        present: item -> what readers see.
+        present: item -> what readers see; None for the item itself.
     """
 
     def __init__(self, indexers: Indexers[T] | None = None, present: Callable[[Any], T] | None = None) -> None:
         self._present = present
         self._lock = threading.Lock()
         self._items: dict[str, Any] = {}
-        self._indexers: dict[str, IndexFunc[T]] = {}
-        self._indices: Indices = {}
-        #: index name -> key -> the values that the index function gave
-        self._values: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._indices: Indices[T] = {}
         self.resource_version = ""
         if indexers:
             self.add_indexers(indexers)
@@ -84,59 +74,54 @@ class ThreadSafeStore(Generic[T]):
         """Adds or replaces an item; returns the item that was there, None if none was."""
         known = key in self._items
         values = [
-            (name, self._evaluate(name, function, key, item))
-            for name, function in self._indexers.items()
-            # The namespace of a record is a part of its key, and never changes.
-            if not (known and function is meta_namespace_index_func and type(item) is Record)
+            (index, index.evaluate(key, item))
+            for index in self._indices.values()
+            if not (known and index.is_settled(item))
         ]
         with self._lock:
             old = self._items.get(key)
             self._items[key] = item
-            for name, new in values:
-                self._reindex(name, key, new)
+            for index, new in values:
+                index.put(key, item, new)
         return old
 
     def delete(self, key: str) -> Any:
         """Removes an item; returns it, None if there was none."""
         with self._lock:
             old = self._items.pop(key, None)
-            for name in self._indexers:
-                self._reindex(name, key, ())
+            if old is not None:
+                for index in self._indices.values():
+                    index.remove(key, old)
         return old
 
     def replace(self, items: Mapping[str, Any]) -> None:
         """These are all items there are; what is not among them is gone."""
-        evaluated = {
-            name: {key: self._evaluate(name, function, key, item) for key, item in items.items()}
-            for name, function in self._indexers.items()
-        }
+        built = {name: self._built(name, index.function, items.items()) for name, index in self._indices.items()}
         with self._lock:
             self._items = dict(items)
-            for name, values in evaluated.items():
-                self._values[name] = {}
-                self._indices[name] = {}
-                for key, new in values.items():
-                    self._reindex(name, key, new)
+            self._indices.update(built)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions; what is in the store is indexed at once.
 
         Raises:
-            UsageError: a name is taken; nothing is changed then.
+            UsageError: a name is taken, or a function is none; nothing is changed then.
         """
-        if taken := sorted(name for name in indexers if name in self._indexers):
+        if taken := sorted(name for name in indexers if name in self._indices):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
-        built: dict[str, dict[str, tuple[str, ...]]] = {}
         for name, function in indexers.items():
             if not callable(function):
                 raise UsageError(f"index {name}: expected a function of an object, not {type(function).__name__}")
-            built[name] = {key: self._evaluate(name, function, key, item) for key, item in self.snapshot()}
+        items = self.snapshot()
+        built = {name: self._built(name, function, items) for name, function in indexers.items()}
         with self._lock:
-            for name, function in indexers.items():
-                self._indexers[name] = function
-                self._values[name], self._indices[name] = {}, {}
-                for key, values in built[name].items():
-                    self._reindex(name, key, values)
+            self._indices.update(built)
+
+    def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
+        index = Index(name, function, self._present)
+        for key, item in items:
+            index.put(key, item, index.evaluate(key, item))
+        return index
 
     # Reading.
 
@@ -149,6 +134,11 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             return list(self._items.items())
 
+    def items(self) -> list[Any]:
+        """All items, as they are at this moment."""
+        with self._lock:
+            return list(self._items.values())
+
     def all_keys(self) -> list[str]:
         """All keys."""
         with self._lock:
@@ -160,7 +150,7 @@ class ThreadSafeStore(Generic[T]):
     def indexers(self) -> dict[str, IndexFunc[T]]:
         """The index functions by name: a copy."""
         with self._lock:
-            return dict(self._indexers)
+            return {name: index.function for name, index in self._indices.items()}
 
     def indexed(self, name: str, value: str) -> list[Any]:
         """The items that have a value in an index.
@@ -170,7 +160,7 @@ class ThreadSafeStore(Generic[T]):
         """
         with self._lock:
             items = self._items
-            return [items[key] for key in self._index(name).get(value, ())]
+            return [items[key] for key in self._index(name).keys(value)]
 
     def indexed_keys(self, name: str, value: str) -> list[str]:
         """The keys of the items that have a value in an index, sorted.
@@ -179,7 +169,7 @@ class ThreadSafeStore(Generic[T]):
             IndexNotFound: no such index.
         """
         with self._lock:
-            return sorted(self._index(name).get(value, ()))
+            return sorted(self._index(name).keys(value))
 
     def sharing(self, name: str, item: Any) -> list[Any]:
         """The items that share any value of an index with this one, each once.
@@ -187,60 +177,24 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             IndexNotFound: no such index.
         """
-        function = self._indexers.get(name)
-        if function is None:
-            self._index(name)
-        values = self._evaluate(name, cast("IndexFunc[T]", function), "", item)
+        values = self._index(name).evaluate("", item)
         with self._lock:
             index, items = self._index(name), self._items
-            found = dict.fromkeys(key for value in values for key in sorted(index.get(value, ())))
+            found = dict.fromkeys(key for value in values for key in index.keys(value))
             return [items[key] for key in found]
 
     def values(self, name: str) -> list[str]:
         """The values in an index; none if there is no such index (STO-05)."""
         with self._lock:
-            return list(self._indices.get(name, ()))
+            index = self._indices.get(name)
+            return index.values() if index is not None else []
 
-    def _index(self, name: str) -> Index:
+    def _index(self, name: str) -> Index[T]:
         try:
             return self._indices[name]
         except KeyError:
             known = ", ".join(sorted(self._indices)) or "none"
             raise IndexNotFound(f"index {name!r} does not exist (there is: {known}); see add_indexers") from None
-
-    def _evaluate(self, name: str, function: IndexFunc[T], key: str, item: Any) -> tuple[str, ...]:
-        try:
-            if function is meta_namespace_index_func and type(item) is Record:
-                return (item.namespace,)
-            values = function(self._present(item) if self._present else item)
-            if isinstance(values, str):
-                raise TypeError("an index function returns a sequence of strings, not a string")
-            result = tuple(dict.fromkeys(values)) if values is not None else ()
-            if not all(isinstance(value, str) for value in result):
-                raise TypeError("an index function returns strings")
-            return result
-        except Exception:
-            _log.exception("index function %r raised for %s: the object is absent from this index", name, key)
-            return ()
-
-    def _reindex(self, name: str, key: str, new: tuple[str, ...]) -> None:
-        values, index = self._values[name], self._indices[name]
-        old = values.get(key, ())
-        if old == new:
-            return
-        for value in old:
-            if value not in new:
-                keys = index[value]
-                keys.discard(key)
-                if not keys:  # values come and go (nodes, versions): an empty set each would be a leak (STO-07)
-                    del index[value]
-        for value in new:
-            if value not in old:
-                index.setdefault(value, set()).add(key)
-        if new:
-            values[key] = new
-        else:
-            values.pop(key, None)
 
 
 class Indexer(Generic[T]):
@@ -303,7 +257,7 @@ class Indexer(Generic[T]):
 
     def list(self) -> builtins.list[T]:
         """All objects, in no order."""
-        return self.presented(item for _, item in self.cells.snapshot())
+        return self.presented(self.cells.items())
 
     def list_keys(self) -> builtins.list[str]:
         """All keys, in no order."""

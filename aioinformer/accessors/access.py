@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from aioinformer.catalog import find
 
 if TYPE_CHECKING:
+    from aioinformer.indices import Indexers
     from aioinformer.lister import ClusterLister, Lister
     from aioinformer.object_type import BodyDecoder, Transform
     from aioinformer.options import ReflectorOptions
     from aioinformer.resources import Resource
     from aioinformer.shared_informer import SharedIndexInformer
-    from aioinformer.store import Indexers
 
 T = TypeVar("T")
 

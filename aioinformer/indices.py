@@ -1,0 +1,113 @@
+"""One index of a store: which objects have which values.
+
+Everything in here is a dict from strings to strings, or to dicts of the same sort, and to None instead of sets: the
+garbage collector does not walk those, however many objects there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from aioinformer.keys import meta_namespace_index_func
+from aioinformer.objects import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+T = TypeVar("T")
+
+IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
+Indexers: TypeAlias = "Mapping[str, IndexFunc[T]]"
+
+_log = logging.getLogger(__name__)
+
+
+class Index(Generic[T]):
+    """Keys by value, for one index function.
+
+    Args:
+        name: of the index, for logs and errors.
+        function: object -> values.
+        present: item as stored -> what the function sees; None for the item itself.
+    """
+
+    def __init__(self, name: str, function: IndexFunc[T], present: Callable[[Any], T] | None) -> None:
+        self.name = name
+        self.function = function
+        self._present = present
+        #: value -> keys, in the order in which they came
+        self._keys: dict[str, dict[str, None]] = {}
+        #: key -> the value the function gave, or values if it gave several; nothing if it gave none
+        self._values: dict[str, str | tuple[str, ...]] = {}
+        self._is_namespace = function is meta_namespace_index_func
+
+    def is_settled(self, item: Any) -> bool:
+        """Whether an object that is in the index stays where it is, whatever it becomes.
+
+        The namespace of a record is a part of its key, and never changes.
+        """
+        return self._is_namespace and type(item) is Record
+
+    def evaluate(self, key: str, item: Any) -> tuple[str, ...]:
+        """What the function says of an object; nothing, and a log line, if it raises. To be called outside any lock."""
+        if self.is_settled(item):
+            return (item.namespace,)
+        try:
+            values = self.function(self._present(item) if self._present else item)
+            if isinstance(values, str):
+                raise TypeError("an index function returns a sequence of strings, not a string")
+            result = tuple(dict.fromkeys(values)) if values is not None else ()
+            if not all(isinstance(value, str) for value in result):
+                raise TypeError("an index function returns strings")
+            return result
+        except Exception:
+            _log.exception("index function %r raised for %s: the object is absent from this index", self.name, key)
+            return ()
+
+    def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
+        """An object now has these values."""
+        if self.is_settled(item):
+            self._keys.setdefault(item.namespace, {})[key] = None
+            return
+        old = self._values_of(key)
+        if old == new:
+            return
+        for value in old:
+            if value not in new:
+                self._take_out(value, key)
+        for value in new:
+            if value not in old:
+                self._keys.setdefault(value, {})[key] = None
+        if new:
+            self._values[key] = new[0] if len(new) == 1 else new
+        else:
+            self._values.pop(key, None)
+
+    def remove(self, key: str, item: Any) -> None:
+        """An object, which was this item, is gone."""
+        if self.is_settled(item):
+            self._take_out(item.namespace, key)
+            return
+        for value in self._values_of(key):
+            self._take_out(value, key)
+        self._values.pop(key, None)
+
+    def keys(self, value: str) -> list[str]:
+        """The keys of the objects that have a value."""
+        return list(self._keys.get(value, ()))
+
+    def values(self) -> list[str]:
+        """All values that any object has."""
+        return list(self._keys)
+
+    def _values_of(self, key: str) -> tuple[str, ...]:
+        values = self._values.get(key, ())
+        return (values,) if isinstance(values, str) else values
+
+    def _take_out(self, value: str, key: str) -> None:
+        keys = self._keys.get(value)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:  # values come and go (nodes, versions): an empty dict each would be a leak (STO-07)
+                del self._keys[value]
