@@ -210,30 +210,32 @@ async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> 
     informer = SharedIndexInformer(pods)
     registration = informer.add_event_handler(Recorder())
     break_queue(informer, method)
-    with pytest.raises(Broken):
-        async with informer:
-            waits = (
-                informer.wait_for_sync(),
-                registration.wait_for_sync(),
-                informer.wait_for_resource_version("7"),
-                informer.wait_for("default/z"),
-            )
-            told = await asyncio.gather(*waits, return_exceptions=True)
-            assert [type(error) for error in told] == [Broken] * 4
-            assert informer.is_stopped()
+    await informer.__aenter__()
+    waits = (
+        informer.wait_for_sync(),
+        registration.wait_for_sync(),
+        informer.wait_for_resource_version("7"),
+        informer.wait_for("default/z"),
+    )
+    told = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(error) for error in told] == [Broken] * 4
+    assert informer.is_stopped()
     assert all(answer.closed for answer in pods.answers)
+    with pytest.raises(Broken):
+        await informer.__aexit__(None, None, None)
 
 
 async def test_a_crash_after_the_sync_reaches_the_exit() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
+    await informer.__aenter__()
+    await informer.wait_for_sync()
+    break_queue(informer, "apply")
+    pods.put("b")
     with pytest.raises(Broken):
-        async with informer:
-            await informer.wait_for_sync()
-            break_queue(informer, "apply")
-            pods.put("b")
-            with pytest.raises(Broken):
-                await informer.wait_for("default/b")
+        await informer.wait_for("default/b")
+    with pytest.raises(Broken):
+        await informer.__aexit__(None, None, None)
 
 
 async def test_the_cause_of_a_crash_is_kept() -> None:
@@ -273,8 +275,12 @@ async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_cos
 
 async def test_a_body_that_raises_stops_the_informer() -> None:
     informer = SharedIndexInformer(Collection("a"))
-    with pytest.raises(Broken, match="of the user"):
+
+    async def body() -> None:
         async with informer:
             await settled()
             raise Broken("of the user")
+
+    with pytest.raises(Broken, match="of the user"):
+        await body()
     assert informer.is_stopped()

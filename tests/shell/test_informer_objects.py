@@ -1,0 +1,231 @@
+"""Transforms, decoders and index functions, those that raise included."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.state import Phase
+from tests.shell.collection import Collection, line
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+def phase_of(informer: SharedIndexInformer[Any]) -> Phase:
+    return informer.state.phase
+
+
+def cached_version(informer: SharedIndexInformer[Any], key: str) -> str:
+    return str(informer.lister().namespaced("default").get(key).metadata.resource_version)
+
+
+def node_of(pod: Any) -> list[str]:
+    return [pod.spec.node_name] if pod.spec is not None else []
+
+
+@pytest.mark.conformance("SI-10", "CTL-16")
+async def test_a_transform_sees_each_object_before_anybody_else_and_what_it_returns_is_cached() -> None:
+    pods = Collection()
+    pods.put("a", spec={"nodeName": "n1"}, status={"phase": "Running"})
+    informer = SharedIndexInformer(pods)
+    seen: list[str] = []
+
+    def without_status(pod: Any) -> Any:
+        seen.append(pod.metadata.resource_version)
+        document = pod.to_dict()
+        del document["status"]
+        return document
+
+    informer.set_transform(without_status)
+    informer.add_indexers({"node": node_of})
+    told: list[Any] = []
+    informer.add_event_handler(on_add=told.append)
+    async with informer:
+        await settled()
+        pods.put("a", spec={"nodeName": "n2"}, status={"phase": "Running"})
+        await settled()
+        assert [pod.status for pod in (*told, *informer.get_store().list())] == [None, None]
+        assert informer.get_indexer().index_keys("node", "n2") == ["default/a"]
+    assert seen == ["1", "2"]
+
+
+async def test_an_object_that_a_transform_refuses_is_skipped_and_shown_until_a_version_of_it_passes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+
+    def picky(pod: Any) -> Any:
+        if pod.status is not None and pod.status.phase == "Failed":
+            raise LookupError("no such phase")
+        return pod
+
+    informer.set_transform(picky)
+    async with informer:
+        await settled()
+        caplog.set_level(logging.INFO)
+        pods.put("a", status={"phase": "Failed"})
+        pods.put("b")
+        await settled()
+        assert phase_of(informer) is Phase.DEGRADED
+        assert "default/a" in informer.state.reason
+        assert informer.skipped == 1
+        assert cached_version(informer, "a") == "1"
+        assert "default/a is skipped" in caplog.text
+        pods.put("a")
+        await settled()
+        assert phase_of(informer) is Phase.WATCHING
+    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4", "update a 1 5"]
+
+
+async def test_an_object_refused_in_the_first_list_does_not_keep_the_others_from_the_cache() -> None:
+    informer = SharedIndexInformer(
+        Collection("a", "b"), transform=lambda pod: pod if pod.metadata.name == "b" else None
+    )
+    async with informer:
+        await informer.wait_for_sync()
+        assert phase_of(informer) is Phase.DEGRADED
+        assert informer.get_store().list_keys() == ["default/b"]
+
+
+async def test_an_object_refused_in_a_relist_is_not_taken_for_deleted() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    broken = False
+
+    def sometimes(pod: Any) -> Any:
+        if broken and pod.metadata.name == "a":
+            raise LookupError
+        return pod
+
+    informer.set_transform(sometimes)
+    async with informer:
+        await settled()
+        broken = True
+        pods.put("a")
+        pods.expire_watches()
+        await settled()
+        assert cached_version(informer, "a") == "1"
+        assert phase_of(informer) is Phase.DEGRADED
+    assert recorder.told == ["add! a 1", "add! b 2"]
+
+
+async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_that_was_cached() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    informer.set_transform(lambda pod: pod if pod.metadata.resource_version == "1" else None)
+    async with informer:
+        await settled()
+        pods.put("a")
+        pods.delete("a")
+        await settled()
+        assert phase_of(informer) is Phase.WATCHING
+    assert recorder.told == ["add! a 1", "tombstone a 1"]
+
+
+class Meta(msgspec.Struct):
+    name: str
+    resource_version: str = msgspec.field(name="resourceVersion")
+    namespace: str = ""
+
+
+class Status(msgspec.Struct):
+    phase: str = ""
+
+
+class Pod(msgspec.Struct):
+    metadata: Meta
+    status: Status = msgspec.field(default_factory=Status)
+
+
+async def test_objects_may_be_of_a_class_of_the_users() -> None:
+    pods = Collection()
+    pods.put("a", status={"phase": "Running"})
+    informer = SharedIndexInformer(pods, decoder=Pod)
+    async with informer:
+        await settled()
+        (pod,) = informer.get_store().list()
+        assert isinstance(pod, Pod)
+        assert pod.status.phase == "Running"
+
+
+async def test_an_object_that_does_not_fit_the_users_class_is_skipped_and_counted() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods, decoder=Pod)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.put("a", status=["Running"])
+        pods.put("b")
+        await settled()
+        assert (informer.state.phase, informer.skipped) == (Phase.DEGRADED, 1)
+    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4"]
+
+
+async def test_an_event_whose_object_cannot_be_read_is_skipped_and_the_watch_goes_on() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+        pods.send(line("MODIFIED", {"metadata": "none"}))
+        pods.put("b")
+        await settled()
+        assert len(informer.get_store()) == 2
+        assert (informer.state.phase, informer.skipped) == (Phase.DEGRADED, 1)
+    assert [request.watch for request in pods.requests] == [True]
+
+
+@pytest.mark.conformance("SI-11")
+async def test_an_index_added_while_the_informer_runs_is_complete_at_once_and_stays_so() -> None:
+    pods = Collection()
+    pods.put("a", spec={"nodeName": "n1"})
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+        informer.add_indexers({"node": node_of})
+        assert informer.get_indexer().index_keys("node", "n1") == ["default/a"]
+        pods.put("b", spec={"nodeName": "n1"})
+        pods.put("a", spec={"nodeName": "n2"})
+        await settled()
+        assert informer.get_indexer().index_keys("node", "n1") == ["default/b"]
+        with pytest.raises(UsageError, match="index node exists already"):
+            informer.add_indexers({"node": node_of})
+    with pytest.raises(InformerStopped, match="because it has stopped already"):
+        informer.add_indexers({"other": node_of})
+
+
+async def test_an_object_whose_index_function_raises_is_cached_and_told_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    informer = SharedIndexInformer(Collection("a"), indexers={"node": lambda pod: [pod.spec.node_name]})
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        assert informer.get_indexer().by_index("node", "n1") == []
+    assert recorder.told == ["add! a 1"]
+    assert "index function 'node' raised for default/a" in caplog.text
+
+
+@pytest.mark.conformance("SI-09", "SI-10")
+async def test_what_must_be_set_before_the_start_is_refused_after_it() -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        await asyncio.sleep(0)
+        with pytest.raises(UsageError, match="was started already: set the transform before that"):
+            informer.set_transform(lambda pod: pod)
+        with pytest.raises(UsageError, match="was started already: set the watch error handler before that"):
+            informer.set_watch_error_handler(lambda error: None)

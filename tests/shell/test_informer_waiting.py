@@ -1,0 +1,226 @@
+"""Waiting for an object, and for a version: reading one's own writes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+
+def running(pod: Any) -> bool:
+    return pod is not None and pod.status is not None and pod.status.phase == "Running"
+
+
+def gone(pod: Any) -> bool:
+    return pod is None
+
+
+def version_of(pod: Any) -> str:
+    return str(pod.metadata.resource_version)
+
+
+def waiters_of(informer: SharedIndexInformer[Any]) -> int:
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
+
+
+async def test_what_is_true_already_is_returned_at_once() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+        pod = await informer.wait_for("default/a", timeout=0)
+        assert version_of(pod) == "1"
+        assert await informer.wait_for("default/nobody", gone) is None
+        await informer.wait_for_resource_version("1")
+
+
+async def test_waiting_for_an_object_ends_when_it_exists() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a"))
+        await settled()
+        pods.put("b")
+        await settled()
+        assert not waiting.done()
+        pods.put("a")
+        assert version_of(await waiting) == "2"
+
+
+async def test_waiting_for_a_condition_passes_over_the_states_that_do_not_meet_it() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", running))
+        await settled()
+        pods.put("a", status={"phase": "Pending"})
+        await settled()
+        assert not waiting.done()
+        version = pods.put("a", status={"phase": "Running"})
+        pods.put("a", status={"phase": "Succeeded"})
+        assert version_of(await waiting) == version
+
+
+async def test_waiting_for_an_absence_ends_with_the_deletion() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", gone))
+        await settled()
+        assert not waiting.done()
+        pods.delete("a")
+        assert await waiting is None
+
+
+async def test_waiting_may_begin_before_the_informer_does() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(informer.wait_for("default/a"))]
+    waiting.append(asyncio.ensure_future(informer.wait_for_resource_version("1")))
+    await settled()
+    async with informer:
+        await asyncio.wait_for(asyncio.gather(*waiting), 1)
+
+
+async def test_a_time_out_is_a_timeout_error_and_leaves_no_waiter() -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        with pytest.raises(TimeoutError):
+            await informer.wait_for("default/a", timeout=30)
+        assert waiters_of(informer) == 0
+
+
+async def test_what_a_predicate_raises_reaches_its_caller_and_nobody_else() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+
+    def picky(pod: Any) -> bool:
+        if pod is not None:
+            raise LookupError("not this one")
+        return False
+
+    async with informer:
+        refused = asyncio.ensure_future(informer.wait_for("default/a", picky))
+        served = asyncio.ensure_future(informer.wait_for("default/a"))
+        await settled()
+        pods.put("a")
+        with pytest.raises(LookupError, match="not this one"):
+            await refused
+        assert version_of(await served) == "1"
+        with pytest.raises(LookupError, match="not this one"):
+            await informer.wait_for("default/a", picky)
+
+
+@pytest.mark.parametrize("what", ["object", "version"])
+async def test_a_wait_that_is_cancelled_leaves_no_waiter(what: str) -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+
+        def wait() -> Coroutine[Any, Any, Any]:
+            return informer.wait_for("default/a") if what == "object" else informer.wait_for_resource_version("9")
+
+        cancelled, kept = asyncio.ensure_future(wait()), asyncio.ensure_future(wait())
+        await settled()
+        cancelled.cancel()
+        await settled()
+        assert waiters_of(informer) == 1
+        for _ in range(9):
+            pods.put("a")
+        await kept
+        assert waiters_of(informer) == 0
+
+
+@pytest.mark.conformance("STO-13")
+async def test_waiting_for_a_version_ends_with_any_later_one() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(str(version))) for version in (5, 3, 4)]
+        await settled()
+        pods.put("a")
+        await settled()
+        assert [wait.done() for wait in waiting] == [False, False, False]
+        with pods.at_once():
+            pods.put("a")
+            pods.put("b")
+        await settled()
+        assert [wait.done() for wait in waiting] == [False, True, True]
+        pods.put("a")
+        await asyncio.gather(*waiting)
+        assert informer.last_sync_resource_version == "5"
+
+
+@pytest.mark.conformance("STO-13")
+async def test_a_bookmark_and_a_relist_bring_a_version_as_well_as_an_event_does() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("2"), _soon(pods.bookmark)), 1)
+        pods.version = 9
+        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("9"), _soon(pods.expire_watches)), 1)
+
+
+async def _soon(action: Any) -> None:
+    await settled()
+    action()
+
+
+async def test_a_version_that_is_reached_shows_the_write() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        for number in range(20):
+            await informer.wait_for_resource_version(pods.put(f"p{number}"))
+            assert f"default/p{number}" in informer.get_store()
+
+
+@pytest.mark.parametrize("version", ["", None, 7])
+async def test_what_is_no_version_is_refused(version: Any) -> None:
+    with pytest.raises(UsageError, match="resource_version must be what the server called it"):
+        await SharedIndexInformer(Collection()).wait_for_resource_version(version)
+
+
+async def test_after_the_stop_what_the_cache_shows_is_still_answered_and_the_rest_is_refused() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+    assert version_of(await informer.wait_for("default/a")) == "1"
+    await informer.wait_for_resource_version("1")
+    with pytest.raises(InformerStopped):
+        await informer.wait_for("default/b")
+    with pytest.raises(InformerStopped):
+        await informer.wait_for_resource_version("2")
+
+
+async def test_a_waiter_cancelled_in_the_moment_of_its_answer_leaves_nothing_unretrieved() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+
+    def raises(pod: Any) -> bool:
+        if pod is not None:
+            waiting.cancel()
+            raise LookupError
+        return False
+
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", raises))
+        await settled()
+        pods.put("a")
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        assert waiters_of(informer) == 0
+    gc.collect()
