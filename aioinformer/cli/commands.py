@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aioinformer.cli.lines import Form
     from aioinformer.cli.program import Program
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _POSITIVE = click.FloatRange(0, min_open=True)
 _DEMO_SECONDS = 30.0
 
@@ -34,7 +34,36 @@ def _version() -> str:
         return "(not installed)"
 
 
-@click.group(context_settings=_CONTEXT, no_args_is_help=True)
+class Formatter(click.HelpFormatter):
+    """Help with headings and names in colour; click leaves colours out where nobody can see them."""
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(click.style(heading, fg="cyan", bold=True))
+
+    def write_dl(self, rows: Any, *spacing: Any, **more: Any) -> None:
+        super().write_dl([(click.style(name, fg="green"), text) for name, text in rows], *spacing, **more)
+
+
+class Context(click.Context):
+    """A context whose help is written by `Formatter`."""
+
+    formatter_class = Formatter
+
+
+class Command(click.Command):
+    """A command whose help is written by `Formatter`."""
+
+    context_class = Context
+
+
+class Group(click.Group):
+    """A group of commands whose help is written by `Formatter`."""
+
+    context_class = Context
+    command_class = Command
+
+
+@click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
 @click.version_option(_version(), message="aioinformer %(version)s")
 def cli() -> None:
     """Kubernetes informers for asyncio: watch any resource the way a controller sees it.
@@ -167,7 +196,11 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 @cli.command(short_help="Run the embedded API server.")
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on. Default: 0, a free one.",
 )
 @click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
@@ -186,9 +219,9 @@ def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: 
 
     \b
     Faults, with --faults:
-      curl http://127.0.0.1:8001/_faults                                  what there is
-      curl -X POST http://127.0.0.1:8001/_faults/NAME -d '{"duration": 5}'  start one
-      curl -X DELETE http://127.0.0.1:8001/_faults/NAME                   end it
+      curl http://127.0.0.1:8001/_faults                                       what there is
+      curl -X POST http://127.0.0.1:8001/_faults/outage -d '{"duration": 5}'   start one
+      curl -X DELETE http://127.0.0.1:8001/_faults/forbidden                   end one
     """
 
     def make(write: Callable[[bytes], None]) -> Program:

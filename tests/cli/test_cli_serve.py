@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Shell
+    from tests.cli.shell import Shell
 
 
 def server_of(kubeconfig: str | Path) -> str:

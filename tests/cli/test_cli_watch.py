@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.testing import ApiServer
-from tests.cli.conftest import config_map
+from tests.cli.shell import config_map
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Shell
+    from tests.cli.shell import Shell
 
 
 def set_namespace(kubeconfig: Path, namespace: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aioinformer.cli.lines import JsonForm
 from aioinformer.cli.recorder import Recorder
-from tests.cli.test_lines import thing
+from tests.cli.test_cli_lines import thing
 
 
 class Told:

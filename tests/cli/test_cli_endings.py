@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import PROJECT, config_map
+from tests.cli.shell import PROJECT, config_map
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from aioinformer.testing import ApiServer
-    from tests.cli.conftest import Shell
+    from tests.cli.shell import Shell
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
