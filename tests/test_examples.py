@@ -1,8 +1,14 @@
-"""Every example runs as its reader would run it, and prints what its text says; warnings are errors there, too."""
+"""Every example runs as its reader would run it, and prints what its text says; warnings are errors there, too.
+
+So does the program that README opens with, and what the documentation shows is Python at least.
+"""
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +16,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -19,7 +26,11 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+    from aioinformer.testing import ApiServer
+
+PROJECT = Path(__file__).parent.parent
+EXAMPLES = PROJECT / "examples"
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 NOT_PROGRAMS = {"cluster.py"}
 
 
@@ -105,6 +116,36 @@ def test_every_example_is_run_by_a_test() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")} - NOT_PROGRAMS
     source = Path(__file__).read_text()
     assert {name for name in programs if f'"{name}"' not in source} == set()
+
+
+async def test_the_program_of_the_readme_counts_what_it_sees(api_server: ApiServer, tmp_path: Path) -> None:
+    containers = [{"name": "web", "image": "web"}]
+    for name, app in ("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"):
+        metadata = {"name": name, "labels": {"app": app}}
+        api_server.create("pods", {"metadata": metadata, "spec": {"nodeName": "node-1", "containers": containers}})
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-u", "-W", "error", "-c", python_blocks(PROJECT / "README.md")[0]),
+        env={**os.environ, "KUBECONFIG": str(api_server.kubeconfig(tmp_path / "kubeconfig"))},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert program.stdout is not None
+        lines = {(await program.stdout.readline()).decode().rstrip() for _ in range(4)}
+    finally:
+        program.kill()
+        await program.wait()
+    assert lines == {"+ web-0 node-1", "+ web-1 node-1", "+ cart-0 node-1", "2 pods with app=web"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_the_python_of_a_page_is_python(page: Path) -> None:
+    for block in python_blocks(page):
+        compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def python_blocks(page: Path) -> list[str]:
+    blocks = re.findall(r"^( *)```python\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [dedent(code) for _, code in blocks if "--8<--" not in code]
 
 
 @contextmanager
