@@ -99,7 +99,7 @@ async def measure(url: str, arguments: argparse.Namespace, phases: Phases, repor
     report["objects"] = size()
     gc.collect()
     report["kib_per_object"] = (rss_kib() - report["rss_before_kib"]) / max(1, size())
-    report["ticker"].lateness.clear()
+    report["ticker"].clear()
     if phases.events:
         async with aiohttp.ClientSession() as session:
             phases.start()

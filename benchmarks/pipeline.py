@@ -81,7 +81,7 @@ def main() -> None:
         row["informer, loop held over idle, ms"] = {
             f"{phase} {which}": round(median(over_idle(each["informer"], phase, which) for each in rounds), 2)
             for phase in ("sync", "watch")
-            for which in ("p99", "max")
+            for which in ("p99", "max", "held_p99", "held_max")
         }
         row["rounds"] = rounds
         result["variants"][variant] = row
