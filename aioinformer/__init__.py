@@ -49,6 +49,7 @@ from aioinformer.notifications import (
 )
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.reflector import Reflector
+from aioinformer.registration import HandlerRegistration
 from aioinformer.resources import Resource
 from aioinformer.selectors import (
     FieldSelector,
@@ -56,7 +57,7 @@ from aioinformer.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
-from aioinformer.shared_informer import HandlerRegistration, SharedIndexInformer
+from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
 from aioinformer.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from aioinformer.errors import UsageError
+
+_log = logging.getLogger(__name__)
 
 #: Shorter periods are raised to this, in seconds.
 MINIMUM_RESYNC_PERIOD = 1.0
@@ -30,6 +33,52 @@ def effective_period(requested: float, check_period: float) -> float:
     if not requested or not check_period:
         return 0.0
     return max(requested, check_period)
+
+
+class ResyncPeriods:
+    """The periods of one informer, and what handlers can have of them.
+
+    Args:
+        default: the informer's own, in seconds; 0 for never.
+
+    Attributes:
+        default: of handlers that ask for none.
+        check: how often the informer looks who is due.
+
+    Raises:
+        UsageError: the period is none.
+    """
+
+    def __init__(self, default: float) -> None:
+        self.default = self.check = _raised(checked_period(default))
+
+    def negotiate(self, requested: float | None, name: str, *, final: bool) -> float:
+        """The period that a handler gets to ask for. A short one shortens the check period while that is possible.
+
+        Args:
+            requested: in seconds, 0 for never, None for the default.
+            name: of the handler, for the log.
+            final: the informer runs, so that its check period stays.
+
+        Raises:
+            UsageError: the period is none.
+        """
+        period = self.default if requested is None else _raised(checked_period(requested))
+        if period and not self.check:
+            _log.warning("%s asks for resyncs, but the informer was made with resync_period=0: it gets none", name)
+        elif period and period < self.check:
+            if final:
+                _log.warning("%s resyncs every %g s: the informer runs already", name, self.check)
+                return self.check
+            self.check = period
+        return period
+
+
+def _raised(period: float) -> float:
+    if 0 < period < MINIMUM_RESYNC_PERIOD:
+        _log.warning("a resync period of %g s is raised to %g s", period, MINIMUM_RESYNC_PERIOD)
+        return MINIMUM_RESYNC_PERIOD
+    return period
 
 
 @dataclass(slots=True)

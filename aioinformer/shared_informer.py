@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 import anyio
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
-from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
+from aioinformer.cache_updates import CacheUpdates
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.fifo import DeltaFIFO
 from aioinformer.keys import meta_namespace_index_func
@@ -32,17 +32,15 @@ from aioinformer.listener import ProcessorListener
 from aioinformer.lister import ClusterLister, Lister
 from aioinformer.notifications import (
     AddNotification,
-    DeleteNotification,
     ResourceEventHandlerFuncs,
-    UpdateNotification,
     delivery_to,
 )
 from aioinformer.object_type import BodyDecoder, ObjectType, Transform
-from aioinformer.objects import Record
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import Owner, collapsed
 from aioinformer.processor import SharedProcessor, describe
-from aioinformer.resync import MINIMUM_RESYNC_PERIOD, ResyncSchedule, checked_period
+from aioinformer.registration import HandlerRegistration
+from aioinformer.resync import ResyncPeriods, ResyncSchedule
 from aioinformer.state import InformerState, Phase
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 from aioinformer.waiters import KeyWaiters, VersionWaiters
@@ -53,45 +51,13 @@ if TYPE_CHECKING:
 
     from aioinformer.indices import Indexers
     from aioinformer.listwatch import ListerWatcher
+    from aioinformer.objects import Record
     from aioinformer.reflector import WatchErrorHandler
     from aioinformer.resources import Resource
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-class HandlerRegistration(Generic[T]):
-    """What `add_event_handler` returns: the handle of one registration, and its own account of being synced."""
-
-    def __init__(self, listener: ProcessorListener[T]) -> None:
-        self._listener = listener
-
-    @property
-    def name(self) -> str:
-        """The handler's name, as in logs."""
-        return self._listener.name
-
-    @property
-    def errors(self) -> int:
-        """How often the handler raised."""
-        return self._listener.errors
-
-    def has_synced(self) -> bool:
-        """Whether the informer has synced, and this handler was called for everything of the initial list."""
-        return bool(self._listener.synced)
-
-    async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`.
-
-        Raises:
-            InformerStopped: the informer stopped, or the handler was removed, before that.
-            Exception: what the informer crashed with.
-        """
-        await self._listener.synced.wait()
-
-    def __repr__(self) -> str:
-        return f"<registration of {self.name}>"
 
 
 class SharedIndexInformer(Generic[T]):
@@ -134,7 +100,7 @@ class SharedIndexInformer(Generic[T]):
         self._lister_watcher = lister_watcher
         self.resource: Resource[T] = lister_watcher.resource
         self.name = name or f"informer of {lister_watcher.resource.group_resource}"
-        self._resync_check_period = self._default_resync = _raised(checked_period(resync_period))
+        self._periods = ResyncPeriods(resync_period)
         self._objects: ObjectType[T] = ObjectType(self.resource, decoder, transform)
         self._indexer: Indexer[T] = Indexer(present=self._objects.present)
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
@@ -142,14 +108,15 @@ class SharedIndexInformer(Generic[T]):
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = watch_error_handler
         self._processor: SharedProcessor[T] = SharedProcessor()
+        self._keys: KeyWaiters[T] = KeyWaiters()
         self._queue: DeltaFIFO[Record] = DeltaFIFO(
             _key_of_record, self._indexer.cells, slice_seconds=self._options.slice_seconds
         )
+        self._updates: CacheUpdates[T] = CacheUpdates(self._indexer, self._objects, self._processor, self._keys)
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._synced = Latch()
         self._versions = VersionWaiters()
-        self._keys: KeyWaiters[T] = KeyWaiters()
         self._started = False
         self._stopped = False
         self._owner = Owner()
@@ -188,10 +155,9 @@ class SharedIndexInformer(Generic[T]):
         deliver = delivery_to(handler)
         if self._stopped:
             raise InformerStopped(f"handler was not added to {self.name} because it has stopped already")
-        requested = self._default_resync if resync_period is None else checked_period(resync_period)
         name = f"{self.name}: handler {next(self._handler_numbers)} ({describe(handler)})"
-        schedule = ResyncSchedule(self._negotiated(requested, name))
-        schedule.adopt(self._resync_check_period, self._now())
+        schedule = ResyncSchedule(self._periods.negotiate(resync_period, name, final=self._started))
+        schedule.adopt(self._periods.check, self._now())
         listener: ProcessorListener[T] = ProcessorListener(name, deliver, schedule, self._options.slice_seconds)
         if self._started:
             # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
@@ -393,7 +359,7 @@ class SharedIndexInformer(Generic[T]):
         controller = self._controller = CacheController(self._config())
         now = self._now()
         for listener in self._processor.listeners:
-            listener.resync.adopt(self._resync_check_period, now)
+            listener.resync.adopt(self._periods.check, now)
         async with asyncio.TaskGroup() as tasks:
             listening = asyncio.Event()
             processor = tasks.create_task(self._processor.run(listening), name=f"{self.name}: processor")
@@ -411,66 +377,20 @@ class SharedIndexInformer(Generic[T]):
         return CacheControllerConfig(
             queue=self._queue,
             lister_watcher=self._lister_watcher,
-            process=self.handle_deltas,
+            process=self._updates.handle_deltas,
             flush=self._processor.flush,
             on_version=self._processed,
             name=self.name,
             options=self._options,
             admit=self._objects.admit if self._objects.decodes_early else None,
             known=self._indexer.cells.item,
-            resync_period=self._resync_check_period,
+            resync_period=self._periods.check,
             should_resync=lambda: self._processor.should_resync(self._now()),
             watch_error_handler=self._watch_error_handler,
             on_state=self._state_changed,
         )
 
     # What the controller calls.
-
-    def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
-        """Brings the cache up to date with the deltas of one object, and then tells the listeners."""
-        for delta in deltas:
-            obj = delta.object
-            if delta.type is DeltaType.DELETED:
-                self._deleted(obj.key, obj)
-            elif delta.type is DeltaType.SYNC:
-                self._repeated(obj.key)
-            else:
-                assert isinstance(obj, Record)
-                self._upserted(obj, is_in_initial_list)
-
-    def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
-        key = record.key
-        cells = self._indexer.cells
-        old = cells.item(key)
-        if old is None:
-            cells.put(key, record)
-            self._processor.distribute(AddNotification(self._objects.present(record), is_in_initial_list))
-        elif old is record or (old.same_version(record) and old.same_content(record)):
-            return
-        else:
-            cells.put(key, record)
-            present = self._objects.present
-            self._processor.distribute(UpdateNotification(present(old), present(record)))
-        if key in self._keys:
-            self._keys.changed(key, self._objects.present(record))
-
-    def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
-        old = self._indexer.cells.delete(key)
-        if old is None:  # nobody was told of it
-            return
-        present = self._objects.present
-        if isinstance(obj, DeletedFinalStateUnknown):
-            self._processor.distribute(DeleteNotification(DeletedFinalStateUnknown(key, present(obj.obj or old))))
-        else:
-            self._processor.distribute(DeleteNotification(present(obj)))
-        if key in self._keys:
-            self._keys.changed(key, None)
-
-    def _repeated(self, key: str) -> None:
-        record = self._indexer.cells.item(key)
-        if record is not None:
-            obj = self._objects.present(record)
-            self._processor.distribute(UpdateNotification(obj, obj), sync=True)
 
     def _processed(self, version: str) -> None:
         self._indexer.bookmark(version)
@@ -489,22 +409,6 @@ class SharedIndexInformer(Generic[T]):
 
     # Small things.
 
-    def _negotiated(self, requested: float, name: str) -> float:
-        """The period a handler asks for, in terms of what the informer can do (SI-25 to SI-27)."""
-        if not requested:
-            return 0.0
-        raised = _raised(requested)
-        if not self._resync_check_period:
-            _log.warning("%s asks for resyncs, but the informer was made with resync_period=0: it gets none", name)
-        elif raised < self._resync_check_period:
-            if self._started:
-                _log.warning("%s resyncs every %g s: the informer runs already", name, self._resync_check_period)
-                return self._resync_check_period
-            self._resync_check_period = raised
-            for listener in self._processor.listeners:
-                listener.resync.adopt(raised, self._now())
-        return raised
-
     def _before_start(self, what: str) -> None:
         if self._started:
             raise UsageError(f"{self.name} was started already: set {what} before that")
@@ -518,13 +422,6 @@ class SharedIndexInformer(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"
-
-
-def _raised(period: float) -> float:
-    if 0 < period < MINIMUM_RESYNC_PERIOD:
-        _log.warning("a resync period of %g s is raised to %g s", period, MINIMUM_RESYNC_PERIOD)
-        return MINIMUM_RESYNC_PERIOD
-    return period
 
 
 def _key_of_record(record: Record) -> str:
