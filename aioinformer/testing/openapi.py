@@ -109,6 +109,18 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
     return None
 
 
+def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
+    """The schema of a custom resource with what every object has.
+
+    Args:
+        schema: the `openAPIV3Schema` of one version of a definition.
+    """
+    schemas = json.loads(_recorded()["crd/namespaced"])["components"]["schemas"]
+    bare = schemas[f"{_reversed(_STAND_IN_GROUP, _STAND_IN_VERSION)}.Standinnamespacedkind"]["properties"]
+    node = _published(schema, bare)
+    return PatchSchema(schemas, node | {"properties": node.get("properties", {}) | bare}, "")
+
+
 @cache
 def _schemas(path: str) -> Mapping[str, Any]:
     body = _recorded().get(path)

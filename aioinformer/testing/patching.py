@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aioinformer.testing import statuses
-from aioinformer.testing.encoding import decode
+from aioinformer.testing.encoding import decode, encode_plain
+from aioinformer.testing.field_checks import check_patched, validation_directive
 from aioinformer.testing.negotiation import media_type
 from aioinformer.testing.openapi import patch_schema
 from aioinformer.testing.patches import (
@@ -20,6 +21,7 @@ from aioinformer.testing.patches import (
     strategic_merge_patch,
 )
 from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.strategic import as_go
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +44,12 @@ def patch_object(
     *,
     subresource: str = "",
     dry_run: bool = False,
+    warnings: list[str] | None = None,
 ) -> tuple[bytes, bool]:
     """Applies a PATCH request.
+
+    Args:
+        warnings: gets what the client is to be warned of.
 
     Returns:
         The object as it is now, and whether it was created (which only an apply does).
@@ -57,6 +63,12 @@ def patch_object(
         return _apply(cluster, served, namespace, name, patch, query, subresource, dry_run)
     current = decode(cluster.get(served, namespace, name).body)
     patched = patched_object(served, current, patch, content_type)
+    directive = validation_directive(query, "PatchOptions")
+    is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
+    shown = as_go(decode(patch)) if is_strategic else encode_plain(patched).decode()
+    unknown = check_patched(served, patched, directive, shown)
+    if warnings is not None:
+        warnings += unknown
     uid = (patched.get("metadata") or {}).get("uid")
     if uid != current["metadata"]["uid"]:
         causes = [Cause.invalid("metadata.uid", f'"{uid or ""}"', "field is immutable")] * 2

@@ -64,6 +64,10 @@ class PatchSchema:
             return cls(schemas, schemas[target], target.rpartition(".")[2])
         return cls(schemas, node, name)
 
+    def at(self, node: Mapping[str, Any]) -> PatchSchema:
+        """A place below this one, from its node."""
+        return PatchSchema.of(self.schemas, node)
+
     def field(self, key: str) -> tuple[PatchSchema, str, str]:
         """The schema below a field (for a list: of its elements), its merge key and its strategy for merging.
 
@@ -78,7 +82,7 @@ class PatchSchema:
         node = properties[key]
         strategies = str(node.get("x-kubernetes-patch-strategy", "")).split(",")
         strategy = next((name for name in strategies if name != "retainKeys"), "")
-        below = PatchSchema.of(self.schemas, node.get("items", node))
+        below = self.at(node.get("items", node))
         return below, str(node.get("x-kubernetes-patch-merge-key", "")), strategy
 
 

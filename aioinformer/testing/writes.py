@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import json_answer
 from aioinformer.testing.encoding import decode, encode_object, encode_plain
+from aioinformer.testing.field_checks import check_object, validation_directive, warning_headers
 from aioinformer.testing.list_options import parse_selection
 from aioinformer.testing.lists import Page
 from aioinformer.testing.negotiation import Wanted, read_object, read_options
@@ -44,24 +45,30 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "CreateOptions")
+        directive = validation_directive(target.query, "CreateOptions")
         obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive)
         body = self._cluster.create(served, target.namespace, obj, dry_run=dry_run)
-        return object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+        answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+        return _with_warnings(answer, warnings)
 
     async def update(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "UpdateOptions")
+        directive = validation_directive(target.query, "UpdateOptions")
         obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive)
         body = self._cluster.update(
             served, target.namespace, target.name, obj, subresource=target.subresource, dry_run=dry_run
         )
-        return object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+        return _with_warnings(object_answer(request, served, body, wanted, target.query, self._cluster.clock), warnings)
 
     async def patch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "PatchOptions")
+        warnings: list[str] = []
         body, created = patch_object(
             self._cluster,
             served,
@@ -72,10 +79,12 @@ class Writes:
             target.query,
             subresource=target.subresource,
             dry_run=dry_run,
+            warnings=warnings,
         )
-        return object_answer(
+        answer = object_answer(
             request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )
+        return _with_warnings(answer, warnings)
 
     async def delete(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -140,6 +149,12 @@ class Writes:
             body = self._cluster.update(served, target.namespace, target.name, changed, dry_run=dry_run)
             scale = read_scale(served, decode(body))
         return json_answer(request, encode_object(scale, custom=False), wanted=wanted)
+
+
+def _with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:
+    for header in warning_headers(warnings):
+        answer.headers.add("Warning", header)
+    return answer
 
 
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:

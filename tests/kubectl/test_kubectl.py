@@ -179,6 +179,28 @@ class TestWriting:
 
         assert applied == "deployment.apps/web serverside-applied\n"
 
+    async def test_a_typing_error_is_found(self, kubectl: Kubectl, server: ApiServer) -> None:
+        typo = pod("p")
+        typo["spec"]["containers"][0]["imagee"] = "example.com/p"
+
+        with pytest.raises(KubectlError, match=r'unknown field "spec.containers\[0\].imagee"'):
+            await kubectl("create", "-f", "-", stdin=typo)
+
+        assert server.list("pods") == []
+
+    async def test_a_typing_error_in_a_change_is_found(self, kubectl: Kubectl, widgets: None) -> None:
+        await kubectl("apply", "-f", "-", stdin=widget("w", size=1))
+
+        with pytest.raises(KubectlError, match=r'strict decoding error: unknown field "spec\.sise"'):
+            await kubectl("apply", "-f", "-", stdin=widget("w", sise=2))
+
+    async def test_unknown_fields_are_dropped_on_request(
+        self, kubectl: Kubectl, server: ApiServer, widgets: None
+    ) -> None:
+        await kubectl("create", "--validate=ignore", "-f", "-", stdin=widget("w", size=1, sise=2))
+
+        assert server.get("widgets", "w")["spec"] == {"size": 1}
+
     async def test_a_dry_run_stores_nothing(self, kubectl: Kubectl, server: ApiServer) -> None:
         await kubectl("create", "--dry-run=server", "-f", "-", stdin=pod("p"))
 

@@ -1,0 +1,145 @@
+"""Fields that a kind does not have: dropped, and told or refused, as the request's `fieldValidation` wants it.
+
+`kubectl create` and `kubectl apply` ask for "Strict", which is how a typing error in a manifest is found. Without the
+parameter a server warns. The field is gone from what is stored in any case: a Go struct has no place for it, and custom
+resources are pruned to their schema.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+from aioinformer.testing.openapi import custom_schema, patch_schema
+from aioinformer.testing.statuses import Cause, StatusError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.patches import PatchSchema
+    from aioinformer.testing.served import Served
+
+_DIRECTIVES = ("", "Ignore", "Strict", "Warn")
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+
+def validation_directive(query: Mapping[str, str], options: str) -> str:
+    """What a request wants to hear of unknown fields: "Ignore", "Warn" or "Strict".
+
+    Args:
+        query: of the request.
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, the parameter has another value.
+    """
+    directive = query.get("fieldValidation", "")
+    if directive not in _DIRECTIVES:
+        cause = Cause.unsupported("fieldValidation", f'"{directive}"', _DIRECTIVES)
+        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+    return directive or "Warn"
+
+
+def check_object(served: Served, obj: dict[str, Any], directive: str) -> list[str]:
+    """Drops unknown fields from the object of a create or update request.
+
+    Args:
+        obj: is changed.
+        directive: as `validation_directive` found it.
+
+    Returns:
+        What to warn of.
+
+    Raises:
+        StatusError: 400, there are unknown fields, and the client is strict.
+    """
+    unknown = drop_unknown_fields(served, obj)
+    if unknown and directive == "Strict":
+        resource = served.resource
+        raise statuses.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {', '.join(unknown)}"
+        )
+    return unknown if directive == "Warn" else []
+
+
+def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: str) -> list[str]:
+    """Drops unknown fields from what a patch made of an object.
+
+    Args:
+        obj: is changed.
+        directive: as `validation_directive` found it.
+        shown: what the server shows as the value that is invalid: the patch, or the patched object.
+
+    Returns:
+        What to warn of.
+
+    Raises:
+        StatusError: 422, there are unknown fields, and the client is strict.
+    """
+    unknown = drop_unknown_fields(served, obj)
+    if unknown and directive == "Strict":
+        quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        cause = Cause.invalid("patch", quoted, f"strict decoding error: {', '.join(unknown)}")
+        causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+        message = f' "" is invalid: {cause.field}: {cause.message}'
+        raise StatusError(422, "Invalid", message, details={"causes": causes})
+    return unknown if directive == "Warn" else []
+
+
+def warning_headers(warnings: list[str]) -> list[str]:
+    """The `Warning` headers, one for each text."""
+    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)]
+
+
+def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
+    """Removes the fields that the kind does not have.
+
+    Returns:
+        The server's words for each of them, in the order of the object.
+    """
+    schema = kind_schema(served)
+    unknown: list[str] = []
+    if schema is not None:
+        _drop(obj, schema, "", served.custom, unknown)
+    return unknown
+
+
+def kind_schema(served: Served) -> PatchSchema | None:
+    """The schema of a kind, None if the server knows none (beta versions that were added by hand)."""
+    resource = served.resource
+    if not served.custom:
+        return patch_schema(resource.api_version, resource.kind)
+    return _custom_schema(served) if served.schema is not None else None
+
+
+@lru_cache(maxsize=64)
+def _custom_schema(served: Served) -> PatchSchema:
+    return custom_schema(served.schema or {})
+
+
+def _drop(value: Any, schema: PatchSchema, path: str, structural: bool, unknown: list[str]) -> None:
+    node = schema.node
+    if isinstance(value, list):
+        if "items" in node:
+            below = schema.at(node["items"])
+            for index, item in enumerate(value):
+                _drop(item, below, f"{path}[{index}]", structural, unknown)
+        return
+    if not isinstance(value, dict):
+        return
+    properties, others = node.get("properties"), node.get("additionalProperties")
+    # A built-in type without fields is raw JSON; a structural schema without fields describes an empty object.
+    keeps_others = node.get(_PRESERVE) or others is True or (properties is None and others is None and not structural)
+    for key in list(value):
+        below_path = f"{path}.{key}" if path else key
+        if properties and key in properties:
+            # What metadata looks like is not the custom schema's to say.
+            own = structural and not (key == "metadata" and "$ref" in str(properties[key]))
+            _drop(value[key], schema.at(properties[key]), below_path, own, unknown)
+        elif isinstance(others, dict):
+            _drop(value[key], schema.at(others), below_path, structural, unknown)
+        elif not keeps_others:
+            del value[key]
+            unknown.append(f'unknown field "{below_path}"')
