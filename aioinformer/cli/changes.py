@@ -32,12 +32,17 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """
     secret = new.get("kind") == "Secret"
     found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _NOISE]
-    # Conditions and timestamps follow from what really happened, and stand in its way.
-    found.sort(key=lambda item: ("conditions" in item[0], "ime" in item[0][-5:], item[0].startswith("metadata.")))
+    found.sort(key=lambda item: _tedium(*item))
     words = [_words(path, before, after, secret) for path, before, after in found[:_SHOWN]]
     if len(found) > _SHOWN:
         words.append(f"{len(found) - _SHOWN} more")
     return ", ".join(words)
+
+
+def _tedium(path: str, before: Any, after: Any) -> tuple[bool, ...]:
+    """How little a change tells: conditions and timestamps follow from what really happened, and stand in its way."""
+    structure = any(isinstance(value, (Mapping, list, tuple)) for value in (before, after))
+    return "conditions" in path, path.endswith(("Time", "Timestamp", "time")), structure, path.startswith("metadata.")
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:

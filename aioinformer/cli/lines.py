@@ -113,7 +113,7 @@ class TextForm:
         self._width = max(self._width, min(len(name), len(self._prefix) + _KEY_WIDTH))
         named = palette.paint(event, f"{event:<6}")
         line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
-        return f"{line}  {palette.paint('said', said)}\n".encode() if said else f"{line.rstrip()}\n".encode()
+        return f"{line}  {said}\n".encode() if said else f"{line.rstrip()}\n".encode()
 
 
 def stored(obj: Any) -> bytes:

@@ -13,7 +13,6 @@ _STYLES = {
     "synced": "bold cyan",
     "store": "cyan",
     "time": "bright_black",
-    "said": "bright_black",
     "INFO": "cyan",
     "WARNING": "yellow",
     "ERROR": "bold red",

@@ -30,9 +30,10 @@ class Recorder:
         write: takes each line.
         clock: seconds, from anywhere.
         version: the version of the list, as soon as it is known; "" before.
+        until_synced: `synced` is enough.
         exit_after: how many notifications after `synced` are enough, None for any number.
         remember: keep in mind what was told, as `settle` needs it.
-        on_enough: called when `exit_after` has come true.
+        on_enough: called when it is enough; nothing more is printed then.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Recorder:
         *,
         clock: Callable[[], float],
         version: Callable[[], str] = lambda: "",
+        until_synced: bool = False,
         exit_after: int | None = None,
         remember: bool = False,
         on_enough: Callable[[], None] = lambda: None,
@@ -57,6 +59,7 @@ class Recorder:
         self._clock = clock
         self._version = version
         self._list_version = ""
+        self._until_synced = until_synced
         self._left = exit_after
         self._on_enough = on_enough
         self._told: dict[str, tuple[str, str]] | None = {} if remember else None
@@ -102,6 +105,8 @@ class Recorder:
             self.synced_at = self._clock()
             if self._form is not None:
                 self._write(self._form.synced(self._initial, self._list_version))
+            if self._until_synced:
+                self._enough()
 
     def close(self) -> None:
         """Prints nothing more."""
@@ -151,5 +156,8 @@ class Recorder:
         if self._left is not None:
             self._left -= 1
             if not self._left:
-                self.close()
-                self._on_enough()
+                self._enough()
+
+    def _enough(self) -> None:
+        self.close()
+        self._on_enough()

@@ -55,6 +55,7 @@ class WatchSession(Program):
             write,
             clock=asyncio.get_running_loop().time,
             version=self._version,
+            until_synced=options.until_synced,
             exit_after=options.exit_after,
             remember=options.dump_on_exit,
             on_enough=lambda: self.end(0),
@@ -124,9 +125,6 @@ class WatchSession(Program):
         async def tell_synced() -> None:
             await registration.wait_for_sync()
             recorder.tell_synced()
-            if self._options.until_synced:
-                recorder.close()
-                self.end(0)
 
         async def make_sure() -> None:
             # A built-in resource was taken for granted, or a custom one has gone since it was discovered.

@@ -117,6 +117,26 @@ async def test_an_unread_stdout_does_not_delay_the_end(shell: Shell, server: Api
     assert left.endswith(b"}\n"), "the reader finds half a line"
 
 
+async def test_an_unread_stdout_does_not_keep_a_command_that_is_done(
+    shell: Shell, server: ApiServer, kubeconfig: Path
+) -> None:
+    server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
+    reading, writing = os.pipe()
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--until-synced", stdout=writing)
+    os.close(writing)
+    assert await command.ended() == 0
+    os.close(reading)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+async def test_a_stdout_that_is_full_is_a_failure(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, stdout=full)
+    os.close(full)
+    await command.says("No space left on device")
+    assert await command.ended() == 1
+
+
 async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
     reading, writing = os.pipe()

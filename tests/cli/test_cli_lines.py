@@ -111,6 +111,21 @@ def test_what_changed_pairs_list_items_by_name() -> None:
     assert changed(old, new) == "conditions[Ready].status False → True, conditions[Old] removed, conditions[New] added"
 
 
+def test_what_changed_begins_with_what_tells_most() -> None:
+    new = {
+        "metadata": {"labels": {"a": "b"}},
+        "status": {
+            "conditions": [{"type": "Ready"}],
+            "containers": [{"id": 1}],
+            "phase": "Running",
+            "startTime": "now",
+        },
+    }
+    assert changed({"metadata": {"labels": {}}, "status": {}}, new) == (
+        "status.phase = Running, metadata.labels.a = b, status.containers added, 2 more"
+    )
+
+
 def test_what_changed_counts_what_it_does_not_show() -> None:
     assert changed({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
 

@@ -61,6 +61,17 @@ def test_only_what_follows_synced_counts_towards_the_end() -> None:
     assert ends == ["enough"]
 
 
+def test_where_synced_is_enough_nothing_follows_it() -> None:
+    ends: list[str] = []
+    told = Told(until_synced=True, on_enough=lambda: ends.append("enough"))
+    told.recorder.on_add(thing("1"), True)
+    told.recorder.has_synced = lambda: True
+    told.recorder.on_update(thing("1"), thing("2"))
+    told.recorder.tell_synced()
+    assert told.short == ["add ns/a", "synced"]
+    assert ends == ["enough"]
+
+
 def test_the_figures_count_what_was_printed_and_time_what_follows_synced() -> None:
     told = Told()
     recorder = told.recorder
