@@ -6,6 +6,7 @@ between two of them.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import ApiError, DecodeError, TransportError
@@ -28,7 +29,7 @@ _MAX_STATUS = 256 * 1024
 
 
 class AnswerReader:
-    """Reads the body of one successful answer.
+    """Reads the body of one answer, and lets go of it.
 
     Args:
         response: the answer; closed by `close()`.
@@ -55,6 +56,19 @@ class AnswerReader:
         """
         return await anext(self._chunks, None)
 
+    async def read_failure(self) -> ApiError:
+        """The error in an answer whose status is not success.
+
+        Raises:
+            TransportError: the connection broke before that could be read.
+        """
+        body = bytearray()
+        async for chunk in self._chunks:
+            body += chunk
+            if len(body) > _MAX_STATUS:
+                break
+        return status_error(self._response.status, bytes(body), retry_after=retry_after(self._response.headers))
+
     def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
         """What a chunk, or the end of the body, says. One answer is about one slice of work.
 
@@ -71,6 +85,8 @@ class AnswerReader:
     async def close(self) -> None:
         """Lets go of the connection."""
         await self._response.close()
+        if isinstance(self._chunks, AsyncGenerator):
+            await self._chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
 
     def _digest_watch(self, chunk: bytes | None, initial: bool) -> Iterator[Answer]:
         if chunk is None:
@@ -120,21 +136,3 @@ class AnswerReader:
 
     def _listed(self, raw: bytes) -> Record:
         return self._intake.listed(raw, compare=self._compare)
-
-
-async def read_failure(response: Response) -> ApiError:
-    """The error in an answer whose status is not success; closes it.
-
-    Raises:
-        TransportError: the connection broke before that could be read.
-    """
-    wait = retry_after(response.headers)
-    body = bytearray()
-    try:
-        async for chunk in response.chunks():
-            body += chunk
-            if len(body) > _MAX_STATUS:
-                break
-    finally:
-        await response.close()
-    return status_error(response.status, bytes(body), retry_after=wait)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from aioinformer.answers import AnswerReader, read_failure
+from aioinformer.answers import AnswerReader
 from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
@@ -147,23 +147,22 @@ class Reflector:
             await self._receive(Failed(error))
             return
         except Exception as error:
-            # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
-            _log.exception("%s: the request could not be made", self.name)
-            reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
-            await self._receive(Failed(TransportError(f"the request could not be made: {reason}")))
+            await self._receive(Failed(self._unforeseen("the request could not be made", error)))
             return
+        self._reader = AnswerReader(response, step, self._intake, self._options)
         if response.status == 200:
-            self._reader = AnswerReader(response, step, self._intake, self._options)
             await self._receive(Accepted())
             return
         failure: ApiError | TransportError
         try:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
-                failure = await read_failure(response)
+                failure = await self._reader.read_failure()
         except TimeoutError:
             failure = TransportError(f"the server answered {response.status} and then fell silent")
         except TransportError as error:
             failure = error
+        except Exception as error:
+            failure = self._unforeseen("the answer could not be read", error)
         await self._receive(Failed(failure))
 
     async def _read(self, step: Read) -> None:
@@ -180,6 +179,9 @@ class Reflector:
             return
         except TransportError as error:
             await self._receive(Failed(error))
+            return
+        except Exception as error:
+            await self._receive(Failed(self._unforeseen("the answer could not be read", error)))
             return
         if chunk is not None:
             self._last_event = time()
@@ -206,15 +208,21 @@ class Reflector:
             self._observe()
 
     async def _let_go(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            await reader.close()
+        if self._reader is not None:
+            await self._reader.close()
+            self._reader = None  # not before: who is cancelled meanwhile closes it again
 
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_period)
             if self._should_resync():
                 await self._queue.resync()
+
+    def _unforeseen(self, what: str, error: Exception) -> TransportError:
+        # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
+        _log.error("%s: %s", self.name, what, exc_info=error)
+        reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
+        return TransportError(f"{what}: {reason}")
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:

@@ -319,7 +319,11 @@ class SharedIndexInformer(Generic[T]):
         if self._started or self._stopped:
             raise UsageError(f"{self.name} runs once; make a new informer")
         self._owner.start(self.run, self.name)
-        await asyncio.sleep(0)
+        try:
+            await asyncio.sleep(0)  # by then it has begun
+        except asyncio.CancelledError:
+            await self._owner.stop()
+            raise
         return self
 
     async def __aexit__(

@@ -76,6 +76,7 @@ class Collection:
         self.gate = asyncio.Event()
         self.gate.set()
         self._log: list[tuple[int, bytes]] = []
+        self._oldest = 0
         self._watches: list[Answer] = []
         self._held: list[bytes] | None = None
         for name in names:
@@ -111,8 +112,8 @@ class Collection:
         self.send(b"".join(held))
 
     def unseen(self) -> None:
-        """Nobody can watch from a version of before now: what happened is found by a list only."""
-        self._log.clear()
+        """What happened is in no watch: watches from a version of before now expire, and only a list shows it."""
+        self._oldest = self.version
 
     # What happens to watches.
 
@@ -140,7 +141,7 @@ class Collection:
     def expire_watches(self) -> None:
         """Ends all watches with 410; they must list anew."""
         self.unseen()
-        self.send(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}))
+        self.send(_EXPIRED)
         self.end_watches()
 
     def refuse(self, status: int, reason: str = "", **headers: str) -> None:
@@ -153,6 +154,7 @@ class Collection:
     # What is asked.
 
     async def request(self, options: ListOptions) -> Answer:
+        """Answers as a `ListerWatcher`."""
         self.requests.append(replace(options))
         await asyncio.sleep(0)
         await self.gate.wait()
@@ -174,6 +176,9 @@ class Collection:
             lines = [line("ADDED", obj) for obj in self.objects.values()]
             answer.feed(b"".join([*lines, line("BOOKMARK", {"metadata": mark})]))
             self._watches.append(answer)
+        elif int(options.resource_version) < self._oldest:
+            answer.feed(_EXPIRED)
+            answer.end()
         else:
             for version, data in self._log:
                 if version > int(options.resource_version):
@@ -196,6 +201,9 @@ class Collection:
 def line(kind: str, obj: Mapping[str, Any]) -> bytes:
     """One line of a watch."""
     return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
+
+
+_EXPIRED = line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 
 
 def cut() -> TransportError:

@@ -111,7 +111,6 @@ async def test_a_relist_tells_nobody_of_objects_that_did_not_change(resync: floa
         pods.put("b")
         pods.delete("c")
         pods.unseen()
-        pods.refuse(410, "Expired")
         await asyncio.sleep(20)
     assert [handler.told[3:] for handler in handlers] == [["update b 2 4", "tombstone c 3"]] * 2
 

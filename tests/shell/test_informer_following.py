@@ -1,0 +1,257 @@
+"""How an informer follows the server through what goes wrong: what it asks when, and what it shows meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.options import ReflectorOptions
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.state import InformerState, Phase
+from tests.shell.collection import Answer, Collection, cut
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+PAGES = ReflectorOptions(streaming_list=False)
+
+
+def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
+    """What the informer shows from now on."""
+    states: list[str] = []
+    informer.add_state_handler(lambda state: states.append(str(state)))
+    return states
+
+
+@pytest.mark.parametrize("options", [ReflectorOptions(), PAGES], ids=["stream", "pages"])
+async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -> None:
+    informer = SharedIndexInformer(Collection("a"), options=options)
+    states = states_of(informer)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+    assert states == ["syncing", "watching", "stopped"]
+
+
+async def test_an_idle_watch_is_opened_again_at_once_from_the_last_version_and_shows_nothing() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    states = states_of(informer)
+    async with informer:
+        await asyncio.sleep(89)
+        assert len(pods.requests) == 1
+        await asyncio.sleep(2)
+        assert [request.resource_version for request in pods.requests] == ["", "1"]
+        assert [answer.closed for answer in pods.answers] == [True, False]
+    assert states == ["syncing", "watching", "stopped"]
+
+
+async def test_the_second_idle_watch_in_a_row_is_a_failure_and_shown() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await asyncio.sleep(180.5)
+        assert informer.state.phase is Phase.BACKING_OFF
+        assert "not a byte came for 90 s" in informer.state.reason
+        assert len(pods.requests) == 2
+        await asyncio.sleep(2)
+        assert len(pods.requests) == 3
+
+
+async def test_a_byte_in_between_makes_the_next_idle_watch_the_first() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    states = states_of(informer)
+    async with informer:
+        for _ in range(3):
+            await asyncio.sleep(91)
+            pods.put("a")
+            await settled()
+        assert len(pods.requests) == 4
+    assert states == ["syncing", "watching", "stopped"]
+
+
+async def test_bookmarks_keep_a_quiet_watch_open() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        for _ in range(5):
+            await asyncio.sleep(60)
+            pods.bookmark()
+        assert len(pods.requests) == 1
+
+
+@pytest.mark.conformance("REF-06")
+async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_ever() -> None:
+    pods = Collection("a")
+    pods.refusals.extend(cut() for _ in range(50))
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await asyncio.sleep(2)
+        assert len(pods.requests) <= 3
+        assert (informer.state.phase, informer.state.reason) == (Phase.BACKING_OFF, "the connection broke")
+        await asyncio.sleep(600)
+        assert 15 <= len(pods.requests) <= 30
+        await informer.wait_for_sync()
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        (401, Phase.UNAUTHORIZED),
+        (403, Phase.FORBIDDEN),
+        (404, Phase.NOT_FOUND),
+        (405, Phase.NOT_ALLOWED),
+        (500, Phase.BACKING_OFF),
+    ],
+)
+async def test_a_refusal_is_shown_until_the_server_accepts(status: int, phase: Phase) -> None:
+    pods = Collection("a")
+    pods.refuse(status, "Whatever")
+    informer = SharedIndexInformer(pods)
+    states = states_of(informer)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+    assert states == ["syncing", f"{phase}: {status} Whatever", "watching", "stopped"]
+
+
+async def test_nothing_is_asked_before_the_time_that_the_server_named() -> None:
+    pods = Collection("a")
+    pods.refuse(429, "TooManyRequests", Retry_After="17")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await asyncio.sleep(16.9)
+        assert len(pods.requests) == 1
+        await asyncio.sleep(0.2)
+        assert len(pods.requests) == 2
+
+
+async def test_a_refusal_that_never_ends_is_given_up() -> None:
+    pods = Collection("a")
+    endless = Answer(503)
+    pods.refusals.append(endless)
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await asyncio.sleep(10.1)
+        assert "answered 503 and then fell silent" in informer.state.reason
+        assert endless.closed
+        await informer.wait_for_sync()
+
+
+async def test_a_request_that_cannot_be_made_is_tried_again_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    pods = Collection("a")
+    pods.refusals.append(ZeroDivisionError("in a tweak function"))
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+        assert informer.state.phase is Phase.BACKING_OFF
+        assert "ZeroDivisionError" in informer.state.reason
+        await informer.wait_for_sync()
+    assert "in a tweak function" in caplog.text
+
+
+async def test_an_answer_that_breaks_with_an_error_of_the_transports_own_is_a_broken_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.end_watches(OSError("not in the protocol"))
+        await settled()
+        assert informer.state.phase is Phase.BACKING_OFF
+        pods.put("b")
+        await asyncio.wait_for(informer.wait_for("default/b"), 10)
+    assert "not in the protocol" in caplog.text
+
+
+async def test_the_cache_and_the_handlers_keep_what_they_have_while_the_server_is_away() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.refusals.extend(cut() for _ in range(5))
+        pods.end_watches(cut())
+        pods.put("a")
+        pods.delete("b")
+        pods.put("c")
+        pods.unseen()
+        await asyncio.sleep(5)
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
+        await asyncio.sleep(300)
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/c"]
+    assert recorder.told[:2] == ["add! a 1", "add! b 2"]
+    assert sorted(recorder.told[2:]) == ["add c 5", "tombstone b 2", "update a 1 3"]
+
+
+@pytest.mark.conformance("ARC-03")
+async def test_an_object_deleted_and_made_again_unseen_is_one_update_with_two_uids() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    uids: list[tuple[str, str]] = []
+    informer.add_event_handler(on_update=lambda old, new: uids.append((old.metadata.uid, new.metadata.uid)))
+    async with informer:
+        await settled()
+        pods.end_watches()
+        pods.delete("a")
+        pods.put("a")
+        pods.unseen()
+        await asyncio.sleep(20)
+    assert uids == [("uid-1", "uid-3")]
+
+
+@pytest.mark.conformance("SI-09")
+async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(caplog: pytest.LogCaptureFixture) -> None:
+    pods = Collection("a")
+    pods.refuse(500, "InternalError")
+    informer = SharedIndexInformer(pods)
+    told: list[type[Exception]] = []
+
+    def on_error(error: Exception) -> None:
+        told.append(type(error))
+        raise LookupError("of the handler")
+
+    informer.set_watch_error_handler(on_error)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+        pods.end_watches(cut())
+        await asyncio.sleep(20)
+        pods.send(b"<html>\n")
+        await asyncio.sleep(20)
+        assert informer.state.phase is Phase.WATCHING
+    assert told == [ApiError, TransportError, DecodeError]
+    assert "the watch error handler raised" in caplog.text
+
+
+async def test_a_state_handler_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    informer = SharedIndexInformer(Collection("a"))
+
+    def broken(state: InformerState) -> None:
+        raise LookupError
+
+    informer.add_state_handler(broken)
+    states = states_of(informer)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+    assert states == ["syncing", "watching", "stopped"]
+    assert "a state handler raised" in caplog.text
+
+
+async def test_what_goes_wrong_is_a_warning_in_the_log_and_what_goes_right_is_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pods = Collection("a")
+    pods.refuse(403, "Forbidden")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == ["informer of pods: forbidden: 403 Forbidden"]
