@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class Backoff:
         self._options = options or BackoffOptions()
         self._random = random
         self._delay = 0.0
+        self._recent: deque[float] = deque([float("-inf")] * 3, maxlen=3)
         self._ends = float("-inf")
 
     def at_rest(self, now: float) -> bool:
@@ -68,6 +70,16 @@ class Backoff:
         delay = self._delay * (1 + options.jitter * self._random())
         self._ends = now + delay
         return delay
+
+    def brake(self, now: float) -> float:
+        """Notes that something went wrong at `now`, whether it costs a delay or not.
+
+        Returns:
+            The time before which nothing should be tried: what failed for the third time waits until two and a half
+            first delays after the first of the three. Failures that are all delayed never get there.
+        """
+        self._recent.append(now)
+        return self._recent[0] + 2.5 * self._options.initial
 
     def extend(self, until: float) -> None:
         """The wait lasts longer than the delay (the server said so); health is counted from its end."""

@@ -37,6 +37,7 @@ from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
 from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.quarantine import Quarantine
+from aioinformer.retry_after import MAX_RETRY_AFTER
 from aioinformer.state import Phase
 from aioinformer.steps import (
     Accepted,
@@ -122,6 +123,8 @@ class ListWatchProtocol:
         self._reading = False
         self._not_before = 0.0
         self._pardoned: set[str] = set()
+        #: Where the line came that could not be read.
+        self._broken_at = ""
         #: The server does not have the version that we hold: ask without one.
         self._without_version = False
         #: The server's versions went backwards: equal versions prove nothing.
@@ -206,13 +209,15 @@ class ListWatchProtocol:
                 for item in items:
                     self._take_in(item)
             case PageEnded(version, token):
-                return self._page_ended(version, token)
+                return self._page_ended(version, token, now)
             case Accepted():
                 self._accepted(now)
             case Ended():
                 self._over(now)
                 self._ended(now)
             case Failed(error):
+                # What begins well and then breaks may be a proxy that cannot stream: pages are next.
+                self._prefer_list = self._reading and self._stage is _Stage.STREAM
                 self._over(now)
                 self._failed(error, now)
             case Idled(seconds):
@@ -233,25 +238,36 @@ class ListWatchProtocol:
 
     # Lists.
 
-    def _take_in(self, item: Record | DecodeError) -> None:
+    def _take_in(self, item: Record | DecodeError) -> bool:
+        """Notes an object of a list; whether the list had not shown it before."""
         if isinstance(item, DecodeError):
-            self._skip(item)
+            new = self._skip(item)
             kept = self._known(item.key) if item.key else None
             if kept is not None:  # it exists, so it must not look deleted
-                self._incoming[item.key] = kept
-        else:
-            self._incoming[item.key] = item
+                self._incoming.setdefault(item.key, kept)
+            return new
+        new = item.key not in self._incoming
+        self._incoming[item.key] = item
+        self.quarantine.release(item.key)
+        return new
 
-    def _page_ended(self, version: str, token: str) -> list[Conclusion]:
+    def _page_ended(self, version: str, token: str, now: float) -> list[Conclusion]:
         self._reading = False
-        if token and token != self._continue:
-            self._continue = token
-            return []
-        return self._replaced(version, _Stage.OPEN)
+        if not token:
+            return self._replaced(version, _Stage.OPEN, now)
+        if token == self._continue:
+            # Nothing is known of what this list did not come to: it must not look deleted.
+            self._fail(DecodeError("the server hands out the same page again and again"), now, _Stage.DECIDE)
+        self._continue = token
+        return []
 
-    def _replaced(self, version: str, then: _Stage) -> list[Conclusion]:
+    def _replaced(self, version: str, then: _Stage, now: float) -> list[Conclusion]:
+        if not version:
+            self._prefer_list = then is _Stage.WATCH
+            self._fail(DecodeError("the list has no resourceVersion"), now, _Stage.DECIDE)
+            return []
         if is_older(version, self.version) and not self._compare:
-            self._rewound(version)
+            self._rewound(version, now)
             return []
         records = list(self._incoming.values())
         self._incoming = {}
@@ -276,23 +292,19 @@ class ListWatchProtocol:
     def _initial_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> int:
         """Takes in the beginning of a streaming list; returns how many of the events belong to it."""
         for position, event in enumerate(events, 1):
-            record = event.record
             if event.type in (ADDED, MODIFIED):
-                if record is not None:
-                    if record.key not in self._incoming:
-                        self._progress_at = now
-                    self._incoming[record.key] = record
-                elif isinstance(event.error, DecodeError):
+                item = event.error if event.record is None else event.record
+                if item is not None and not isinstance(item, ApiError) and self._take_in(item):
                     self._progress_at = now
-                    self._take_in(event.error)
-            elif event.type == DELETED and record is not None:
-                self._incoming.pop(record.key, None)
+            elif event.type == DELETED and (key := _deleted_key(event)):
+                self._incoming.pop(key, None)
+                self.quarantine.release(key)
             elif event.type == ERROR and event.error is not None:
                 self._over(now)
                 self._failed(event.error, now)
                 return len(events)
             elif event.type == BOOKMARK and event.initial_events_end:
-                conclusions += self._replaced(event.version, _Stage.WATCH)
+                conclusions += self._replaced(event.version, _Stage.WATCH, now)
                 if self._stage is _Stage.WATCH:
                     self._healthy()
                 return position
@@ -307,6 +319,7 @@ class ListWatchProtocol:
     def _no_streaming(self, now: float, why: str) -> None:
         self._tell(f"the server does not stream lists ({why}): listing in pages")
         self._streaming_from = now + STREAMING_PROBE
+        self._brake(now)
         self._go(_Stage.DECIDE)
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
@@ -323,22 +336,22 @@ class ListWatchProtocol:
             elif event.type == ERROR:
                 failure = event.error
                 break
-            elif record is not None:
+            elif event.type == DELETED and (key := _deleted_key(event)):
                 # A deletion whose last state cannot be shown: what was cached last is shown in its place.
-                version = record.resource_version
-                delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(record.key, self._known(record.key)))
+                version = record.resource_version if record is not None else ""
+                delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, self._known(key)))
             else:
                 self._pass_over(event)
                 continue
             current = version_number(version)
             if 0 <= current < number:
-                self._rewound(version)
+                self._rewound(version, now)
                 break
             if version:
                 self.version, number = version, current
-            if delta is not None and record is not None:
+            if delta is not None:
                 deltas.append(delta)
-                if self.quarantine and self.quarantine.release(record.key):
+                if self.quarantine and self.quarantine.release(delta.object.key):
                     self._healthy()
         conclusions.append(Changed(deltas, self.version))
         if failure is not None:
@@ -352,15 +365,21 @@ class ListWatchProtocol:
         else:
             self._tell(f"an event of unknown type {event.type[:40]!r} is skipped")
 
-    def _skip(self, error: DecodeError) -> None:
-        if self.quarantine.add(error):
+    def _skip(self, error: DecodeError) -> bool:
+        new = self.quarantine.add(error)
+        if new:
             self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
+        return new
 
-    def _rewound(self, version: str) -> None:
+    def _rewound(self, version: str, now: float) -> None:
         # A server restored from a backup gives versions out a second time: equal ones no longer prove equality.
-        self._tell(f"the server's versions went back from {self.version} to {version}: listing again")
         self._without_version = self._compare = True
-        self._go(_Stage.DECIDE)
+        error = DecodeError(f"the server's versions went back from {self.version} to {version}")
+        if self._pardon("rewound", now):
+            self._tell(f"{error}: listing again")
+            self._go(_Stage.DECIDE)
+        else:
+            self._fail(error, now, _Stage.DECIDE)
 
     # What ends them.
 
@@ -376,7 +395,7 @@ class ListWatchProtocol:
         if lived >= SHORT_WATCH:
             self._pardoned -= {"short", "line"}
         if lived >= LONG_WATCH:
-            self._pardoned -= {"expired", "expired list"}
+            self._pardoned -= {"expired", "expired list", "rewound"}
 
     def _ended(self, now: float) -> None:
         lived = now - self._opened_at
@@ -387,11 +406,11 @@ class ListWatchProtocol:
             # A version that left the window without a 410 looks like this for ever; only a list ends it.
             if not self._events_in_watch and self._in_vain():
                 self._go(_Stage.DECIDE)
-            if not self._pardon("short"):
+            if not self._pardon("short", now):
                 self._fail(DecodeError("the server ends watches as soon as they are open"), now, self._stage)
             return
         self._go(_Stage.DECIDE)
-        if not (lived < SHORT_WATCH and self._pardon("short")):
+        if not (lived < SHORT_WATCH and self._pardon("short", now)):
             self._prefer_list = True
             self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
 
@@ -399,7 +418,7 @@ class ListWatchProtocol:
         error = DecodeError(f"not a byte came for {seconds:g} s")
         if self._stage is not _Stage.WATCH:
             self._fail(error, now, _Stage.DECIDE)
-        elif self._pardon("idle"):
+        elif self._pardon("idle", now):
             self._tell(f"{error}: opening the watch again")
             self._go(_Stage.OPEN)
         else:
@@ -412,11 +431,12 @@ class ListWatchProtocol:
         elif isinstance(error, ApiError):
             self._refused(error, now)
         elif listing:
-            self._prefer_list = isinstance(error, DecodeError)
             self._fail(error, now, _Stage.DECIDE)
         elif isinstance(error, DecodeError):
             self._go(_Stage.OPEN)
-            if self._pardon("line"):
+            again = self.version == self._broken_at
+            self._broken_at = self.version
+            if not again and self._pardon("line", now):
                 self._tell(f"{error}: reading again from version {self.version}")
             else:
                 self._fail(error, now, _Stage.DECIDE)
@@ -425,14 +445,18 @@ class ListWatchProtocol:
 
     def _version_lost(self, error: ApiError, now: float) -> None:
         """410, or a version from the future: what we hold is no basis. API concepts, "410 Gone"."""
-        if self._stage is _Stage.LIST and self._continue and self._pardon("expired list"):
+        if self._stage is _Stage.LIST and self._continue:
             # The snapshot left the window between two pages: once more, in one body, which cannot expire.
-            self._tell("the list expired between two pages: listing without pages")
             self._incoming, self._continue, self._unpaged = {}, "", True
-            self._hold(error, now)
+            self.quarantine.clear()
+            if self._pardon("expired list", now):
+                self._tell("the list expired between two pages: listing without pages")
+                self._hold(error, now)
+            else:
+                self._fail(error, now, _Stage.LIST)
             return
         self._without_version = True
-        if self._backoff.at_rest(now) and self._pardon("expired"):
+        if self._backoff.at_rest(now) and self._pardon("expired", now):
             self._tell(f"{error}: listing again")
             self._hold(error, now)
             self._go(_Stage.DECIDE)
@@ -440,6 +464,7 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
 
     def _refused(self, error: ApiError, now: float) -> None:
+        listing = self._stage in (_Stage.STREAM, _Stage.LIST)
         if self._stage is _Stage.STREAM and error.status in (400, 422) and not self._incoming:
             self._no_streaming(now, f"{error.status} {error.reason}".strip())
             self._hold(error, now)
@@ -447,9 +472,9 @@ class ListWatchProtocol:
             # Whoever may list but not watch is served by pages, and so is whoever has a proxy that breaks streams.
             self._prefer_list = error.status not in (401, 404, 429)
             self._fail(error, now, _Stage.DECIDE)
-        elif (self._stage is _Stage.WATCH and error.status == 429) or (
-            self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._in_vain()
-        ):
+        elif not listing and (error.status == 429 or (self._stage is _Stage.OPEN and error.retry_after)):
+            self._fail(error, now, _Stage.OPEN)  # busy, not wrong: a list would be a burden more
+        elif self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._in_vain():
             self._fail(error, now, _Stage.OPEN)
         else:
             # Without watches, pages from time to time are better than nothing. And an error within a watch says that
@@ -466,6 +491,7 @@ class ListWatchProtocol:
 
     def _fail(self, error: Exception, now: float, stage: _Stage) -> None:
         self._not_before = now + self._backoff.next(now)
+        self._brake(now)
         self._hold(error, now)
         status = error.status if isinstance(error, ApiError) else 0
         self._show(_PHASES.get(status, Phase.BACKING_OFF), str(error))
@@ -475,20 +501,26 @@ class ListWatchProtocol:
     def _hold(self, error: Exception, now: float) -> None:
         """RFC 9110, 10.2.3: nothing is asked before the time that the server named."""
         if seconds := getattr(error, "retry_after", None):
-            self._not_before = max(self._not_before, now + seconds)
+            self._not_before = max(self._not_before, now + min(seconds, MAX_RETRY_AFTER))
             self._backoff.extend(self._not_before)
+            self._show(Phase.BACKING_OFF, str(error))
 
     def _in_vain(self) -> bool:
         """Counts a watch that brought nothing; True if there were so many in a row that only a list can help."""
         self._vain_watches = (self._vain_watches + 1) % MAX_VAIN_WATCHES
         return self._vain_watches == 0
 
-    def _pardon(self, kind: str) -> bool:
+    def _pardon(self, kind: str, now: float) -> bool:
         """Whether this may happen at once: the first of its kind since it was last proven well."""
         if kind in self._pardoned:
             return False
         self._pardoned.add(kind)
+        self._brake(now)
         return True
+
+    def _brake(self, now: float) -> None:
+        """Pardons of several kinds may meet: together they must not make the server hot either."""
+        self._not_before = max(self._not_before, self._backoff.brake(now))
 
     def _healthy(self) -> None:
         if self.quarantine:
@@ -498,3 +530,10 @@ class ListWatchProtocol:
 
     def _show(self, phase: Phase, reason: str) -> None:
         self.phase, self.reason = phase, reason
+
+
+def _deleted_key(event: WatchEvent) -> str:
+    """Whose deletion it is, as far as that could be read."""
+    if event.record is not None:
+        return event.record.key
+    return event.error.key if isinstance(event.error, DecodeError) else ""

@@ -1,0 +1,112 @@
+"""Delays after failures, and what servers say about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.retry_after import MAX_RETRY_AFTER, retry_after
+
+DATE = "Sat, 01 Feb 2025 10:00:00 GMT"
+
+
+@pytest.mark.conformance("REF-06")
+def test_delays_double_from_the_first_to_the_cap() -> None:
+    backoff, now, delays = Backoff(random=lambda: 0.0), 0.0, []
+    for _ in range(7):
+        delays.append(backoff.next(now))
+        now += delays[-1]
+    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30])
+
+
+@pytest.mark.conformance("REF-06")
+@pytest.mark.parametrize(("chance", "delay"), [(0.0, 0.8), (0.5, 1.2), (0.999, 1.5992)])
+def test_jitter_draws_a_delay_between_one_and_two_times_its_length(chance: float, delay: float) -> None:
+    assert Backoff(random=lambda: chance).next(0) == pytest.approx(delay)
+
+
+def test_jitter_does_not_add_up() -> None:
+    backoff, now = Backoff(random=lambda: 0.5), 0.0
+    for _ in range(10):
+        delay = backoff.next(now)
+        now += delay
+    assert delay == 45
+
+
+@pytest.mark.conformance("REF-07")
+def test_failing_for_ever_never_starts_anew() -> None:
+    backoff, now, delays = Backoff(random=lambda: 0.0), 0.0, []
+    while now < 3600:
+        delays.append(backoff.next(now))
+        now += delays[-1]
+    assert delays == sorted(delays)
+
+
+@pytest.mark.conformance("REF-07")
+def test_two_minutes_without_failure_after_a_delay_start_anew() -> None:
+    backoff = Backoff(random=lambda: 0.0)
+    now = backoff.next(0)
+    now += backoff.next(now)
+    assert not backoff.at_rest(now + 119.9)
+    assert backoff.at_rest(now + 120)
+    assert backoff.next(now + 120) == pytest.approx(0.8)
+
+
+def test_health_is_counted_from_the_end_of_what_the_server_asked_for() -> None:
+    backoff = Backoff(random=lambda: 0.0)
+    backoff.next(0)
+    backoff.extend(1000)
+    assert backoff.next(1100) == pytest.approx(1.6)
+
+
+@pytest.mark.conformance("REF-08")
+def test_the_shape_can_be_chosen() -> None:
+    options = BackoffOptions(initial=0.01, factor=3, cap=0.05, jitter=0, reset_after=1)
+    backoff = Backoff(options, random=lambda: 0.9)
+    assert [backoff.next(0) for _ in range(4)] == pytest.approx([0.01, 0.03, 0.05, 0.05])
+
+
+@pytest.mark.parametrize("shape", [{"initial": 0}, {"cap": -1}, {"reset_after": 0}, {"factor": 0.5}, {"jitter": -0.1}])
+def test_a_shape_that_makes_no_sense_is_refused_by_name(shape: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(shape))):
+        BackoffOptions(**shape)
+
+
+def test_the_third_failure_in_a_row_that_was_not_delayed_is_braked() -> None:
+    backoff = Backoff(random=lambda: 0.0)
+    assert max(backoff.brake(10), backoff.brake(10)) <= 10
+    assert backoff.brake(10.5) == 12
+
+
+@pytest.mark.parametrize("shape", [BackoffOptions(), BackoffOptions(initial=0.01, factor=1, cap=0.01, jitter=0)])
+def test_failures_that_are_delayed_are_not_braked_too(shape: BackoffOptions) -> None:
+    backoff, now = Backoff(shape, random=lambda: 0.0), 0.0
+    for _ in range(10):
+        delay = backoff.next(now)
+        assert backoff.brake(now) < now + delay
+        now += delay
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": ""}, None),
+        ({"Retry-After": " 17 "}, 17),
+        ({"Retry-After": "0"}, 0),
+        ({"Retry-After": "99999999999999999999"}, MAX_RETRY_AFTER),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "²"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "Sat, 01 Feb 2025 10:00:42 GMT", "Date": DATE}, 42),
+        ({"Retry-After": "Sat, 01 Feb 2025 09:00:00 GMT", "Date": DATE}, 0),
+        ({"Retry-After": "Sun, 01 Feb 2026 10:00:00 GMT", "Date": DATE}, MAX_RETRY_AFTER),
+        ({"Retry-After": "Sat, 01 Feb 2025 10:00:42 GMT"}, None),
+        ({"Retry-After": "Sat, 01 Feb 2025 10:00:42", "Date": DATE}, None),
+        ({"Retry-After": "Sat, 99 Feb 2025 10:00:42 GMT", "Date": DATE}, None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds

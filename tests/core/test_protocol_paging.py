@@ -1,0 +1,160 @@
+"""Lists in pages: what is asked for, in which order, and when a page cannot be had."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.options import ReflectorOptions
+from aioinformer.state import Phase
+from aioinformer.steps import Listed, PageEnded
+from tests.core.conversation import Conversation, watching
+from tests.core.wire_objects import record
+
+PAGES = ReflectorOptions(streaming_list=False)
+FROM_MEMORY = ReflectorOptions(streaming_list=False, list_resource_version="0")
+
+
+@pytest.mark.conformance("REF-18", "REF-24")
+def test_pages_are_asked_for_without_a_version_and_watched_from_the_last_one() -> None:
+    talk = Conversation(PAGES)
+    assert talk.ask() == "list limit=500"
+    talk.page("a", "b", token="p2")
+    assert talk.ask() == "list limit=500 continue=p2"
+    talk.page("c", version=12, token="p3")
+    assert talk.ask() == "list limit=500 continue=p3"
+    assert talk.news == []
+    talk.page("d", version=12)
+    assert talk.ask() == "watch @12"
+    assert sorted(talk.cache) == ["ns/a", "ns/b", "ns/c", "ns/d"]
+    assert talk.now == 0
+
+
+@pytest.mark.conformance("REF-18")
+def test_the_page_size_is_an_option() -> None:
+    assert Conversation(ReflectorOptions(streaming_list=False, page_size=7)).ask() == "list limit=7"
+
+
+def test_a_page_size_of_zero_asks_for_everything_at_once() -> None:
+    assert Conversation(ReflectorOptions(streaming_list=False, page_size=0)).ask() == "list"
+
+
+@pytest.mark.conformance("REF-17")
+def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
+    talk = Conversation(FROM_MEMORY)
+    assert talk.ask() == "list limit=500 @0"
+    talk.page(version=12)
+    talk.ask()
+    talk.accept()
+    talk.error(500)
+    assert talk.ask() == "list limit=500 @12"
+
+
+@pytest.mark.conformance("REF-20")
+def test_lists_from_the_servers_memory_name_no_version_after_that_was_lost() -> None:
+    talk = watching(version=12, options=FROM_MEMORY)
+    talk.error(410, after=60)
+    assert talk.ask() == "list limit=500"
+    talk.page(version=20)
+    talk.ask()
+    talk.accept()
+    talk.error(500)
+    assert talk.ask() == "list limit=500 @20"
+
+
+@pytest.mark.conformance("REF-21")
+def test_a_list_that_expires_between_two_pages_is_begun_again_in_one_body() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", "gone", token="p2")
+    talk.ask()
+    talk.refuse(410)
+    assert talk.ask() == "list"
+    assert talk.now == 0
+    talk.page("a", "b", version=30)
+    assert talk.ask() == "watch @30"
+    assert sorted(talk.cache) == ["ns/a", "ns/b"]
+
+
+def test_a_list_that_expires_again_between_two_pages_is_in_one_body_too_after_a_delay() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", token="p2")
+    talk.ask()
+    talk.refuse(410)
+    assert talk.ask() == "list"
+    talk.break_off()
+    assert talk.ask() == "list limit=500"
+    talk.page("a", token="p2")
+    talk.ask()
+    talk.refuse(410)
+    assert talk.delay() > 0
+    assert talk.ask() == "list"
+
+
+@pytest.mark.conformance("REF-14")
+def test_a_list_that_breaks_off_is_begun_again_from_its_first_page_after_a_delay() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", token="p2")
+    talk.ask()
+    talk.accept()
+    talk.answer(Listed([record("b")]))
+    talk.break_off()
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.delay() == pytest.approx(0.8)
+    assert talk.ask() == "list limit=500"
+    talk.page("c")
+    assert list(talk.cache) == ["ns/c"]
+
+
+def test_a_server_that_hands_out_the_same_page_again_has_not_ended_its_list() -> None:
+    talk = watching("a", "b")
+    talk.error(500)
+    talk.ask()
+    talk.page("a", token="same")
+    talk.ask()
+    talk.page("a", token="same")
+    assert sorted(talk.cache) == ["ns/a", "ns/b"]
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.delay() > 0
+
+
+@pytest.mark.conformance("REF-14")
+def test_a_list_that_fails_shows_why_until_a_watch_is_open() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.refuse(500, "InternalError")
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.BACKING_OFF, "500 InternalError")
+    talk.ask()
+    talk.page("a")
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    talk.ask()
+    talk.accept()
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
+
+
+def test_before_anything_fails_the_protocol_is_syncing() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.accept()
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.SYNCING, "")
+
+
+def test_a_list_is_read_as_long_as_it_takes() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.accept()
+    talk.answer(Listed([record("a")]), after=3600)
+    assert talk.patience is None
+    talk.answer(PageEnded("5"), after=3600)
+    assert talk.ask() == "watch @5"
+
+
+def test_a_list_that_falls_silent_is_given_up_and_asked_for_again() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.accept()
+    talk.idle()
+    assert talk.protocol.reason == "not a byte came for 90 s"
+    assert talk.delay() > 0
+    assert talk.ask() == "list limit=500"

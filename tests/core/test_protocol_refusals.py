@@ -1,0 +1,219 @@
+"""Refusals: when the server is asked again, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.options import ReflectorOptions
+from aioinformer.retry_after import MAX_RETRY_AFTER
+from aioinformer.state import Phase
+from tests.core.conversation import Conversation, watching
+from tests.core.wire_objects import initial_events_end
+
+PAGES = ReflectorOptions(streaming_list=False)
+STREAMING = ReflectorOptions()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
+def test_nothing_is_asked_before_the_time_that_the_server_named(options: ReflectorOptions, status: int) -> None:
+    talk = Conversation(options)
+    talk.ask()
+    talk.refuse(status, retry_after=17)
+    assert talk.delay() == 17
+    talk.ask()
+    assert talk.now == 17
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_watch_that_is_to_wait_is_not_replaced_by_a_list(status: int) -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(10):
+        assert talk.ask() == "watch @10"
+        before = talk.now
+        talk.refuse(status, retry_after=17)
+        talk.now += talk.delay()
+        assert talk.now >= before + 17
+
+
+@pytest.mark.conformance("REF-37")
+def test_a_throttled_watch_is_opened_again_from_its_version_however_often() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(10):
+        assert talk.ask() == "watch @10"
+        talk.refuse(429)
+        assert talk.delay() > 0
+
+
+@pytest.mark.conformance("REF-40")
+def test_throttling_within_a_watch_costs_a_delay_and_no_list() -> None:
+    talk = watching("a")
+    talk.error(429, after=60)
+    assert talk.delay() > 0
+    assert talk.ask() == "watch @10"
+
+
+def test_throttling_within_a_watch_that_names_a_time_is_obeyed() -> None:
+    talk = watching("a")
+    talk.error(429, after=60, retryAfterSeconds=33)
+    assert talk.delay() == 33
+
+
+def test_a_refused_streaming_list_that_names_a_time_is_not_followed_by_pages_before_it() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.refuse(422, retry_after=9)
+    assert talk.ask() == "list limit=500"
+    assert talk.now == 9
+
+
+def test_a_delay_longer_than_what_the_server_named_is_kept() -> None:
+    talk = Conversation(PAGES)
+    for _ in range(5):
+        talk.ask()
+        talk.refuse(500)
+    talk.ask()
+    talk.refuse(503, retry_after=1)
+    assert talk.delay() > 20
+
+
+def test_a_server_that_wants_to_be_left_alone_for_ages_is_not_believed() -> None:
+    talk = watching("a")
+    talk.error(429, after=60, retryAfterSeconds=1e15)
+    assert talk.delay() == MAX_RETRY_AFTER
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        (401, Phase.UNAUTHORIZED),
+        (403, Phase.FORBIDDEN),
+        (404, Phase.NOT_FOUND),
+        (405, Phase.NOT_ALLOWED),
+        (500, Phase.BACKING_OFF),
+    ],
+)
+@pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
+def test_a_refused_list_is_shown_and_recovers(options: ReflectorOptions, status: int, phase: Phase) -> None:
+    talk = Conversation(options)
+    for _ in range(3):
+        talk.ask()
+        talk.refuse(status, "Because")
+        assert (talk.protocol.phase, talk.protocol.reason) == (phase, f"{status} Because")
+    if talk.ask() == "stream":
+        talk.accept()
+        talk.events(initial_events_end(10))
+    else:
+        talk.page("a")
+        talk.ask()
+        talk.accept()
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [(401, Phase.UNAUTHORIZED), (403, Phase.FORBIDDEN), (404, Phase.NOT_FOUND), (405, Phase.NOT_ALLOWED)],
+)
+def test_a_refused_watch_is_shown_and_recovers(status: int, phase: Phase) -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    assert talk.ask() == "watch @10"
+    talk.refuse(status)
+    assert talk.protocol.phase is phase
+    if talk.ask().startswith("list"):
+        talk.page("a", version=11)
+        talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+@pytest.mark.parametrize("status", [403, 405])
+def test_whoever_may_list_but_not_watch_is_served_by_lists_from_time_to_time(status: int) -> None:
+    talk = Conversation(PAGES)
+    for round_ in range(12):
+        assert talk.ask() == "list limit=500"
+        talk.page("a", version=10 + round_)
+        assert talk.ask() == f"watch @{10 + round_}"
+        talk.refuse(status)
+    assert talk.news == ["replaced"] * 12
+    assert talk.protocol.phase in (Phase.FORBIDDEN, Phase.NOT_ALLOWED)
+    assert talk.delay() == 30
+
+
+def test_a_server_that_fails_to_open_watches_is_listed_in_the_end() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    asked = []
+    for _ in range(5):
+        asked.append(talk.ask())
+        talk.refuse(500)
+    assert asked == ["watch @10"] * 4 + ["list limit=500"]
+
+
+@pytest.mark.conformance("REF-37", "REF-51")
+def test_a_server_that_cannot_be_reached_is_asked_for_the_watch_again_and_not_for_a_list() -> None:
+    talk = watching("a")
+    talk.break_off(after=60)
+    for _ in range(10):
+        assert talk.delay() > 0
+        assert talk.ask() == "watch @10"
+        talk.break_off()
+    assert talk.protocol.phase is Phase.BACKING_OFF
+
+
+@pytest.mark.conformance("REF-40")
+def test_an_error_within_a_watch_leads_to_a_list_because_an_object_could_not_be_told() -> None:
+    talk = watching("a", "b")
+    talk.error(500, after=60)
+    assert talk.delay() > 0
+    talk.ask()
+    talk.page("a", version=20)
+    assert list(talk.cache) == ["ns/a"]
+
+
+@pytest.mark.conformance("REF-06", "REF-08")
+def test_delays_double_up_to_thirty_seconds() -> None:
+    talk = Conversation(PAGES)
+    delays = []
+    for _ in range(8):
+        talk.ask()
+        talk.break_off()
+        delays.append(round(talk.delay(), 3))
+    assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
+
+
+@pytest.mark.conformance("REF-06")
+def test_jitter_can_double_each_delay() -> None:
+    talk = Conversation(PAGES, random=lambda: 0.5)
+    talk.ask()
+    talk.break_off()
+    assert talk.delay() == pytest.approx(1.2)
+
+
+@pytest.mark.conformance("REF-06")
+def test_two_minutes_of_health_make_the_next_delay_the_first_again() -> None:
+    talk = Conversation(PAGES)
+    for _ in range(5):
+        talk.ask()
+        talk.break_off()
+    talk.ask()
+    talk.page("a")
+    talk.ask()
+    talk.accept()
+    talk.break_off(after=120)
+    assert talk.delay() == pytest.approx(0.8)
+
+
+def test_less_than_two_minutes_of_health_make_the_next_delay_longer() -> None:
+    talk = Conversation(PAGES)
+    for _ in range(5):
+        talk.ask()
+        talk.break_off()
+    talk.ask()
+    talk.page("a")
+    talk.ask()
+    talk.accept()
+    talk.break_off(after=119)
+    assert talk.delay() == pytest.approx(25.6)
