@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing import statuses
 from aioinformer.testing.definitions import established, prepare_definition
 from aioinformer.testing.encoding import decode, encode_object, with_version
+from aioinformer.testing.field_checks import check_schema, fill_defaults
 from aioinformer.testing.field_labels import field_values
 from aioinformer.testing.preconditions import check_delete_preconditions, check_finalizers, check_preconditions
 from aioinformer.testing.statuses import Cause
@@ -87,6 +88,7 @@ class Cluster:
             StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
         """
         metadata = self._check_body(served, namespace, obj)
+        fill_defaults(served, obj)
         if metadata.get("resourceVersion"):
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
@@ -101,6 +103,7 @@ class Cluster:
         if served.resource.group_resource == _CRD:
             prepare_definition(obj)
         name = metadata["name"]
+        check_schema(served, obj)
         if self.collection(served).get(_key(namespace, name)) is not None:
             raise statuses.already_exists(served.resource, name)
         if dry_run:
@@ -161,7 +164,9 @@ class Cluster:
         record = self.get(served, namespace, name)
         check_preconditions(served, record, metadata)
         old = decode(record.body)
+        fill_defaults(served, obj)
         prepare_update(served, obj, old, subresource)
+        check_schema(served, obj, old)
         metadata = obj["metadata"]
         for field in _SERVER_OWNED:
             metadata.pop(field, None)

@@ -1,4 +1,6 @@
-"""Fields that a kind does not have: dropped, and told or refused, as the request's `fieldValidation` wants it.
+"""Objects held against the schemas of their kinds.
+
+Fields that a kind does not have are dropped, and told or refused, as the request's `fieldValidation` wants it.
 
 `kubectl create` and `kubectl apply` ask for "Strict", which is how a typing error in a manifest is found. Without the
 parameter a server warns. The field is gone from what is stored in any case: a Go struct has no place for it, and custom
@@ -13,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing import statuses
 from aioinformer.testing.openapi import custom_schema, patch_schema
 from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.structural import default_fields, schema_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.testing.patches import PatchSchema
     from aioinformer.testing.served import Served
@@ -64,13 +67,13 @@ def check_object(served: Served, obj: dict[str, Any], directive: str) -> list[st
     return unknown if directive == "Warn" else []
 
 
-def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: str) -> list[str]:
+def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: Callable[[], str]) -> list[str]:
     """Drops unknown fields from what a patch made of an object.
 
     Args:
         obj: is changed.
         directive: as `validation_directive` found it.
-        shown: what the server shows as the value that is invalid: the patch, or the patched object.
+        shown: gives what the server shows as the value that is invalid: the patch, or the patched object.
 
     Returns:
         What to warn of.
@@ -80,12 +83,39 @@ def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: st
     """
     unknown = drop_unknown_fields(served, obj)
     if unknown and directive == "Strict":
-        quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        quoted = '"' + shown().replace("\\", "\\\\").replace('"', '\\"') + '"'
         cause = Cause.invalid("patch", quoted, f"strict decoding error: {', '.join(unknown)}")
         causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
         message = f' "" is invalid: {cause.field}: {cause.message}'
         raise StatusError(422, "Invalid", message, details={"causes": causes})
     return unknown if directive == "Warn" else []
+
+
+def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
+    """Gives a custom resource the defaults of its schema. Built-in kinds have theirs elsewhere."""
+    if served.schema is not None:
+        default_fields(obj, served.schema)
+
+
+def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
+    """Checks the values of a custom resource.
+
+    Args:
+        obj: about to be stored.
+        old: what it replaces. What was wrong in it already, under a schema that has become narrower since, does not
+            stand in the way of a change.
+
+    Raises:
+        StatusError: 422, with everything that its schema does not allow.
+    """
+    if served.schema is None:
+        return
+    causes = schema_causes(obj, served.schema)
+    if causes and old is not None:
+        known = schema_causes(old, served.schema)
+        causes = [cause for cause in causes if cause not in known]
+    if causes:
+        raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
 
 
 def warning_headers(warnings: list[str]) -> list[str]:

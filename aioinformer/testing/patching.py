@@ -64,8 +64,11 @@ def patch_object(
     current = decode(cluster.get(served, namespace, name).body)
     patched = patched_object(served, current, patch, content_type)
     directive = validation_directive(query, "PatchOptions")
-    is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
-    shown = as_go(decode(patch)) if is_strategic else encode_plain(patched).decode()
+
+    def shown() -> str:
+        is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
+        return as_go(decode(patch)) if is_strategic else encode_plain(patched).decode()
+
     unknown = check_patched(served, patched, directive, shown)
     if warnings is not None:
         warnings += unknown

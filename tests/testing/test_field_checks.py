@@ -105,3 +105,27 @@ async def test_what_a_schema_preserves_is_kept(server: ApiServer) -> None:
     stored, warnings = await send(server, "PATCH", path, {"status": {"deep": {"down": [1]}}}, **PATCH_TYPES)
 
     assert (stored["status"], warnings) == ({"deep": {"down": [1]}}, [])
+
+
+async def test_a_custom_resource_is_held_against_its_schema(server: ApiServer) -> None:
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+
+    status, _ = await send(server, "POST", path, widget("w", size="big"))
+
+    assert (status["code"], status["message"]) == (
+        422,
+        'Widget.example.com "w" is invalid: spec.size: Invalid value: "string": '
+        'spec.size in body must be of type integer: "string"',
+    )
+
+
+async def test_what_was_wrong_before_does_not_stand_in_the_way_of_a_change(server: ApiServer) -> None:
+    server.create("widgets", widget("w", size=1))
+    narrower = server.get("customresourcedefinitions", "widgets.example.com")
+    schema = narrower["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["size"]["minimum"] = 5
+    server.update("customresourcedefinitions", narrower)
+
+    changed = server.patch("widgets", "w", {"spec": {"colour": "red"}})
+
+    assert changed["spec"] == {"size": 1, "colour": "red"}
