@@ -207,13 +207,18 @@ class SharedInformerFactory(Accessors):
         try:
             await self._owner.stop()
         finally:
+            self._retire_informers()
             transport, self._transport = self._transport, None
             if transport is not None and transport is not self._client:
                 await transport.aclose()  # type: ignore[attr-defined]  # made here, so it is a KubernetesTransport
 
     async def __aenter__(self) -> Self:
         self.start()
-        await asyncio.sleep(0)
+        try:
+            await asyncio.sleep(0)  # by then it has begun
+        except asyncio.CancelledError:
+            await self.shutdown()
+            raise
         return self
 
     async def __aexit__(
@@ -226,18 +231,26 @@ class SharedInformerFactory(Accessors):
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 self._start_informers(tasks)
-                await asyncio.get_running_loop().create_future()
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    self._tasks = None  # while the others end, nothing is started any more
         except BaseExceptionGroup as group:
             error = collapsed(group)
             raise error from error.__cause__
         finally:
-            self._tasks = None
+            self._retire_informers()
 
     def _start_informers(self, tasks: asyncio.TaskGroup) -> None:
         for gvr, informer in self._informers.items():
             if gvr not in self._started:
                 self._started.add(gvr)
                 tasks.create_task(informer.run(), name=informer.name)
+
+    def _retire_informers(self) -> None:
+        # A task that is cancelled before its first step never takes it.
+        for informer in self._informers.values():
+            informer.retire()
 
     def _reach(self) -> Transport:
         if self._transport is None:

@@ -352,12 +352,21 @@ class SharedIndexInformer(Generic[T]):
                 raise
             raise cause from cause.__cause__
         finally:
-            self._stopped = True
-            self._synced.fail(failure)
-            self._versions.fail(failure)
-            self._keys.fail(failure)
-            for listener in self._processor.listeners:
-                listener.synced.fail(failure)
+            self._end(failure)
+
+    def retire(self) -> None:
+        """Stops an informer that has not begun, for good; who waits for it is told. Does nothing to one that has."""
+        if not self._started:
+            self._started = True
+            self._end(InformerStopped(f"{self.name} was stopped before it began"))
+
+    def _end(self, failure: BaseException) -> None:
+        self._stopped = True
+        self._synced.fail(failure)
+        self._versions.fail(failure)
+        self._keys.fail(failure)
+        for listener in self._processor.listeners:
+            listener.synced.fail(failure)
 
     async def _run(self) -> None:
         controller = self._controller = CacheController(self._config())

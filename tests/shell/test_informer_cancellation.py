@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.factory import SharedInformerFactory
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import Phase
+from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import VirtualTimeLoop, settled
@@ -108,3 +110,19 @@ async def test_cancelled_a_second_time_while_it_stops(turns: int) -> None:
     assert running.cancelled()
     await settled()
     assert_nothing_is_left(pods, informer)
+
+
+@pytest.mark.parametrize("turns", range(3, TURNS, 2))
+async def test_a_factory_cancelled_within_its_body(turns: int) -> None:
+    pods = Collection(*(f"p{number}" for number in range(10)))
+    factory = SharedInformerFactory(Cluster(pods), 10, options=FINE)
+    informer = factory.core.v1.pods.informer()
+
+    async def body() -> None:
+        async with factory:
+            await factory.wait_for_cache_sync()
+            await eventful(pods, informer)
+
+    await cancelled_after(turns, body)
+    assert_nothing_is_left(pods, informer)
+    assert informer.is_stopped()

@@ -1,0 +1,48 @@
+"""A transport to collections in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.catalog import find
+from aioinformer.options import ListOptions
+from tests.shell.collection import Answer, Collection
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+    from aioinformer.transport import Request
+
+
+class Cluster:
+    """Collections by the path of their URL; those that nobody made are empty.
+
+    Attributes:
+        requests: all of them.
+    """
+
+    def __init__(self, *collections: Collection) -> None:
+        self.requests: list[Request] = []
+        self._collections = {collection.resource.path(): collection for collection in collections}
+
+    async def request(self, request: Request) -> Answer:
+        """Answers as a `Transport`."""
+        self.requests.append(request)
+        query = dict(request.query)
+        options = ListOptions(
+            resource_version=query.get("resourceVersion", ""),
+            watch="watch" in query,
+            send_initial_events="sendInitialEvents" in query,
+        )
+        return await self._collections.setdefault(request.path, Collection()).request(options)
+
+    def paths(self) -> list[str]:
+        """The paths that were asked for, each once, sorted."""
+        return sorted({request.path for request in self.requests})
+
+
+def built_in(gvr: str) -> Resource[Any]:
+    """A resource by its name, as in "apps/v1/deployments" or "v1/pods"."""
+    *group, version, plural = gvr.split("/")
+    resource = find(group[0] if group else "", version, plural)
+    assert resource is not None, gvr
+    return resource

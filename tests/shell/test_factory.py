@@ -1,0 +1,190 @@
+"""The factory: one informer for each resource, and one life for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import UsageError
+from aioinformer.factory import SharedInformerFactory
+from aioinformer.resources import Resource
+from tests.shell.cluster import Cluster, built_in
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.options import ListOptions
+
+PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+
+@pytest.mark.conformance("FAC-02")
+async def test_a_resource_has_one_informer_however_it_is_asked_for() -> None:
+    factory = SharedInformerFactory(Cluster())
+    informer = factory.core.v1.pods.informer()
+    assert factory.core.v1.pods.informer() is informer
+    assert factory.informer_for(PODS) is informer
+    assert factory.for_resource("v1/pods").informer() is informer
+    assert factory.for_resource(PODS).informer() is informer
+    nodes: Any = factory.core.v1.nodes.informer()
+    assert nodes is not informer
+
+
+@pytest.mark.conformance("FAC-02")
+async def test_the_first_caller_says_what_an_informer_is_made_of() -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")))
+    informer = factory.informer_for(PODS, indexers={"first": lambda pod: [pod.metadata.name]})
+    factory.informer_for(PODS, indexers={"second": lambda pod: [pod.metadata.name]})
+    assert sorted(informer.get_indexer().get_indexers()) == ["first", "namespace"]
+
+
+@pytest.mark.conformance("FAC-07")
+async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given_as_such() -> None:
+    cluster = Cluster()
+    factory = SharedInformerFactory(cluster)
+    for name in ("apps/v1/pods", "pods", "widgets.example.com", ""):
+        with pytest.raises(UsageError, match="no built-in resource; write it as group/version/plural"):
+            factory.for_resource(name)
+    factory.for_resource(WIDGETS).informer()
+    async with factory:
+        await factory.wait_for_cache_sync()
+    assert cluster.paths() == ["/apis/example.com/v1/widgets"]
+
+
+@pytest.mark.conformance("FAC-04")
+async def test_entering_starts_what_was_asked_for_before_and_nothing_else() -> None:
+    cluster = Cluster()
+    factory = SharedInformerFactory(cluster)
+    factory.core.v1.pods.informer()
+    async with factory:
+        factory.core.v1.nodes.informer()
+        await settled()
+        assert cluster.paths() == ["/api/v1/pods"]
+
+
+@pytest.mark.conformance("FAC-04")
+async def test_starting_again_starts_what_is_new_and_nothing_twice() -> None:
+    cluster = Cluster()
+    factory = SharedInformerFactory(cluster)
+    factory.core.v1.pods.informer()
+    async with factory:
+        await settled()
+        factory.core.v1.nodes.lister()
+        factory.start()
+        factory.start()
+        await settled()
+        assert cluster.paths() == ["/api/v1/nodes", "/api/v1/pods"]
+        assert len(cluster.requests) == 2
+
+
+@pytest.mark.conformance("FAC-05")
+async def test_waiting_for_the_sync_starts_what_is_new_and_says_of_each_whether_it_is_filled() -> None:
+    pods = Collection("a")
+    factory = SharedInformerFactory(Cluster(pods))
+    async with factory:
+        lister = factory.core.v1.pods.lister()
+        factory.core.v1.nodes.informer()
+        assert await factory.wait_for_cache_sync() == {"v1/pods": True, "v1/nodes": True}
+        assert [pod.metadata.name for pod in lister.list()] == ["a"]
+
+
+@pytest.mark.conformance("FAC-05")
+async def test_a_time_out_of_waiting_for_the_sync_is_an_answer() -> None:
+    pods = Collection("a")
+    pods.gate.clear()
+    factory = SharedInformerFactory(Cluster(pods))
+    factory.core.v1.pods.informer()
+    factory.core.v1.nodes.informer()
+    async with factory:
+        assert await factory.wait_for_cache_sync(timeout=30) == {"v1/pods": False, "v1/nodes": True}
+        pods.gate.set()
+        assert await factory.wait_for_cache_sync(timeout=30) == {"v1/pods": True, "v1/nodes": True}
+
+
+async def test_a_time_out_around_the_wait_is_the_callers() -> None:
+    pods = Collection()
+    pods.gate.clear()
+    factory = SharedInformerFactory(Cluster(pods))
+    factory.core.v1.pods.informer()
+    async with factory:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await factory.wait_for_cache_sync()
+
+
+async def test_a_factory_is_ready_while_all_its_informers_are_filled_and_run() -> None:
+    factory = SharedInformerFactory(Cluster())
+    factory.core.v1.pods.informer()
+    assert not factory.is_ready()
+    async with factory:
+        assert not factory.is_ready()
+        await factory.wait_for_cache_sync()
+        assert factory.is_ready()
+        factory.core.v1.nodes.informer()
+        assert not factory.is_ready()
+        await factory.wait_for_cache_sync()
+        assert factory.is_ready()
+    assert not factory.is_ready()
+
+
+async def test_the_namespace_limits_what_has_one_and_nothing_else() -> None:
+    cluster = Cluster()
+    factory = SharedInformerFactory(cluster, namespace="web")
+    factory.core.v1.pods.informer()
+    factory.core.v1.nodes.informer()
+    async with factory:
+        await settled()
+    assert cluster.paths() == ["/api/v1/namespaces/web/pods", "/api/v1/nodes"]
+
+
+@pytest.mark.conformance("FAC-03")
+async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
+    cluster = Cluster(Collection("a", resource=PODS))
+
+    def tweak(options: ListOptions) -> None:
+        options.label_selector = "app=web"
+
+    factory = SharedInformerFactory(cluster, tweak_list_options=tweak)
+    factory.core.v1.pods.informer()
+    async with factory:
+        await asyncio.sleep(200)
+    assert len(cluster.requests) > 2
+    assert {dict(request.query)["labelSelector"] for request in cluster.requests} == {"app=web"}
+
+
+@pytest.mark.conformance("FAC-02")
+async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
+    pods, nodes = Collection("a"), Collection("n", resource=NODES)
+    factory = SharedInformerFactory(Cluster(pods, nodes), 10, custom_resync={"v1/nodes": 25})
+    of_pods, of_nodes = Recorder(), Recorder()
+    factory.core.v1.pods.informer().add_event_handler(of_pods)
+    factory.core.v1.nodes.informer().add_event_handler(of_nodes)
+    async with factory:
+        await asyncio.sleep(59)
+    assert (len(of_pods.told) - 1, len(of_nodes.told) - 1) == (5, 2)
+
+
+def test_a_custom_resync_that_is_no_period_is_refused_by_its_name() -> None:
+    with pytest.raises(UsageError, match=r"custom_resync\['v1/pods'\] must be 0"):
+        SharedInformerFactory(Cluster(), custom_resync={"v1/pods": -1})
+
+
+async def test_what_is_no_client_is_refused_when_it_is_needed() -> None:
+    with pytest.raises(UsageError, match="client: expected a transport or an ApiClient"):
+        SharedInformerFactory(object()).core.v1.pods.informer()  # type: ignore[arg-type]
+
+
+async def test_a_transform_of_the_factory_is_every_informers_unless_it_has_its_own() -> None:
+    def named(name: str) -> Any:
+        return lambda pod: {**pod.to_dict(), "status": {"phase": name}}
+
+    factory = SharedInformerFactory(Cluster(Collection("a"), Collection("n", resource=NODES)), transform=named("all"))
+    pods, nodes = factory.core.v1.pods.lister(), factory.informer_for(NODES, transform=named("own"))
+    async with factory:
+        await factory.wait_for_cache_sync()
+    assert pods.list()[0].status.phase == "all"
+    assert nodes.lister().list()[0].status.phase == "own"

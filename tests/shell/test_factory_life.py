@@ -1,0 +1,135 @@
+"""The life of a factory: shutdowns, crashes, and who is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped
+from aioinformer.factory import SharedInformerFactory
+from tests.shell.cluster import Cluster, built_in
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.shared_informer import SharedIndexInformer
+
+NODES = built_in("v1/nodes")
+
+
+class Broken(Exception):
+    """What an informer crashes with in these tests."""
+
+
+def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
+    async def broken(*args: Any) -> None:
+        raise Broken
+
+    informer._queue.apply = broken  # type: ignore[assignment,method-assign]
+    collection.put("last straw")
+
+
+@pytest.mark.conformance("FAC-06")
+async def test_shutting_down_ends_all_informers_and_may_be_repeated() -> None:
+    factory = SharedInformerFactory(Cluster())
+    informers: list[SharedIndexInformer[Any]] = [factory.core.v1.pods.informer(), factory.core.v1.nodes.informer()]
+    factory.start()
+    await factory.wait_for_cache_sync()
+    await asyncio.gather(factory.shutdown(), factory.shutdown())
+    await factory.shutdown()
+    assert [informer.is_stopped() for informer in informers] == [True, True]
+
+
+async def test_a_factory_that_never_started_may_be_shut_down() -> None:
+    factory = SharedInformerFactory(Cluster())
+    informer = factory.core.v1.pods.informer()
+    await factory.shutdown()
+    assert informer.is_stopped()
+
+
+@pytest.mark.conformance("FAC-06")
+async def test_after_the_shutdown_what_is_known_can_be_read_and_nothing_new_begins() -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")))
+    informer = factory.core.v1.pods.informer()
+    async with factory:
+        await factory.wait_for_cache_sync()
+    assert factory.core.v1.pods.informer() is informer
+    assert len(factory.core.v1.pods.lister().list()) == 1
+    with pytest.raises(InformerStopped, match="shut down"):
+        factory.core.v1.nodes.informer()
+    with pytest.raises(InformerStopped, match="shut down"):
+        factory.start()
+    with pytest.raises(InformerStopped, match="shut down"):
+        await factory.wait_for_cache_sync()
+
+
+async def test_a_factory_is_entered_and_left_in_different_tasks() -> None:
+    factory = SharedInformerFactory(Cluster())
+    informer = factory.core.v1.pods.informer()
+    await asyncio.create_task(factory.__aenter__())
+    await asyncio.create_task(factory.wait_for_cache_sync())
+    await asyncio.create_task(factory.__aexit__(None, None, None))
+    assert informer.is_stopped()
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_who_waits_for_an_informer_that_never_began_is_told_of_the_shutdown(started: bool) -> None:
+    factory = SharedInformerFactory(Cluster())
+    informer = factory.core.v1.pods.informer()
+    waiting = asyncio.ensure_future(informer.wait_for_sync())
+    await settled()
+    if started:
+        factory.start()
+    await factory.shutdown()
+    with pytest.raises(InformerStopped):
+        await waiting
+
+
+async def test_a_crash_of_an_informer_reaches_who_waits_and_the_exit() -> None:
+    pods = Collection("a")
+    factory = SharedInformerFactory(Cluster(pods))
+    informer, other = factory.core.v1.pods.informer(), factory.core.v1.nodes.informer()
+    await factory.__aenter__()
+    await factory.wait_for_cache_sync()
+    crash(informer, pods)
+    waits = asyncio.gather(informer.wait_for("z"), other.wait_for("z"), return_exceptions=True)
+    assert [type(error) for error in await waits] == [Broken, InformerStopped]
+    assert not factory.is_ready()
+    with pytest.raises(Broken):
+        await factory.__aexit__(None, None, None)
+
+
+async def test_a_factory_that_crashed_does_not_start_anew_but_says_what_happened() -> None:
+    pods = Collection("a")
+    factory = SharedInformerFactory(Cluster(pods))
+    informer = factory.core.v1.pods.informer()
+    await factory.__aenter__()
+    await factory.wait_for_cache_sync()
+    crash(informer, pods)
+    await settled()
+    factory.core.v1.nodes.informer()
+    with pytest.raises(Broken):
+        factory.start()
+    with pytest.raises(Broken):
+        await factory.wait_for_cache_sync()
+    with pytest.raises(Broken):
+        await factory.shutdown()
+
+
+async def test_who_waits_for_what_is_asked_for_while_a_crashed_factory_ends_is_told() -> None:
+    pods = Collection("a")
+    factory = SharedInformerFactory(Cluster(pods, Collection("n", resource=NODES)), shutdown_grace=30)
+    informer = factory.core.v1.pods.informer()
+    factory.core.v1.nodes.informer().add_event_handler(Recorder(pace=3600))
+    await factory.__aenter__()
+    await factory.wait_for_cache_sync()
+    crash(informer, pods)
+    await settled()
+    factory.core.v1.secrets.informer()
+    with pytest.raises(InformerStopped):
+        await factory.wait_for_cache_sync()
+    with pytest.raises(Broken):
+        await factory.shutdown()
