@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from aioinformer.testing.faults import FAULTS, Fault
 from aioinformer.testing.front import RequestEntry
+from aioinformer.testing.population import make_pod, make_pods, populate
 from aioinformer.testing.server import ApiServer
 from aioinformer.testing.statuses import StatusError
 from aioinformer.testing.storage import Backup
+from aioinformer.testing.workload import Workload
 
-__all__ = ["FAULTS", "ApiServer", "Backup", "Fault", "RequestEntry", "StatusError"]
+__all__ = [
+    "FAULTS",
+    "ApiServer",
+    "Backup",
+    "Fault",
+    "RequestEntry",
+    "StatusError",
+    "Workload",
+    "make_pod",
+    "make_pods",
+    "populate",
+]
