@@ -41,7 +41,7 @@ class LineSplitter:
             raise FrameTooLarge(
                 f"a line of the watch exceeds {self._max_line} bytes; raise max_frame if objects are really that large"
             )
-        return [line for line in lines if line and not line.isspace()] if b"" in lines or b"\r" in lines else lines
+        return [line for line in lines if line and not line.isspace()]
 
     def finish(self) -> bytes:
         """What came after the last line end: empty unless the stream was cut in the middle of a line."""

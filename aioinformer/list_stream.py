@@ -37,6 +37,8 @@ _TOKEN = re.compile(rb'["{}\[\]]')
 _STRING_TOKEN = re.compile(rb'["\\]')
 #: The scanner takes over when an item has no visible end after so many bytes.
 _PATIENCE = 1024 * 1024
+#: What an item, or the list of items, begins with is shorter than this.
+_LONGEST_BEGINNING = 64
 #: The head of a list is its type and its metadata; a continue token is below 1 KiB.
 _MAX_HEAD = 1024 * 1024
 
@@ -159,7 +161,8 @@ class ListParser(Generic[T]):
                 item: T | DecodeError = self._attempt(_cut(self._buffer, self._start, end))
             else:
                 item, end = end
-            self._start = self._searched = end
+            self._start = end
+            self._searched = max(end, self._searched)
             self._scanner = None
             yield item
 
@@ -178,12 +181,14 @@ class ListParser(Generic[T]):
         return _head_of(self._prologue + rest)
 
     def _find_items(self) -> bool:
-        match = _ITEMS.search(self._buffer, 0, _MAX_HEAD)
+        size = len(self._buffer)
+        match = _ITEMS.search(self._buffer, self._searched, _MAX_HEAD)
         if match is not None:
             self._prologue = bytes(self._buffer[: match.end()])
             self._start = self._searched = match.end()
             return True
-        if len(self._buffer) > self._max_item:
+        self._searched = max(0, size - _LONGEST_BEGINNING)
+        if size > self._max_item:
             raise FrameTooLarge(f"the list shows no items within {self._max_item} bytes")
         return False
 
@@ -198,9 +203,11 @@ class ListParser(Generic[T]):
         if buffer[start] == 0x5D:  # "]": what is left belongs to the document around the items
             self._behind_items = True
             return False
+        if buffer[start] != 0x7B:  # "{"
+            raise DecodeError("the list holds something that is not an object")
         if not self._separator:
             match = _BEGINNING.match(buffer, start)
-            if match is None and len(buffer) - start < 64 and not self._eof:
+            if match is None and len(buffer) - start < _LONGEST_BEGINNING and not self._eof:
                 return False
             self._separator = b"}," + match.group() if match is not None else b"\0"
         return True
@@ -211,12 +218,15 @@ class ListParser(Generic[T]):
         if self._scanner is None:
             found = buffer.find(self._separator, max(start, self._searched))
             if found >= 0:
-                item = self._attempt(_cut(buffer, start, found + 1))
-                if not isinstance(item, DecodeError):
-                    return item, found + 1
-            elif not self._eof and len(buffer) - start < _PATIENCE:
+                # More than one item is allowed to weigh cannot be one: the scanner says what it is.
+                if found - start < self._max_item:
+                    item = self._attempt(_cut(buffer, start, found + 1))
+                    if not isinstance(item, DecodeError):
+                        return item, found + 1
+            else:
                 self._searched = max(start, len(buffer) - len(self._separator))
-                return -1
+                if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
+                    return -1
             self._scanner = ItemScanner(start)
         end = self._scanner.end(buffer)
         if (len(buffer) if end < 0 else end) - start > self._max_item:
@@ -232,7 +242,10 @@ class ListParser(Generic[T]):
         except (msgspec.DecodeError, RecursionError) as error:
             raise _not_a_list(document) from error
         for raw in items or ():
-            yield self._attempt(bytes(raw))
+            item = bytes(raw)
+            if not item.startswith(b"{"):
+                raise DecodeError("the list holds something that is not an object")
+            yield self._attempt(item)
 
     def _attempt(self, raw: bytes) -> T | DecodeError:
         try:

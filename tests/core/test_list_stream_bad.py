@@ -1,0 +1,129 @@
+"""Bodies that are no lists, or not whole, or too large: always an error that says so, and never a shorter list."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.errors import ApiError, DecodeError, Expired, FrameTooLarge
+from aioinformer.list_stream import ListParser
+from aioinformer.objects import Record, decode_record
+from tests.core.wire_objects import body
+
+LIST = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[' + body("a") + b"," + body("b") + b"]}"
+STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}'
+
+
+def read(chunks: list[bytes], max_item: int = 10_000) -> list[Record | DecodeError]:
+    parser: ListParser[Record] = ListParser(decode_record, max_item)
+    items: list[Record | DecodeError] = []
+    for chunk in chunks:
+        parser.feed(chunk)
+        items += parser.items()
+    parser.feed_eof()
+    items += parser.items()
+    parser.head()
+    return items
+
+
+def halves(text: bytes) -> list[list[bytes]]:
+    return [[text[:cut], text[cut:]] for cut in range(0, len(text), 7)]
+
+
+@pytest.mark.parametrize("end", range(len(LIST)))
+def test_a_body_that_ends_early_is_an_error_wherever_it_ends(end: int) -> None:
+    with pytest.raises(DecodeError):
+        read([LIST[:end]])
+
+
+def test_items_before_the_place_where_a_body_breaks_off_have_been_seen() -> None:
+    parser: ListParser[Record] = ListParser(decode_record)
+    parser.feed(LIST[:-40])
+    assert [item.key for item in parser.items() if isinstance(item, Record)] == ["ns/a"]
+
+
+@pytest.mark.parametrize("chunks", halves(STATUS))
+def test_a_status_in_place_of_a_list_is_the_error_that_it_says(chunks: list[bytes]) -> None:
+    with pytest.raises(Expired, match="too old"):
+        read(chunks)
+
+
+@pytest.mark.conformance("REF-23")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"kind":"Table","metadata":{"resourceVersion":"7"},"rows":[]}',
+        b'{"kind":"Table","metadata":{"resourceVersion":"7"},"items":[],"rows":[]}',
+    ],
+)
+def test_a_table_is_refused(text: bytes) -> None:
+    with pytest.raises(DecodeError, match="Table"):
+        read([text])
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"null", b"[]", b"7", b'"items":[', b'{"items":{}}', b'{"items":[]', b"{]}", b"\xff"]
+)
+def test_anything_else_is_no_list(text: bytes) -> None:
+    with pytest.raises(DecodeError):
+        read([text])
+
+
+def test_a_page_of_a_proxy_is_told_by_its_look() -> None:
+    with pytest.raises(DecodeError, match="proxy"):
+        read([b"<html>", b"go away</html>"])
+
+
+def test_a_single_object_is_no_list_even_if_it_has_items() -> None:
+    with pytest.raises(DecodeError, match="not a list"):
+        read([b'{"kind":"ConfigMapProjection","items":[' + body("a") + b"]}"])
+
+
+@pytest.mark.parametrize("item", [b"null", b"7", b'"text"', b"true", b"[]", b"[[{}]]"])
+@pytest.mark.parametrize("others", [b"", b"," + body("b")], ids=["alone", "before-another"])
+@pytest.mark.parametrize("before", [b"", body("a") + b","], ids=["first", "behind-another"])
+def test_a_list_of_what_is_no_object_is_refused_as_a_whole(before: bytes, item: bytes, others: bytes) -> None:
+    with pytest.raises(DecodeError):
+        read([b'{"metadata":{"resourceVersion":"7"},"items":[' + before + item + others + b"]}"])
+
+
+def test_an_item_without_a_name_is_an_error_in_its_place_and_the_others_are_whole() -> None:
+    text = b'{"metadata":{},"items":[' + b",".join([body("a"), b'{"metadata":{"uid":"u"}}', body("b")]) + b"]}"
+    first, broken, last = read([text])
+    assert isinstance(broken, DecodeError)
+    assert [item.key for item in (first, last) if isinstance(item, Record)] == ["ns/a", "ns/b"]
+
+
+@pytest.mark.parametrize("size", [1, 64, 10**9])
+@pytest.mark.parametrize("place", ["first", "last", "only"])
+def test_an_item_over_the_cap_is_an_error_that_names_the_remedy(size: int, place: str) -> None:
+    huge, small = body("huge", data="x" * 2000), body("small")
+    items = {"first": [huge, small], "last": [small, huge], "only": [huge]}[place]
+    text = b'{"metadata":{},"items":[' + b",".join(items) + b"]}"
+    with pytest.raises(FrameTooLarge, match="raise max_frame"):
+        read([text[i : i + size] for i in range(0, len(text), size)], max_item=1000)
+
+
+def test_a_list_may_be_larger_than_the_cap_for_items() -> None:
+    text = b'{"metadata":{},"items":[' + b",".join(body(f"pod-{i}") for i in range(100)) + b"]}"
+    assert len(read([text], max_item=1000)) == 100
+
+
+def test_a_body_without_items_that_never_ends_is_refused() -> None:
+    with pytest.raises(FrameTooLarge):
+        read([b"<p>" * 1000] * 10)
+
+
+@pytest.mark.parametrize("nested", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000])
+def test_an_item_that_is_nested_without_end_is_an_error(nested: bytes) -> None:
+    text = b'{"metadata":{},"items":[{"metadata":{"name":"a"},"spec":' + nested + b"}]}"
+    try:
+        items = read([text], max_item=10_000_000)
+    except DecodeError:
+        return
+    assert [type(item) for item in items] == [DecodeError]
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"metadata":' * 100_000, b'{"items":' + b"[" * 100_000])
+def test_a_body_that_is_nested_without_end_is_an_error(text: bytes) -> None:
+    with pytest.raises((DecodeError, ApiError)):
+        read([text], max_item=10_000_000)

@@ -1,0 +1,93 @@
+"""How much is looked at to take a list apart: work that grows with the list, and no faster."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from aioinformer import list_stream
+from aioinformer.list_stream import ListParser
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    import pytest
+
+CHUNK = 16 * 1024
+
+
+class Looks:
+    """Counts the bytes that searches go over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bytes = 0
+        counter = self
+
+        class Buffer(bytearray):
+            def find(self, what: bytes, start: int = 0) -> int:  # type: ignore[override]  # what is used
+                found = super().find(what, start)
+                counter.bytes += (len(self) if found < 0 else found) - start
+                return found
+
+        class Pattern:
+            def __init__(self, pattern: re.Pattern[bytes]) -> None:
+                self._pattern = pattern
+
+            def search(self, buffer: bytearray, start: int, end: int | None = None) -> re.Match[bytes] | None:
+                stop = len(buffer) if end is None else min(end, len(buffer))
+                found = self._pattern.search(buffer, start, stop)
+                counter.bytes += max(0, (stop if found is None else found.end()) - start)
+                return found
+
+        monkeypatch.setattr(list_stream, "bytearray", Buffer, raising=False)
+        for name in ("_ITEMS", "_TOKEN", "_STRING_TOKEN"):
+            monkeypatch.setattr(list_stream, name, Pattern(getattr(list_stream, name)))
+
+
+def chunks(body: bytes, size: int = CHUNK) -> Iterator[bytes]:
+    return (body[i : i + size] for i in range(0, len(body), size))
+
+
+def count(body: bytes, size: int = CHUNK) -> int:
+    parser, found = ListParser(len), 0
+    for chunk in chunks(body, size):
+        parser.feed(chunk)
+        found += sum(1 for _ in parser.items())
+    parser.feed_eof()
+    return found + sum(1 for _ in parser.items())
+
+
+def objects(number: int, **more: object) -> list[dict[str, object]]:
+    return [{"metadata": {"name": f"n{i}"}, "spec": {"text": "x" * 300}, **more} for i in range(number)]
+
+
+def test_a_compact_list_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    body = json.dumps({"metadata": {}, "items": objects(10_000)}, separators=(",", ":")).encode()
+    assert count(body) == 10_000
+    assert looks.bytes < 1.1 * len(body)
+
+
+def test_a_list_with_spaces_is_looked_at_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    body = json.dumps({"metadata": {}, "items": objects(10_000)}).encode()
+    assert count(body) == 10_000
+    assert looks.bytes < 2.2 * len(body)
+
+
+def test_a_huge_item_in_many_chunks_is_looked_at_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    body = json.dumps({"items": objects(1, data=["x" * 3000] * 2000)}, separators=(",", ":")).encode()
+    assert count(body, 512) == 1
+    assert looks.bytes < 2.2 * len(body)
+
+
+def test_a_body_that_shows_no_items_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    body = b"<p>go away</p>" * 200_000
+    parser = ListParser(len)
+    for chunk in chunks(body, 512):
+        parser.feed(chunk)
+        assert not list(parser.items())
+    assert looks.bytes < 1.3 * len(body)
