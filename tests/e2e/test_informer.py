@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kubernetes_asyncio.client import CoreV1Api, V1ConfigMap, V1ObjectMeta
 
 from aioinformer import ListWatch, Phase, ReflectorOptions, Resource, SharedIndexInformer, SharedInformerFactory
 from aioinformer.transport.credentials import connect
@@ -60,18 +61,49 @@ async def test_the_cache_holds_what_the_server_has(
         assert sorted(each.data["of"] for each in informer.lister().list()) == [f"map-{number}" for number in range(8)]
 
 
-async def test_an_own_write_is_read_after_waiting_for_its_version(
-    operator: Operator, transport: Transport, namespace: str
-) -> None:
-    async with SharedInformerFactory(transport, namespace=namespace) as factory:
+async def test_an_own_write_is_read_after_waiting_for_its_version(cluster: RealCluster, namespace: str) -> None:
+    async with (
+        await connect(kubeconfig=cluster.kubeconfig) as connection,
+        SharedInformerFactory(connection.api_client, namespace=namespace) as factory,
+    ):
+        core = CoreV1Api(connection.api_client)
         informer = factory.core.v1.configmaps.informer()
         await factory.wait_for_cache_sync()
         for value in map(str, range(5)):
-            path = f"/api/v1/namespaces/{namespace}/configmaps"
-            body = {"metadata": {"name": f"own-{value}"}, "data": {"value": value}}
-            made = await operator.make(path, body)
-            await informer.wait_for_resource_version(made["metadata"]["resourceVersion"])
+            body = V1ConfigMap(metadata=V1ObjectMeta(name=f"own-{value}"), data={"value": value})
+            made = await core.create_namespaced_config_map(namespace, body)
+            await informer.wait_for_resource_version(made.metadata.resource_version)
             assert informer.lister().namespaced(namespace).get(f"own-{value}").data == {"value": value}
+
+
+async def test_what_the_cache_hands_out_is_taken_as_a_request_body(
+    operator: Operator, cluster: RealCluster, namespace: str
+) -> None:
+    await make_configmaps(operator, namespace, "original")
+    async with (
+        await connect(kubeconfig=cluster.kubeconfig) as connection,
+        SharedInformerFactory(connection.api_client, namespace=namespace) as factory,
+    ):
+        lister = factory.core.v1.configmaps.lister()
+        await factory.wait_for_cache_sync()
+        cached = lister.namespaced(namespace).get("original")
+        core = CoreV1Api(connection.api_client)
+        answer = await core.replace_namespaced_config_map("original", namespace, cached)
+    assert answer.metadata.resource_version == cached.metadata.resource_version
+
+
+async def test_a_server_without_streaming_lists_is_listed_in_pages(
+    operator: Operator, transport: Transport, namespace: str
+) -> None:
+    await make_configmaps(operator, namespace, "a", "b")
+    await operator.act("restart-apiserver", "--feature-gates=WatchList=false")
+    try:
+        async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS, namespace)) as informer:
+            await informer.wait_for_sync()
+            keys = informer.get_store().list_keys()
+    finally:
+        await operator.act("restart-apiserver")
+    assert sorted(keys) == [f"{namespace}/a", f"{namespace}/b"]
 
 
 async def test_selectors_are_applied_by_the_server(operator: Operator, transport: Transport, namespace: str) -> None:
