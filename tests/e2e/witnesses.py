@@ -45,8 +45,9 @@ class Witness(ABC):
         """Returns once what was told leads to this; fails with the difference if it never does."""
         try:
             await self.until(lambda account: account.objects == truth)
-        except TimeoutError:
-            assert self.account.objects == truth  # shows the difference
+        except TimeoutError as error:
+            told, true = self.account.objects.items(), truth.items()
+            raise AssertionError(f"never told: {dict(true - told)}; told, but not so: {dict(told - true)}") from error
 
     @abstractmethod
     async def stop(self) -> dict[str, Version]:
