@@ -32,6 +32,8 @@ _METADATA_ORDER = (
 _METADATA_RANK = {name: rank for rank, name in enumerate(_METADATA_ORDER)}
 _FIRST = ("kind", "apiVersion", "metadata")
 _LAST = "status"
+# The one timestamp of a common kind that is written even if it is not set.
+_KEPT_NULL = b'"lastProbeTime":null'
 
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
@@ -56,7 +58,7 @@ def encode_object(obj: dict[str, Any], *, custom: bool) -> bytes:
     if _LAST in obj:
         ordered[_LAST] = obj[_LAST]
     body = _encoder.encode(ordered)
-    if b":null" in body:
+    if body.count(b":null") != body.count(_KEPT_NULL):
         # A Go struct has no place for a null: it is the same as an absent field.
         body = _encoder.encode(_without_nulls(ordered))
     return body
@@ -96,7 +98,7 @@ def pretty(body: bytes) -> bytes:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None or key == "lastProbeTime"}
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     return value

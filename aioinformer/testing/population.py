@@ -66,7 +66,7 @@ def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
     }
     address = f"10.{index >> 16 & 255}.{index >> 8 & 255}.{index & 255}"
     environment: list[dict[str, Any]] = [
-        {"name": f"SETTING_{number:02d}", "value": f"value-of-{app}-{number:02d}"} for number in range(12)
+        {"name": f"SETTING_{number:02d}", "value": f"value-of-{app}-{number:02d}"} for number in range(8)
     ]
     environment += [
         {
