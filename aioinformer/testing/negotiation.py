@@ -14,6 +14,7 @@ from aioinformer.testing.golike import json_error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aioinformer.resources import Resource
     from aioinformer.testing.served import Served
 
 Form = Literal["object", "partial", "table"]
@@ -26,6 +27,7 @@ _FORMS: Mapping[str, Form] = {
 _BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
+_SHOWN = 30
 _UNACCEPTABLE = (
     "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
     "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
@@ -113,25 +115,35 @@ def read_object(served: Served, data: bytes, content_type: str) -> dict[str, Any
     if kind not in accepted:
         raise statuses.unsupported_media_type(accepted)
     if kind == protobuf.MEDIA_TYPE:
-        obj = _parse_protobuf(data)
+        obj = _parse_protobuf(served.resource, data)
     else:
         obj = _parse(served, data, is_yaml=kind == "application/yaml")
     _check_kind(served, obj, data)
     return obj
 
 
-def read_options(data: bytes, content_type: str) -> Mapping[str, Any]:
-    """The `DeleteOptions` in the body of a deletion; empty without a body.
+def read_options(
+    data: bytes, content_type: str, api_version: str = "meta.k8s.io/v1", kind: str = "DeleteOptions"
+) -> Mapping[str, Any]:
+    """What the body of a request says that is not about an object as it is stored; empty without a body.
+
+    Args:
+        data: the body.
+        content_type: of the body.
+        api_version: of what it has to be; options may also come in that of the resource which they are for.
+        kind: what it has to be.
 
     Raises:
         StatusError: 400.
     """
     if not data:
         return {}
-    kind = media_type(content_type)
-    if kind == protobuf.MEDIA_TYPE:
-        return _parse_protobuf(data)
-    if kind == "application/yaml":
+    sent_as = media_type(content_type) or "application/json"
+    if sent_as not in _BODY_TYPES:
+        raise statuses.unsupported_media_type(_BODY_TYPES)
+    if sent_as == protobuf.MEDIA_TYPE:
+        return _parse_protobuf_options(data, api_version, kind)
+    if sent_as == "application/yaml":
         options = yaml.safe_load(data)
     else:
         reason = json_error(data)
@@ -141,11 +153,36 @@ def read_options(data: bytes, content_type: str) -> Mapping[str, Any]:
     return options if isinstance(options, dict) else {}
 
 
-def _parse_protobuf(data: bytes) -> dict[str, Any]:
+def _parse_protobuf(resource: Resource[Any], data: bytes) -> dict[str, Any]:
     try:
-        return protobuf.decode_protobuf(data)
-    except ValueError as error:
+        return protobuf.decode_protobuf(data, api_version=resource.api_version, kind=resource.kind)
+    except protobuf.ProtobufError as error:
+        if error.kind:
+            version = error.api_version.rpartition("/")[2]
+            why = f'{error.kind} in version "{version}" cannot be handled as a {resource.kind}: {error}'
+        else:
+            shown = _summary(data)
+            why = f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({shown})"
+        raise statuses.bad_request(why) from None
+
+
+def _parse_protobuf_options(data: bytes, api_version: str, kind: str) -> dict[str, Any]:
+    try:
+        options = protobuf.decode_protobuf(data, api_version=api_version, kind=kind)
+    except protobuf.ProtobufError as error:
         raise statuses.bad_request(str(error)) from None
+    if options["kind"] != kind:
+        raise statuses.bad_request(
+            f'no kind "{options["kind"]}" is registered for version "{options["apiVersion"]}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+        )
+    return options
+
+
+def _summary(data: bytes) -> str:
+    start = data[:_SHOWN]
+    text = start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()
+    return f"{text} ..." if len(data) > _SHOWN else text or "<empty>"
 
 
 def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:

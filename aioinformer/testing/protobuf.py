@@ -1,174 +1,154 @@
-"""Request bodies in Kubernetes' protobuf form, which kubectl sends for the kinds that it knows (`kubectl create`).
+"""Kubernetes objects in protobuf, as kubectl sends those of the kinds that it knows, into their JSON form.
 
-Only reading is here: every client that sends this form also accepts JSON.
+A body is four magic bytes and an envelope, which names API version and kind and holds the message of that kind. What
+becomes of the message is what Go's structs become in JSON, so that an object is the same in whichever form it came:
 
-The form is four magic bytes and an envelope (`runtime.Unknown`) that names the kind and holds the message. Messages are
-laid out as their Go types are: a pointer that is nil is not sent, every other field is, zeros included. So whether a
-zero was meant is known from the type alone, and the layouts that were recorded from it say which fields are pointers.
-What comes out is the JSON that the same client would have sent.
+- A field that is a pointer is absent, or was set, to a zero perhaps. Any other has no absence: clients send its zero,
+  and JSON leaves it out, unless it is a struct (`status: {}`) or a field that JSON always has (`name: ""`).
+- An empty list or map and none at all are the same on the wire, and to JSON: absent, or null for a field that it
+  always has.
+- Fields come in the order of Go's structs, keys of maps are sorted, fields of unknown number are skipped.
+- A field that is not a list and comes twice counts as the last one; messages are merged.
+
+Bodies come from anybody. Whatever they hold, either there is an object, or a `ProtobufError`: messages nest not deeper
+than objects do that somebody means, and many tiny messages, each of which becomes much JSON, are counted.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import lzma
-import struct
-from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.protobuf_schema import message, message_name
+from aioinformer.testing.protobuf_values import NUMBERS, SPECIAL, TEXTS, text
+from aioinformer.testing.protobuf_wire import ProtobufError, chunks, joined, numbers, split
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from aioinformer.testing.protobuf_schema import Field
+    from aioinformer.testing.protobuf_wire import Occurrences
+
+__all__ = ["MEDIA_TYPE", "ProtobufError", "decode_protobuf"]
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 _MAGIC = b"k8s\x00"
-_BYTES = 2
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def decode_protobuf(body: bytes) -> dict[str, Any]:
-    """Reads a request body.
-
-    Returns:
-        The object in JSON form, with `apiVersion` and `kind`.
-
-    Raises:
-        ValueError: the body is not of this form, ends early, or is of a kind that has no protobuf form.
-    """
-    if not body.startswith(_MAGIC):
-        raise ValueError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-    envelope = dict(_fields(body[len(_MAGIC) :]))
-    names = dict(_fields(envelope.get(1, b"")))
-    api_version, kind = (names.get(number, b"").decode() for number in (1, 2))
-    # Options are sent in the version of the resource they are for, or in a version of their own.
-    message = next((name for name in (f"{api_version}.{kind}", f"meta.k8s.io/v1.{kind}") if name in _layouts()), None)
-    if message is None:
-        raise ValueError(f'no kind "{kind}" is registered for version "{api_version}"')
-    return {"kind": kind, "apiVersion": api_version} | _message(envelope.get(2, b""), message)
-
-
-def _message(data: bytes, name: str) -> dict[str, Any]:
-    layout, result = _layouts().get(name, {}), dict[str, Any]()
-    for number, raw in _fields(data):
-        if number not in layout:
-            continue
-        field, kind, flags = layout[number]
-        if "i" in flags:
-            result |= _message(raw, kind)
-        elif "r" in flags:
-            result.setdefault(field, []).append(_value(raw, kind))
-        elif "m" in flags:
-            entry = dict(_fields(raw))
-            result.setdefault(field, {})[entry.get(1, b"").decode()] = _value(entry.get(2, b""), kind)
-        else:
-            value = _value(raw, kind)
-            is_unset = value is None or (value in ("", 0) and "o" in flags and "p" not in flags)
-            if not is_unset:
-                result[field] = value
-    return result
-
-
-def _value(raw: Any, kind: str) -> Any:
-    convert = _SCALARS.get(kind)
-    if convert is not None:
-        return convert(raw)
-    if kind.startswith("list:"):
-        return [_value(item, kind.removeprefix("list:")) for _, item in _fields(raw)]
-    return _message(raw, kind)
-
-
-def _integer(raw: Any) -> int:
-    value = int(raw or 0)
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _double(raw: Any) -> float:
-    (value,) = struct.unpack("<d", raw.to_bytes(8, "little"))
-    return float(value)
-
-
-def _quantity(raw: bytes) -> str:
-    return dict(_fields(raw)).get(1, b"0").decode() or "0"
-
-
-def _int_or_string(raw: bytes) -> int | str:
-    parts = dict(_fields(raw))
-    return parts.get(3, b"").decode() if parts.get(1) else _integer(parts.get(2))
-
-
-def _raw_json(raw: bytes) -> Any:
-    text = dict(_fields(raw)).get(1, b"")
-    return json.loads(text) if text else None
-
-
-def _time(raw: bytes, *, micro: bool = False) -> str | None:
-    parts = dict(_fields(raw))
-    if not parts:
-        return None
-    moment = _EPOCH + timedelta(seconds=_integer(parts.get(1)), microseconds=_integer(parts.get(2)) // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
-
-
-_SCALARS: Mapping[str, Callable[[Any], Any]] = {
-    "string": lambda raw: bytes(raw).decode(),
-    "bytes": lambda raw: base64.b64encode(raw).decode(),
-    "bool": bool,
-    "int": _integer,
-    "double": _double,
-    "intstr.IntOrString": _int_or_string,
-    "meta.k8s.io/v1.FieldsV1": _raw_json,
-    "meta.k8s.io/v1.MicroTime": lambda raw: _time(raw, micro=True),
-    "meta.k8s.io/v1.Time": _time,
-    "resource.Quantity": _quantity,
-    "runtime.RawExtension": _raw_json,
+_DEEPEST = 100
+# Go's structs that are written as one of their fields: the one, and the one that stands in for it.
+_CHOICES = {
+    "apiextensions/v1.JSONSchemaPropsOrArray": ("jSONSchemas", "schema"),
+    "apiextensions/v1.JSONSchemaPropsOrBool": ("schema", "allows"),
+    "apiextensions/v1.JSONSchemaPropsOrStringArray": ("property", "schema"),
 }
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and undecoded values of a message, in the order in which they were sent."""
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        match key & 7:
-            case 0:
-                value, position = _varint(data, position)
-                yield key >> 3, value
+def decode_protobuf(
+    body: bytes, *, api_version: str = "", kind: str = "", most_messages: int = 250_000
+) -> dict[str, Any]:
+    """Reads an object.
+
+    Args:
+        body: with the magic bytes and the envelope.
+        api_version: what it is if the envelope does not say.
+        kind: likewise.
+        most_messages: the number of nested messages, absent ones that JSON has included, above which it is refused.
+
+    Returns:
+        The object in JSON form, `kind` and `apiVersion` first.
+
+    Raises:
+        ProtobufError: the body is not of this form, or of a kind that has none. It says what the API server would.
+    """
+    if not body:
+        raise ProtobufError("empty data")
+    if not body.startswith(_MAGIC):
+        raise ProtobufError(
+            f"provided data does not appear to be a protobuf message, expected prefix [{' '.join(map(str, _MAGIC))}]"
+        )
+    if body == _MAGIC:
+        raise ProtobufError("empty body")
+    envelope = split(body[len(_MAGIC) :], "Unknown")
+    names = split(joined(envelope.get(1, ()), "TypeMeta"), "TypeMeta")
+    raw = joined(envelope.get(2, ())[-1:], "Raw")
+    api_version = text(joined(names.get(1, ())[-1:], "APIVersion")) or api_version
+    kind = text(joined(names.get(2, ())[-1:], "Kind")) or kind
+    name = message_name(api_version, kind)
+    if not name:
+        scheme = "pkg/runtime/scheme.go:111"
+        reason = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+        raise ProtobufError(reason, api_version, kind)
+    try:
+        fields: dict[str, Any] = _Reader(most_messages).message(raw, name)
+    except ProtobufError as error:
+        raise ProtobufError(str(error), api_version, kind) from None
+    return {"kind": kind, "apiVersion": api_version} | fields
+
+
+class _Reader:
+    def __init__(self, most_messages: int) -> None:
+        self._left = most_messages
+
+    def message(self, data: bytes, name: str, depth: int = 1) -> Any:
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
+            raise ProtobufError("proto: too many messages, or too deeply nested ones")
+        layout, sent = message(name), split(data, name.rpartition(".")[2])
+        if layout.is_list:
+            return self._list(layout.fields[0], sent.get(1, ()), depth)
+        result: dict[str, Any] = {}
+        for field in layout.fields:
+            occurrences = sent.get(field.number, ())
+            if field.inline:
+                result |= self.message(joined(occurrences, _go_name(field)), field.kind, depth + 1)
                 continue
-            case 1:
-                size = 8
-            case 2:
-                size, position = _varint(data, position)
-            case 5:
-                size = 4
-            case other:
-                raise ValueError(f"proto: illegal wireType {other}")
-        chunk = data[position : position + size]
-        if len(chunk) < size:
-            raise ValueError("unexpected EOF")
-        position += size
-        yield key >> 3, chunk if key & 7 == _BYTES else int.from_bytes(chunk, "little")
+            value, is_omitted = self._field(field, occurrences, depth)
+            if not is_omitted:
+                result[field.name] = value
+        if name in _CHOICES:
+            first, second = _CHOICES[name]
+            return result[second] if result[first] is None else result[first]
+        return result
+
+    def _field(self, field: Field, occurrences: Occurrences, depth: int) -> tuple[Any, bool]:
+        """A value, and whether JSON leaves it out."""
+        if field.shape == "list":
+            items = self._list(field, occurrences, depth)
+            return items or None, field.omit_empty and not items
+        if field.shape == "map":
+            entries = self._map(field, occurrences, depth)
+            return entries or None, field.omit_empty and not entries
+        if not occurrences and field.nilable:
+            return None, field.omit_empty
+        if field.kind in NUMBERS:
+            sent = numbers(occurrences, _go_name(field), field.wire_type)
+            number = NUMBERS[field.kind](sent[-1] if sent else 0)
+            return number, field.omit_empty and not field.pointer and not number
+        if field.kind in TEXTS:
+            value = TEXTS[field.kind](joined(occurrences[-1:], _go_name(field)))
+            return value, field.omit_empty and not field.pointer and not value
+        value = self._struct(joined(occurrences, _go_name(field)), field.kind, depth)
+        return value, (field.omit_zero and value is None) or (field.omit_empty and value == [])
+
+    def _list(self, field: Field, occurrences: Occurrences, depth: int) -> list[Any]:
+        if field.kind in NUMBERS:
+            sent = numbers(occurrences, _go_name(field), field.wire_type, packed=True)
+            return [NUMBERS[field.kind](number) for number in sent]
+        return [self._value(chunk, field.kind, depth) for chunk in chunks(occurrences, _go_name(field))]
+
+    def _map(self, field: Field, occurrences: Occurrences, depth: int) -> dict[str, Any]:
+        entries, name = {}, _go_name(field)
+        for chunk in chunks(occurrences, name):
+            entry = split(chunk, name)
+            key = text(joined(entry.get(1, ())[-1:], name))
+            entries[key] = self._value(joined(entry.get(2, ())[-1:], name), field.kind, depth)
+        return dict(sorted(entries.items()))
+
+    def _value(self, chunk: bytes, kind: str, depth: int) -> Any:
+        return TEXTS[kind](chunk) if kind in TEXTS else self._struct(chunk, kind, depth)
+
+    def _struct(self, data: bytes, kind: str, depth: int) -> Any:
+        return SPECIAL[kind](data) if kind in SPECIAL else self.message(data, kind, depth + 1)
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < len(data):
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise ValueError("unexpected EOF")
-
-
-@cache
-def _layouts() -> Mapping[str, Mapping[int, tuple[str, str, str]]]:
-    packed = resources.files("aioinformer.testing").joinpath("data/protobuf.json.xz").read_bytes()
-    recorded = json.loads(lzma.decompress(packed))
-    return {
-        name: {int(number): (field, kind, flags) for number, (field, kind, flags) in fields.items()}
-        for name, fields in recorded.items()
-    }
+def _go_name(field: Field) -> str:
+    if field.name == "metadata":
+        return field.kind.rpartition(".")[2]
+    return f"{field.name[:1].upper()}{field.name[1:]}"

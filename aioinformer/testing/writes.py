@@ -142,7 +142,7 @@ class Writes:
             dry_run = _dry_run(target.query, "UpdateOptions" if target.verb == "update" else "PatchOptions")
             data, content_type = await request.read(), request.headers.get("Content-Type", "")
             if target.verb == "update":
-                new = read_options(data, content_type)
+                new = read_options(data, content_type, "autoscaling/v1", "Scale")
             else:
                 new = patched_object(served, scale, data, content_type)
             changed = scaled(served, obj, new)

@@ -1,10 +1,40 @@
 from __future__ import annotations
 
-from typing import Any
+import base64
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from aioinformer.testing.protobuf import decode_protobuf
+from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.testing import ApiServer
+from aioinformer.testing.protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+HERE = Path(__file__).parent
+# What kubectl 1.36 sends, by the arguments after `kubectl create`.
+SENT: dict[str, dict[str, str]] = json.loads(HERE.joinpath("kubectl_bodies.json").read_text("utf-8"))
+# Objects in both forms, as Go writes them: a definition of a server, and kinds whose fields were filled by chance.
+GO_OBJECTS: list[dict[str, Any]] = json.loads(HERE.joinpath("go_objects.json").read_text("utf-8"))
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+MADE = {"name": "made"}
+LABELLED = {"name": "made", "labels": {"app": "made"}}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as running:
+        yield running
+
+
+def body(command: str) -> bytes:
+    return base64.b64decode(SENT[command]["body"])
 
 
 def varint(value: int) -> bytes:
@@ -27,79 +57,278 @@ def message(*fields: tuple[int, Any]) -> bytes:
     return encoded
 
 
-def sent(api_version: str, kind: str, *fields: tuple[int, Any]) -> dict[str, Any]:
-    envelope = message((1, message((1, api_version), (2, kind))), (2, message(*fields)), (3, ""), (4, ""))
-    decoded = decode_protobuf(b"k8s\x00" + envelope)
-    assert (decoded.pop("apiVersion"), decoded.pop("kind")) == (api_version, kind)
-    return decoded
+def envelope(api_version: str, kind: str, *fields: tuple[int, Any]) -> bytes:
+    names = message((1, api_version), (2, kind))
+    return b"k8s\x00" + message((1, names), (2, message(*fields)), (3, ""), (4, ""))
 
 
-def test_a_zero_behind_a_pointer_was_meant() -> None:
-    # DeploymentSpec: 1 is *int32 replicas, 5 is int32 minReadySeconds.
-    assert sent("apps/v1", "Deployment", (2, message((1, 0), (5, 0))))["spec"] == {"replicas": 0}
+def decoded(api_version: str, kind: str, *fields: tuple[int, Any]) -> dict[str, Any]:
+    found = decode_protobuf(envelope(api_version, kind, *fields))
+    assert (found.pop("apiVersion"), found.pop("kind")) == (api_version, kind)
+    return found
 
 
-def test_an_empty_text_that_json_would_send_is_kept() -> None:
-    # Container: 1 is the name, which JSON always has, 2 the image, which it leaves out.
-    container = message((1, ""), (2, ""))
-
-    assert sent("v1", "Pod", (2, message((2, container))))["spec"] == {"containers": [{"name": ""}]}
-
-
-def test_fields_of_inline_messages_belong_to_the_message_around_them() -> None:
-    # Volume: 2 is the inline VolumeSource, whose 19 is a ConfigMapVolumeSource with an inline LocalObjectReference.
-    source = message((19, message((1, message((1, "c"))))))
-
-    volumes = sent("v1", "Pod", (2, message((1, message((1, "v"), (2, source))))))["spec"]["volumes"]
-
-    assert volumes == [{"name": "v", "configMap": {"name": "c"}}]
+async def answered(server: ApiServer, method: str, path: str, data: bytes) -> tuple[int, dict[str, Any]]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, server.url + path, data=data, headers={"Content-Type": MEDIA_TYPE}) as answer,
+    ):
+        return answer.status, await answer.json()
 
 
-def test_maps_bytes_and_quantities_become_what_they_are_in_json() -> None:
-    assert sent("v1", "Secret", (2, message((1, "k"), (2, b"\x00\x01")))) == {"data": {"k": "AAE="}}
-    assert sent("v1", "ResourceQuota", (2, message((1, message((1, "pods"), (2, message((1, "3")))))))) == {
-        "spec": {"hard": {"pods": "3"}}
-    }
+class TestObjects:
+    @pytest.mark.parametrize("pair", GO_OBJECTS, ids=lambda pair: pair["json"]["kind"])
+    def test_they_become_what_go_writes_as_json_in_the_same_order(self, pair: dict[str, Any]) -> None:
+        found = decode_protobuf(base64.b64decode(pair["protobuf"]))
+
+        assert json.dumps(found) == json.dumps(pair["json"])
+
+    @pytest.mark.parametrize(
+        ("command", "rest"),
+        [
+            ("configmap made --from-literal=a=b --from-literal=c=d", {"data": {"a": "b", "c": "d"}}),
+            ("secret generic made --from-literal=a=b", {"data": {"a": "Yg=="}}),
+            ("ns made", {"spec": {}, "status": {}}),
+            (
+                "quota made --hard=pods=3,cpu=1.5,memory=1Gi --scopes=NotBestEffort",
+                {
+                    "spec": {"hard": {"cpu": "1500m", "memory": "1Gi", "pods": "3"}, "scopes": ["NotBestEffort"]},
+                    "status": {},
+                },
+            ),
+            (
+                "pdb made --selector=a=b --min-available=50%",
+                {
+                    "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}},
+                    "status": {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
+                },
+            ),
+        ],
+    )
+    def test_they_are_those_that_kubectl_means(self, command: str, rest: dict[str, Any]) -> None:
+        found = decode_protobuf(body(command))
+
+        del found["apiVersion"], found["kind"]
+        assert found == {"metadata": MADE, **rest}
+
+    def test_those_with_nested_structs_keep_what_json_says_of_them(self) -> None:
+        container = {"name": "nginx", "image": "nginx:1", "ports": [{"containerPort": 80}], "resources": {}}
+
+        assert decode_protobuf(body("deployment made --image=nginx:1 --replicas=0 --port=80")) == {
+            "kind": "Deployment",
+            "apiVersion": "apps/v1",
+            "metadata": LABELLED,
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": {"app": "made"}},
+                "template": {"metadata": {"labels": {"app": "made"}}, "spec": {"containers": [container]}},
+                "strategy": {},
+            },
+            "status": {},
+        }
+
+    def test_every_stable_kind_is_known(self) -> None:
+        for resource in BUILTIN_RESOURCES:
+            if resource.version in ("v1", "v2"):
+                assert decode_protobuf(envelope(resource.api_version, resource.kind))["kind"] == resource.kind
+
+    def test_options_are_known_in_the_version_of_what_they_are_for(self) -> None:
+        assert decoded("apps/v1", "DeleteOptions", (4, "Orphan")) == {"propagationPolicy": "Orphan"}
+
+    def test_what_the_envelope_does_not_name_is_what_was_expected(self) -> None:
+        found = decode_protobuf(envelope("", "", (2, message((1, "k")))), api_version="v1", kind="ConfigMap")
+
+        assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (message((1, 0), (2, 8080)), 8080),
-        (message((1, 1), (2, 0), (3, "http")), "http"),
-        (message((1, 0), (2, -1)), -1),
-    ],
-)
-def test_a_number_or_string_is_the_one_or_the_other(value: bytes, expected: int | str) -> None:
-    # ServicePort: 4 is the target port.
-    assert sent("v1", "Service", (1, b""), (2, message((1, message((4, value))))))["spec"]["ports"] == [
-        {"targetPort": expected}
-    ]
+class TestFields:
+    def test_a_zero_behind_a_pointer_was_meant(self) -> None:
+        # DeploymentSpec: 1 is *int32 replicas, 5 is int32 minReadySeconds.
+        spec = decoded("apps/v1", "Deployment", (2, message((1, 0), (5, 0))))["spec"]
+
+        assert spec["replicas"] == 0
+        assert "minReadySeconds" not in spec
+
+    def test_an_empty_text_that_json_always_has_is_kept(self) -> None:
+        # Container: 1 is the name, 2 the image, which JSON leaves out.
+        container = message((1, ""), (2, ""))
+
+        spec = decoded("v1", "Pod", (2, message((2, container))))["spec"]
+        assert spec == {"containers": [{"name": "", "resources": {}}]}
+
+    def test_those_of_inline_messages_belong_to_the_saidaround_them(self) -> None:
+        # Volume: 2 is the inline VolumeSource, whose 19 is a ConfigMapVolumeSource with an inline LocalObjectReference.
+        source = message((19, message((1, message((1, "c"))))))
+
+        spec = decoded("v1", "Pod", (2, message((1, message((1, "v"), (2, source))))))["spec"]
+
+        assert spec["volumes"] == [{"name": "v", "configMap": {"name": "c"}}]
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (message((1, 0), (2, 8080)), 8080),
+            (message((1, 1), (2, 0), (3, "http")), "http"),
+            (message((1, 0), (2, -1)), -1),
+        ],
+    )
+    def test_a_number_or_string_is_the_one_or_the_other(self, value: bytes, expected: int | str) -> None:
+        # ServicePort: 4 is the target port.
+        ports = decoded("v1", "Service", (2, message((1, message((3, 80), (4, value))))))["spec"]["ports"]
+
+        assert ports == [{"port": 80, "targetPort": expected}]
+
+    def test_times_have_the_precision_of_their_type(self) -> None:
+        moment = message((1, 1_700_000_000), (2, 123_456_789))
+
+        lease = decoded("coordination.k8s.io/v1", "Lease", (1, message((9, moment))), (2, message((3, moment))))
+
+        assert lease["metadata"] == {"deletionTimestamp": "2023-11-14T22:13:20Z"}
+        assert lease["spec"] == {"acquireTime": "2023-11-14T22:13:20.123456Z"}
+
+    def test_a_time_of_zero_is_none(self) -> None:
+        # ObjectMeta: 8 is the creation, which JSON leaves out; NodeCondition: 3 is the heartbeat, which it always has.
+        assert decoded("v1", "ConfigMap", (1, message((8, b"")))) == {"metadata": {}}
+        (condition,) = decoded("v1", "Node", (3, message((4, message((1, "Ready"), (3, b""))))))["status"]["conditions"]
+        assert condition["lastHeartbeatTime"] is None
+
+    @pytest.mark.parametrize("values", [message((2, 1), (2, 143)), message((2, varint(1) + varint(143)))])
+    def test_numbers_of_a_list_may_be_packed(self, values: bytes) -> None:
+        # ContainerRestartRule: 2 are the exit codes it is for.
+        rule = message((1, "Restart"), (2, message((1, "In")) + values))
+        container = message((1, "c"), (25, rule))
+
+        spec = decoded("v1", "Pod", (2, message((2, container))))["spec"]
+
+        assert spec["containers"][0]["restartPolicyRules"][0]["exitCodes"]["values"] == [1, 143]
+
+    def test_one_that_comes_twice_is_merged_or_the_last(self) -> None:
+        found = decoded("v1", "ConfigMap", (1, message((1, "a"))), (1, message((1, "b"), (3, "n"))))
+
+        assert found["metadata"] == {"name": "b", "namespace": "n"}
+
+    def test_those_of_later_versions_are_ignored(self) -> None:
+        group = varint(402 << 3 | 3) + message((1, 7)) + varint(402 << 3 | 4)
+        later = message((400, "later"), (401, 7)) + group
+
+        assert decode_protobuf(b"k8s\x00" + message((1, message((1, "v1"), (2, "ConfigMap"))), (2, later))) == {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {},
+        }
+
+    def test_text_that_is_none_is_replaced(self) -> None:
+        assert decoded("v1", "ConfigMap", (2, message((1, "k"), (2, b"\xff"))))["data"] == {"k": "\ufffd"}
 
 
-def test_times_are_told_as_text_and_not_at_all_if_they_are_zero() -> None:
-    metadata = message((8, b""), (9, message((1, 1_700_000_000), (2, 0))))
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b"", "empty data"),
+            (b"k8s\x00", "empty body"),
+            (b'{"kind": "Pod"}', "does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
+            (b"k8s\x00\x0a\x7f", "unexpected EOF"),
+            (b"k8s\x00\x0c", "proto: Unknown: wiretype end group for non-group"),
+            (b"k8s\x00\x00", "proto: Unknown: illegal tag 0 (wire type 0)"),
+            (b"k8s\x00\x3f", "proto: illegal wireType 7"),
+            (b"k8s\x00" + message((1, 7)), "proto: wrong wireType = 0 for field TypeMeta"),
+            (envelope("example.com/v1", "Widget"), 'no kind "Widget" is registered for version "example.com/v1"'),
+            (envelope("v1", "PodSpec"), 'no kind "PodSpec" is registered'),
+            (envelope("v1", "ConfigMap", (1, 7)), "proto: wrong wireType = 0 for field ObjectMeta"),
+            (envelope("v1", "ConfigMap", (2, 7)), "proto: wrong wireType = 0 for field Data"),
+            (envelope("apps/v1", "Deployment", (2, message((1, "x")))), "proto: wrong wireType = 2 for field Replicas"),
+        ],
+    )
+    def test_a_body_that_is_none_is_refused_with_the_reason(self, data: bytes, reason: str) -> None:
+        with pytest.raises(ProtobufError) as caught:
+            decode_protobuf(data)
 
-    assert sent("v1", "ConfigMap", (1, metadata))["metadata"] == {"deletionTimestamp": "2023-11-14T22:13:20Z"}
+        assert reason in str(caught.value)
+
+    def test_a_quantity_that_is_none_is_refused(self) -> None:
+        hard = message((1, message((1, "pods"), (2, message((1, "many"))))))
+
+        with pytest.raises(ProtobufError, match="quantities must match the regular expression"):
+            decode_protobuf(envelope("v1", "ResourceQuota", (2, hard)))
+
+    def test_raw_json_that_is_none_is_refused(self) -> None:
+        with pytest.raises(ProtobufError, match="failed to parse"):
+            decode_protobuf(envelope("apps/v1", "ControllerRevision", (2, message((1, "{x")))))
+
+    def test_messages_within_messages_have_an_end(self) -> None:
+        # JSONSchemaProps: 28 is another one.
+        schema = b""
+        for _ in range(5_000):
+            schema = message((28, schema))
+        version = message((1, "v1"), (4, message((1, schema))))
+
+        with pytest.raises(ProtobufError, match="nested"):
+            decode_protobuf(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", (2, message((7, version)))))
+
+    def test_few_bytes_do_not_become_a_heap_of_objects(self) -> None:
+        with pytest.raises(ProtobufError, match="too many messages"):
+            decode_protobuf(envelope("apps/v1", "DeploymentList", *[(2, b"")] * 200), most_messages=1000)
+
+    @given(st.binary(max_size=60), st.sampled_from([*SENT]), st.integers(0, 200))
+    def test_bytes_by_chance_are_refused_or_an_object(self, noise: bytes, command: str, place: int) -> None:
+        data = body(command)
+
+        try:
+            found = decode_protobuf(data[:place] + noise + data[place + len(noise) :])
+        except ProtobufError:
+            return
+        assert json.loads(json.dumps(found)) == found
 
 
-def test_options_are_known_in_the_version_of_what_they_are_for() -> None:
-    assert sent("apps/v1", "DeleteOptions", (4, "Orphan")) == {"propagationPolicy": "Orphan"}
+class TestServer:
+    @pytest.mark.parametrize("command", SENT)
+    async def test_it_stores_what_kubectl_creates(self, server: ApiServer, command: str) -> None:
+        status, stored = await answered(server, "POST", SENT[command]["path"], body(command))
 
+        sent = decode_protobuf(body(command))
+        compared = [name for name, value in sent.items() if value and name not in ("metadata", "status")]
+        assert status == 201
+        assert {name: stored.get(name) for name in compared} == {name: sent[name] for name in compared}
 
-def test_fields_of_later_versions_are_ignored() -> None:
-    assert sent("v1", "ConfigMap", (400, "later"), (401, 7)) == {}
+    async def test_it_takes_options_of_a_deletion(self, server: ApiServer) -> None:
+        server.create("configmaps", {"metadata": {"name": "c"}})
 
+        options = envelope("v1", "DeleteOptions", (2, message((1, "another"))))
+        status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", options)
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (b'{"kind": "Pod"}', "does not appear to be a protobuf message"),
-        (b"k8s\x00" + message((1, message((1, "example.com/v1"), (2, "Widget")))), 'no kind "Widget" is registered'),
-        (b"k8s\x00\x0a\x7f", "unexpected EOF"),
-        (b"k8s\x00\x0b", "illegal wireType 3"),
-    ],
-)
-def test_a_body_that_is_none_is_refused(body: bytes, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        decode_protobuf(body)
+        assert (status, refusal["reason"]) == (409, "Conflict")
+
+    async def test_it_refuses_what_is_not_about_a_deletion(self, server: ApiServer) -> None:
+        server.create("configmaps", {"metadata": {"name": "c"}})
+
+        status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", envelope("v1", "ConfigMap"))
+
+        assert (status, refusal["message"]) == (
+            400,
+            'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
+        )
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (
+                b"k8s\x00\x0a\x7f",
+                "the object provided is unrecognized (must be of type ConfigMap): unexpected EOF (6b3873000a7f)",
+            ),
+            (
+                envelope("v1", "ConfigMap", (1, 7)),
+                'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+                "proto: wrong wireType = 0 for field ObjectMeta",
+            ),
+            (
+                envelope("v1", "Secret"),
+                'Secret in version "v1" cannot be handled as a ConfigMap: '
+                "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+            ),
+        ],
+    )
+    async def test_it_says_of_a_bad_body_what_a_cluster_says(self, server: ApiServer, data: bytes, said: str) -> None:
+        status, refusal = await answered(server, "POST", CONFIG_MAPS, data)
+
+        assert (status, refusal["reason"], refusal["message"]) == (400, "BadRequest", said)
