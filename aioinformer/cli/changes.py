@@ -16,8 +16,16 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _LONGEST = 32
+_WIDTH = 100
 _NOISE = frozenset(
-    {"metadata.resourceVersion", "metadata.managedFields", "metadata.generation", "status.observedGeneration"}
+    {
+        "metadata.deletionGracePeriodSeconds",
+        "metadata.deletionTimestamp",
+        "metadata.generation",
+        "metadata.managedFields",
+        "metadata.resourceVersion",
+        "status.observedGeneration",
+    }
 )
 _PRIVATE = frozenset({"data", "stringData"})
 _NAMES = ("name", "type", "key", "ip")
@@ -33,10 +41,19 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     secret = new.get("kind") == "Secret"
     found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _NOISE]
     found.sort(key=lambda item: _tedium(*item))
-    words = [_words(path, before, after, secret) for path, before, after in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        words.append(f"{len(found) - _SHOWN} more")
-    return ", ".join(words)
+    words = [_words(path, before, after, secret) for path, before, after in found]
+    if _is_going(new) and not _is_going(old):
+        words.insert(0, "is being deleted")
+    shown = words[:_SHOWN]
+    while len(shown) > 1 and len(", ".join(shown)) > _WIDTH:
+        shown.pop()
+    if len(words) > len(shown):
+        shown.append(f"{len(words) - len(shown)} more")
+    return ", ".join(shown)
+
+
+def _is_going(state: Mapping[str, Any]) -> bool:
+    return bool((state.get("metadata") or {}).get("deletionTimestamp"))
 
 
 def _tedium(path: str, before: Any, after: Any) -> tuple[bool, ...]:

@@ -20,7 +20,7 @@ from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.testing import ApiServer
-from aioinformer.testing.workload import run_workload
+from aioinformer.testing.workload import Workload
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aioinformer.cli")
 
-RESOURCES = (("", "v1", "nodes"), ("apps", "v1", "deployments"), ("", "v1", "pods"))
+RESOURCES = (
+    ("", "v1", "nodes"),
+    ("", "v1", "configmaps"),
+    ("apps", "v1", "deployments"),
+    ("batch", "v1", "jobs"),
+    ("", "v1", "pods"),
+)
+"""Group, version and plural of what is watched."""
+
 _FRAME = 0.25
 _WINDOW = 5.0
 _LINES = 40
@@ -156,19 +164,23 @@ class DemoProgram(Program):
                 form = TextForm(self._palette, self._clock, prefix=f"{plural:<{width}}  ")
                 informer = SharedIndexInformer(ListWatch(transport, resource))
                 self._feeds.append(Feed(informer, form, self._write))
+            story = await stack.enter_async_context(AsyncExitStack())
+            await story.enter_async_context(Workload(server))
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks.create_task(run_workload(server), name="workload")
+            # The story ends before those who follow it, so that nothing is written to a watch that is being closed.
+            stack.push_async_callback(story.aclose)
             for feed in self._feeds:
                 tasks.create_task(feed.informer.run(), name=feed.informer.name)
                 tasks.create_task(feed.tell_synced(), name=f"{feed.informer.name}: wait for the initial list")
             if self._live:
                 tasks.create_task(self._draw(server.url), name="demo: screen")
+            await asyncio.get_running_loop().create_future()
 
     async def _draw(self, url: str) -> None:
         """Shows a picture every quarter of a second, and the log within it."""
         from aioinformer.cli.demo_view import Screen, Snapshot
 
-        title = f"aioinformer demo: an embedded API server at {url}, and three informers. Ctrl-C ends it."
+        title = f"aioinformer demo: an embedded API server at {url}, and {len(RESOURCES)} informers. Ctrl-C ends it."
         screen = Screen()
         with log_to(LineHandler(self._keep, self._palette)):
             try:
@@ -191,10 +203,12 @@ def pod_rows(feed: Feed) -> list[PodRow]:
     now, today = time.monotonic(), datetime.now(UTC)
     for pod in feed.informer.get_indexer().list():
         containers = (pod.status and pod.status.container_statuses) or ()
+        waiting = [each.state.waiting.reason for each in containers if each.state and each.state.waiting]
+        phase = (pod.status and pod.status.phase) or ""
         rows.append(
             PodRow(
                 key=key_of(pod),
-                phase="Terminating" if pod.metadata.deletion_timestamp else (pod.status and pod.status.phase) or "",
+                status="Terminating" if pod.metadata.deletion_timestamp else next(iter(waiting), phase),
                 ready=f"{sum(bool(each.ready) for each in containers)}/{len(pod.spec.containers)}",
                 node=pod.spec.node_name or "",
                 version=pod.metadata.resource_version,

@@ -22,7 +22,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PHASES = {"Running": "green", "Succeeded": "blue", "Pending": "yellow", "Failed": "red", "Terminating": "magenta"}
+_STATUSES = {"Running": "green", "Succeeded": "blue", "Pending": "yellow", "Terminating": "magenta"}
 _STATES = {"watching": "green", "syncing": "cyan", "new": "cyan", "stopped": "bright_black"}
 _FRESH = 2.0
 
@@ -32,7 +32,7 @@ class PodRow:
     """One pod, as the cache has it."""
 
     key: str
-    phase: str
+    status: str
     ready: str
     node: str
     version: str
@@ -104,7 +104,7 @@ def _pods(pods: Sequence[PodRow], room: int) -> Table:
     for pod in shown:
         table.add_row(
             pod.key,
-            Text(pod.phase, style=_PHASES.get(pod.phase, "")),
+            Text(pod.status, style=_STATUSES.get(pod.status, "red")),
             pod.ready,
             pod.node,
             pod.version,

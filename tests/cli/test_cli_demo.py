@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.cli.shell import Shell
 
-LINE = re.compile(r"\d\d:\d\d:\d\d\.\d{3}  (add|update|delete|synced) +(nodes|deployments|pods)( |$)")
+LINE = re.compile(r"\d\d:\d\d:\d\d\.\d{3}  (add|update|delete|synced) +(nodes|configmaps|deployments|jobs|pods)( |$)")
 
 
 async def test_into_a_pipe_it_is_lines_and_ends_by_itself(shell: Shell) -> None:

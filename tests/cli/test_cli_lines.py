@@ -126,6 +126,18 @@ def test_what_changed_begins_with_what_tells_most() -> None:
     )
 
 
+def test_what_changed_says_that_an_object_is_being_deleted() -> None:
+    going = {"metadata": {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 30, "generation": 2}}
+    assert changed({"metadata": {"generation": 1}}, going) == "is being deleted"
+    assert changed(going, going) == ""
+
+
+def test_what_changed_is_short() -> None:
+    old = {"a" * 60: 1, "b" * 60: 1}
+    new = {"a" * 60: 2, "b" * 60: 2}
+    assert changed(old, new) == f"{'a' * 60} 1 → 2, 1 more"
+
+
 def test_what_changed_counts_what_it_does_not_show() -> None:
     assert changed({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
 
