@@ -14,6 +14,7 @@ from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.fault_effects import FaultEffects
 from aioinformer.testing.faults import Fault, FaultSet
+from aioinformer.testing.field_checks import drop_unknown_fields
 from aioinformer.testing.front import FrontDoor, RequestEntry
 from aioinformer.testing.handlers import ResourceHandlers
 from aioinformer.testing.housekeeping import Housekeeper
@@ -175,6 +176,7 @@ class ApiServer:
         """
         served = self._registry.resolve(resource)
         copy = _copy(obj)
+        drop_unknown_fields(served, copy)
         return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
@@ -221,7 +223,9 @@ class ApiServer:
         served = self._registry.resolve(resource)
         name = str((obj.get("metadata") or {}).get("name") or "")
         where = _namespace(served, obj, namespace)
-        return _decoded(self._cluster.update(served, where, name, _copy(obj), subresource=subresource))
+        copy = _copy(obj)
+        drop_unknown_fields(served, copy)
+        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource))
 
     def patch(
         self,

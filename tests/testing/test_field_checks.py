@@ -129,3 +129,9 @@ async def test_what_was_wrong_before_does_not_stand_in_the_way_of_a_change(serve
     changed = server.patch("widgets", "w", {"spec": {"colour": "red"}})
 
     assert changed["spec"] == {"size": 1, "colour": "red"}
+
+
+async def test_from_python_the_same_fields_are_dropped(server: ApiServer) -> None:
+    stored = server.create("widgets", widget("w", size=1, sise=2))
+
+    assert stored["spec"] == {"size": 1}
