@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.workload import run_workload
+from aioinformer.testing.workload import Workload
 from aioinformer.transport import Request, Transport
 from aioinformer.transport.credentials import connect as connect_to_cluster
 from aioinformer.transport.http import HttpTransport
@@ -35,13 +35,10 @@ async def connect(arguments: argparse.Namespace) -> AsyncIterator[Transport]:
         async with await connect_to_cluster(kubeconfig=arguments.kubeconfig) as connection:
             yield connection.transport
     else:
-        async with ApiServer() as server, HttpTransport(server.url) as transport:
-            workload = asyncio.create_task(run_workload(server), name="workload")
-            try:
-                yield transport
-            finally:
-                workload.cancel()
-                await asyncio.wait([workload])
+        async with ApiServer() as server, Workload(server) as workload, HttpTransport(server.url) as transport:
+            for _ in range(60):  # something to see from the first moment on
+                workload.step()
+            yield transport
 
 
 async def pause(arguments: argparse.Namespace) -> None:

@@ -86,17 +86,17 @@ def is_served(definition: Any) -> bool:
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
         definitions = factory.informer_for(DEFINITIONS)
-        widgets = factory.informer_for(WIDGETS, decoder=Widget)
-        widgets.add_event_handler(
-            on_add=lambda each: print(f"added   {each.metadata.name}: {each.spec.colour}, size {each.spec.size}"),
-            on_update=lambda old, new: print(f"updated {new.metadata.name}: size {old.spec.size} -> {new.spec.size}"),
-        )
         factory.start()
-
         await cluster.send(transport, "POST", DEFINITIONS.path(), DEFINITION)
         try:
+            # An informer would wait for a resource that does not exist yet; this program has nothing else to do.
             await definitions.wait_for("widgets.example.com", is_served, timeout=30)
-            # Until now there was nothing to list: the informer has waited for it, and says so in its state.
+
+            widgets = factory.informer_for(WIDGETS, decoder=Widget)
+            widgets.add_event_handler(
+                on_add=lambda each: print(f"added   {each.metadata.name}: {each.spec.colour}, size {each.spec.size}"),
+                on_update=lambda old, new: print(f"updated {new.metadata.name}: {old.spec.size} -> {new.spec.size}"),
+            )
             await cluster.send(transport, "POST", WIDGETS.path("default"), widget("first", 1))
             await cluster.send(transport, "POST", WIDGETS.path("default"), widget("second", 2))
             await factory.wait_for_cache_sync(timeout=30)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from aioinformer import NotFound, SharedInformerFactory
+from aioinformer import NotFound, SharedInformerFactory, meta_namespace_key_func
 
 import cluster
 
@@ -19,13 +19,11 @@ async def main(arguments: argparse.Namespace) -> None:
         await factory.wait_for_cache_sync()
 
         # From here on reads are plain calls on local memory: there is nothing to await.
-        for deployment in sorted(deployments.list(), key=lambda each: (each.metadata.namespace, each.metadata.name)):
-            ready = deployment.status.ready_replicas or 0
-            print(
-                f"{deployment.metadata.namespace}/{deployment.metadata.name}: {ready}/{deployment.spec.replicas} ready"
-            )
+        for deployment in sorted(deployments.list(), key=meta_namespace_key_func):
+            images = ", ".join(container.image for container in deployment.spec.template.spec.containers)
+            print(f"{meta_namespace_key_func(deployment)}: {deployment.spec.replicas} of {images}")
 
-        print(f"{len(deployments.list('app'))} of them have the label app")
+        print(f"{len(deployments.list('!canary'))} of them are no canaries")
         try:
             deployments.namespaced("default").get("no-such-deployment")
         except NotFound as error:

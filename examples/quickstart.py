@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from aioinformer import SharedInformerFactory
+from aioinformer import deletion_handling_meta_namespace_key_func as key_of
 
 import cluster
 
@@ -16,9 +17,9 @@ async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
         pods = factory.core.v1.pods
         pods.informer().add_event_handler(
-            on_add=lambda pod: print(f"+ {pod.metadata.namespace}/{pod.metadata.name}"),
-            on_update=lambda old, new: print(f"~ {new.metadata.namespace}/{new.metadata.name} is {new.status.phase}"),
-            on_delete=lambda pod: print(f"- {pod.metadata.namespace}/{pod.metadata.name}"),
+            on_add=lambda pod: print(f"+ {key_of(pod)}"),
+            on_update=lambda old, new: print(f"~ {key_of(new)} is {new.status.phase}"),
+            on_delete=lambda pod: print(f"- {key_of(pod)}"),
         )
         factory.start()
         await factory.wait_for_cache_sync()

@@ -1,0 +1,30 @@
+"""The examples run unchanged on a real cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.e2e.real_cluster import RealCluster
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "last_line"),
+    [
+        ("quickstart.py", "0 pods are in the cache"),
+        ("deployment_lister.py", 'deployments.apps "no-such-deployment" not found'),
+        ("custom_resource.py", "updated first: 1 -> 3"),
+    ],
+)
+def test_the_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_line: str) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), "--kubeconfig", str(cluster.kubeconfig)]
+    run = subprocess.run([*command, "--duration", "2"], capture_output=True, text=True, check=False, timeout=90)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == last_line
