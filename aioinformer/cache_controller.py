@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import FIFOClosed, UsageError
+from aioinformer.objects import Record, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.reflector import Reflector, WatchErrorHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from aioinformer.deltas import Deltas
     from aioinformer.fifo import PopProcessFunc, Queue
@@ -41,12 +42,14 @@ class CacheControllerConfig:
         on_version: told the version up to which everything has been processed.
         name: for tasks and logs.
         options: how to list and watch.
+        decode: makes a record of an object's bytes.
         admit: looks at each new record first.
         known: the cached record of a key.
         resync_period: in seconds, 0 for never.
         should_resync: asked before each resync.
         watch_error_handler: told of every failure.
         on_state: told of every change of the state.
+        before_read: awaited before more is read.
     """
 
     queue: Queue[Record]
@@ -56,12 +59,14 @@ class CacheControllerConfig:
     on_version: Callable[[str], None] = lambda version: None
     name: str = ""
     options: ReflectorOptions = field(default_factory=ReflectorOptions)
+    decode: Callable[[bytes], Record] = decode_record
     admit: Callable[[Record], Record] | None = None
     known: Callable[[str], Record | None] = lambda key: None
     resync_period: float = 0.0
     should_resync: Callable[[], bool] = lambda: True
     watch_error_handler: WatchErrorHandler | None = None
     on_state: Callable[[InformerState], Any] = lambda state: None
+    before_read: Callable[[], Awaitable[None]] | None = None
 
 
 class CacheController:
@@ -75,12 +80,14 @@ class CacheController:
             config.queue,
             name=config.name,
             options=config.options,
+            decode=config.decode,
             admit=config.admit,
             known=config.known,
             resync_period=config.resync_period,
             should_resync=config.should_resync,
             watch_error_handler=config.watch_error_handler,
             on_state=config.on_state,
+            before_read=config.before_read,
         )
 
     async def run(self) -> None:

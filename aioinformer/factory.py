@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.catalog import find
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.indices import Indexers
-    from aioinformer.object_type import BodyDecoder, Transform
+    from aioinformer.informer_options import InformerOptions
     from aioinformer.options import ListOptions, ReflectorOptions
     from aioinformer.resources import Resource
     from aioinformer.transport import Transport
@@ -83,52 +82,35 @@ class SharedInformerFactory(Accessors):
 
     # Informers.
 
-    def informer_for(
-        self,
-        resource: Resource[T],
-        *,
-        indexers: Indexers[T] | None = None,
-        decoder: BodyDecoder[T] | None = None,
-        transform: Transform[T] | None = None,
-        resync_period: float | None = None,
-        metadata_only: bool = False,
-        options: ReflectorOptions | None = None,
-    ) -> SharedIndexInformer[T]:
+    def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
         """The one informer of a resource. The first call makes it, with what is given; later calls find it.
 
         Args:
             resource: which.
-            indexers: as for the informer; add more later with its `add_indexers`.
-            decoder: as for the informer.
-            transform: instead of the factory's.
-            resync_period: instead of the factory's.
-            metadata_only: ask the server for metadata alone.
-            options: instead of the factory's.
+            options: see `InformerOptions`; without effect on an informer that exists.
 
         Raises:
             InformerStopped: the factory was shut down, and has no such informer.
+            UsageError: an option makes no sense.
         """
         informer = self._informers.get(resource.gvr)
         if informer is not None:
             return informer
         if self._stopped:
             raise InformerStopped(f"the factory was shut down before it was asked for {resource.gvr}; make a new one")
-        if resync_period is None:
-            resync_period = self._custom_resync.get(resource.gvr, self._resync_period)
+        period = options.get("resync_period")
         lister_watcher = ListWatch(
-            self._reach(),
-            resource,
-            self._namespace if resource.namespaced else "",
-            tweak=self._tweak,
-            metadata_only=metadata_only,
+            self._reach(), resource, self._namespace if resource.namespaced else "", tweak=self._tweak
         )
         informer = self._informers[resource.gvr] = SharedIndexInformer(
             lister_watcher,
-            resync_period,
-            indexers=indexers,
-            decoder=decoder,
-            transform=transform or self._transform,
-            options=options or self._options,
+            self._custom_resync.get(resource.gvr, self._resync_period) if period is None else period,
+            indexers=options.get("indexers"),
+            decoder=options.get("decoder"),
+            transform=options.get("transform") or self._transform,
+            storage="metadata" if options.get("metadata_only") else options.get("storage", "bytes"),
+            fields=options.get("fields", ()),
+            options=options.get("options") or self._options,
             shutdown_grace=self._shutdown_grace,
         )
         return informer

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from aioinformer.errors import UsageError
+from aioinformer.fields import FieldIndexFunc
 from aioinformer.keys import meta_namespace_index_func
 from aioinformer.objects import Record
 
@@ -18,9 +20,34 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
-Indexers: TypeAlias = "Mapping[str, IndexFunc[T]]"
+#: name -> index function, or the path of a field
+Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
 
 _log = logging.getLogger(__name__)
+
+
+def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
+    """The functions, with paths made into functions.
+
+    Raises:
+        UsageError: a path does not parse, or something is neither path nor function.
+    """
+    functions: dict[str, IndexFunc[T]] = {}
+    for name, function in indexers.items():
+        if isinstance(function, str):
+            functions[name] = FieldIndexFunc(function)
+        elif callable(function):
+            functions[name] = function
+        else:
+            raise UsageError(
+                f"index {name}: expected a function of an object or a field path, not {type(function).__name__}"
+            )
+    return functions
+
+
+def field_paths(indexers: Indexers[T]) -> list[str]:
+    """The paths among index functions: fields worth declaring."""
+    return [function for function in indexers.values() if isinstance(function, str)]
 
 
 class Index(Generic[T]):
@@ -35,7 +62,8 @@ class Index(Generic[T]):
     def __init__(self, name: str, function: IndexFunc[T], present: Callable[[Any], T] | None) -> None:
         self.name = name
         self.function = function
-        self._present = present
+        # A path is followed in the item itself, where the values of declared fields are.
+        self._present = None if isinstance(function, FieldIndexFunc) else present
         #: value -> keys, in the order in which they came
         self._keys: dict[str, dict[str, None]] = {}
         #: key -> the value the function gave, or values if it gave several; nothing if it gave none
@@ -92,6 +120,15 @@ class Index(Generic[T]):
         for value in self._values_of(key):
             self._take_out(value, key)
         self._values.pop(key, None)
+
+    @property
+    def steps(self) -> tuple[str, ...] | None:
+        """The path that is indexed, None for an index by a function."""
+        return self.function.steps if isinstance(self.function, FieldIndexFunc) else None
+
+    def size(self, value: str) -> int:
+        """How many objects have a value."""
+        return len(self._keys.get(value, ()))
 
     def keys(self, value: str) -> list[str]:
         """The keys of the objects that have a value."""

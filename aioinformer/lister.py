@@ -5,14 +5,22 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from aioinformer.errors import IndexNotFound, NotFound, UsageError
-from aioinformer.objects import labels_of
-from aioinformer.selectors import LabelSelector, nothing, parse_label_selector
+from aioinformer.errors import NotFound, UsageError
+from aioinformer.fields import field_filter, parse_path
+from aioinformer.keys import meta_namespace_index_func
+from aioinformer.objects import Record, labels_of
+from aioinformer.selectors import (
+    FieldSelector,
+    LabelSelector,
+    Operator,
+    nothing,
+    parse_field_selector,
+    parse_label_selector,
+)
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable
 
     from aioinformer.resources import Resource
 
@@ -25,19 +33,61 @@ _log = logging.getLogger(__name__)
 
 
 class _Reader(Generic[T]):
+    _namespace = ""
+
     def __init__(self, indexer: Indexer[T], resource: Resource[T]) -> None:
         self._indexer = indexer
         self._resource = resource
 
-    def _select(self, items: Callable[[], list[Any]], selector: Selector) -> builtins.list[T]:
-        selector = parse_label_selector(selector) if isinstance(selector, str) else selector
-        if selector == _NOTHING:  # LST-01: nothing is looked at for nothing
+    def list(self, selector: Selector = "", *, field_selector: str | FieldSelector = "") -> builtins.list[T]:
+        """All objects, or those that match.
+
+        An index by a path (`indexers={"app": "metadata.labels.app"}`) is used where the selectors ask for a value of
+        it: the list costs what has that value, not what the cache holds.
+
+        Args:
+            selector: of labels, as kubectl takes it, `"app=web,tier in (a,b)"`, or a parsed one.
+            field_selector: of any field, `"spec.nodeName=a,status.phase!=Running"`; declared ones cost no decoding.
+
+        Raises:
+            SelectorError: a selector does not parse.
+        """
+        labels = parse_label_selector(selector) if isinstance(selector, str) else selector
+        if labels == _NOTHING:  # LST-01: nothing is looked at for nothing
             return []
-        found = items()
-        if not selector.empty:
-            matches = selector.matches
+        fields = parse_field_selector(field_selector) if isinstance(field_selector, str) else field_selector
+        found = self._candidates(labels, fields)
+        if not labels.empty:
+            matches = labels.matches
             found = [item for item in found if matches(labels_of(item))]
+        if not fields.empty:
+            passes = field_filter(fields)
+            found = [item for item in found if passes(item)]
         return self._indexer.presented(found)
+
+    def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
+        """Items among which are all that match."""
+        cells, namespace = self._indexer.cells, self._namespace
+        wanted: builtins.list[tuple[tuple[str, ...], str]] = [
+            (("metadata", "labels", each.key), each.values[0])
+            for each in labels.requirements
+            if each.operator is Operator.EQUALS
+        ]
+        wanted += [(parse_path(each.path), each.value) for each in fields.requirements if not each.negated]
+        wanted = [(steps, value) for steps, value in wanted if value]  # what is empty is not in the index
+        found = cells.indexed_by_path(wanted, namespace) if wanted or namespace else None
+        if found is None:
+            if namespace:  # LST-02
+                _log.warning("an indexer without %r is read by namespace: every object is looked at", NAMESPACE_INDEX)
+            found = cells.items()
+        elif not wanted:
+            return found
+        return [item for item in found if self._is_mine(item)] if namespace else found
+
+    def _is_mine(self, item: Any) -> bool:
+        if isinstance(item, Record):
+            return item.namespace == self._namespace
+        return meta_namespace_index_func(item)[0] == self._namespace
 
     def _get(self, key: str, name: str) -> T:
         obj = self._indexer.get_by_key(key)
@@ -51,17 +101,6 @@ class ClusterLister(_Reader[T]):
 
     Objects are immutable; lists are the caller's own and in no order.
     """
-
-    def list(self, selector: Selector = "") -> builtins.list[T]:
-        """All objects, or those whose labels match.
-
-        Args:
-            selector: as kubectl takes it, `"app=web,tier in (a,b)"`, or a parsed one.
-
-        Raises:
-            SelectorError: the selector does not parse.
-        """
-        return self._select(self._indexer.cells.items, selector)
 
     def get(self, name: str) -> T:
         """The object of this name.
@@ -79,14 +118,6 @@ class NamespaceLister(_Reader[T]):
         super().__init__(indexer, resource)
         self._namespace = namespace
 
-    def list(self, selector: Selector = "") -> builtins.list[T]:
-        """All objects of the namespace, or those whose labels match.
-
-        Raises:
-            SelectorError: the selector does not parse.
-        """
-        return self._select(self._items, selector)
-
     def get(self, name: str) -> T:
         """The object of this name in the namespace.
 
@@ -94,17 +125,6 @@ class NamespaceLister(_Reader[T]):
             NotFound: the cache does not hold it.
         """
         return self._get(f"{self._namespace}/{name}", name)
-
-    def _items(self) -> builtins.list[Any]:
-        cells = self._indexer.cells
-        try:
-            return cells.indexed(NAMESPACE_INDEX, self._namespace)
-        except IndexNotFound:  # LST-02
-            _log.warning(
-                "an indexer without the index %r is read by namespace: every object is looked at", NAMESPACE_INDEX
-            )
-            prefix = f"{self._namespace}/"
-            return [item for key, item in cells.snapshot() if key.startswith(prefix)]
 
 
 class Lister(ClusterLister[T]):

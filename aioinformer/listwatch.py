@@ -94,6 +94,18 @@ class ListWatch(Generic[T]):
         """What is listed."""
         return self._resource
 
+    def only_metadata(self) -> ListWatch[T]:
+        """The same, but for metadata alone."""
+        return ListWatch(
+            self._transport,
+            self._resource,
+            self.namespace,
+            self._label_selector,
+            self._field_selector,
+            self._tweak,
+            metadata_only=True,
+        )
+
     async def request(self, options: ListOptions) -> Response:
         """Sends a list or a watch, with the selection added."""
         options.label_selector = self._label_selector

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
+from aioinformer.fields import FieldDecoder
 from aioinformer.objects import Record, decode_record
+from aioinformer.storage import DictRecord, Storage, Tier, decoded, tier_for
 from aioinformer.views import View, load_body, view_class
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aioinformer.compression import Compression
     from aioinformer.resources import Resource
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 #: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -31,26 +39,61 @@ class ObjectType(Generic[T]):
             function of the object's JSON bytes. None: the attributes of the built-in model, or a mapping.
         transform: sees each object that comes in once, before anybody else; what it returns is cached: the object
             itself, or a mapping or model to be encoded in its place.
+
+        storage: in what form objects are kept, see `aioinformer.storage`.
+        fields: paths to decode with the metadata, see `aioinformer.fields`.
+        compression: for the tier of that name.
     """
 
     def __init__(
-        self, resource: Resource[T], decoder: BodyDecoder[T] | None = None, transform: Transform[T] | None = None
+        self,
+        resource: Resource[T],
+        decoder: BodyDecoder[T] | None = None,
+        transform: Transform[T] | None = None,
+        *,
+        storage: str = Storage.BYTES,
+        fields: Iterable[str] = (),
+        compression: Compression | None = None,
     ) -> None:
+        self.storage = Storage.of(storage)
+        if decoder is not None and self.storage is Storage.DICT:
+            raise UsageError('storage="dict" and decoder= contradict each other: choose one')
         self._decode = _body_decoder(decoder) if decoder is not None else None
-        self._view = view_class(resource) if decoder is None else None
+        self._view = view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
+        self._compression = compression
+        self._fields: list[str] = []
+        self._field_decoder: FieldDecoder | None = None
+        self._tier: Tier | None = None
         self.transform = transform
+        self.declare(fields)
+
+    def declare(self, fields: Iterable[str]) -> None:
+        """Declares more fields, before the first object comes in.
+
+        Raises:
+            UsageError: a path does not parse, or the tier needs fields and there are none.
+        """
+        self._fields += fields
+        self._field_decoder = FieldDecoder(self._fields) if self._fields else None
+        self._tier = self._compression or tier_for(self.storage, self._field_decoder)
+
+    @property
+    def decode(self) -> Callable[[bytes], Record]:
+        """Makes a record of an object's bytes."""
+        return self._field_decoder or decode_record
 
     @property
     def decodes_early(self) -> bool:
         """Whether `admit` has something to do."""
-        return self._decode is not None or self.transform is not None
+        return self._decode is not None or self.transform is not None or self._tier is not None
 
     def present(self, record: Record) -> T:
         """What readers see of a record."""
         if self._view is not None:
             return cast("T", self._view(record))
-        assert self._decode is not None
-        return cast("T", load_body(record, self._decode))
+        if self._decode is not None:
+            return cast("T", load_body(record, self._decode))
+        return cast("T", (record if isinstance(record, DictRecord) else decoded(record)).recall())
 
     def admit(self, record: Record) -> Record:
         """The record to cache for a record that came in: a user's model must accept it, a transform may replace it.
@@ -61,13 +104,20 @@ class ObjectType(Generic[T]):
         """
         if self.transform is not None:
             record = self._transformed(record, self.transform)
-        if self._decode is not None:
-            record.hold(load_body(record, self._decode))
+        body = load_body(record, self._decode) if self._decode is not None else None
+        if self._tier is not None:
+            record = self._tier(record)
+        if body is not None:
+            record.hold(body)
         return record
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
         obj = self.present(record)
-        result = transform(obj)
+        try:
+            result = transform(obj)
+        except Exception:
+            _log.exception("the transform raised for %s", record.key)
+            raise
         if result is obj:
             return record
         if isinstance(result, View):
@@ -75,7 +125,7 @@ class ObjectType(Generic[T]):
         elif result is None:
             raise DecodeError("the transform returned None; it must return an object", key=record.key)
         else:
-            made = decode_record(_encoded(result))
+            made = self.decode(_encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -16,9 +16,9 @@ from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-_NO_LABELS = msgspec.Raw(b"{}")
+NO_LABELS = msgspec.Raw(b"{}")
 
 
 class BodyRef(weakref.ref[Any]):
@@ -57,7 +57,8 @@ class Record(msgspec.Struct, gc=False, eq=False):
         uid: as in the metadata, "" if the server sent none.
         resource_version: as in the metadata.
         labels: still encoded: a JSON object or null.
-        raw: the object's own JSON.
+        raw: the object as it is stored: its own JSON, unless a storage tier keeps it in another form.
+        fields: what was decoded beside the metadata; None if no fields are declared.
         body: reference to the decoded body while somebody holds it.
     """
 
@@ -68,7 +69,13 @@ class Record(msgspec.Struct, gc=False, eq=False):
     resource_version: str
     labels: msgspec.Raw
     raw: bytes
+    fields: Envelope | None = None
     body: BodyRef | HeldBody | None = None
+
+    @property
+    def json(self) -> bytes:
+        """The object's JSON."""
+        return self.raw
 
     def recall(self) -> Any:
         """The decoded body, if it was just decoded or somebody holds it; None otherwise."""
@@ -100,12 +107,11 @@ class Record(msgspec.Struct, gc=False, eq=False):
 
     def same_content(self, other: Record) -> bool:
         """Whether both say the same; kind and apiVersion, which lists leave out, do not count."""
-        if self.raw == other.raw:
-            return True
+        first, second = self.json, other.json
         # In a watch a built-in object opens with kind and apiVersion, in a list it does not; the rest is equal.
-        if self.raw.endswith(other.raw[1:]) or other.raw.endswith(self.raw[1:]):
+        if first == second or first.endswith(second[1:]) or second.endswith(first[1:]):
             return True
-        mine, theirs = (msgspec.json.decode(raw) for raw in (self.raw, other.raw))
+        mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
         for document in (mine, theirs):
             document.pop("kind", None)
             document.pop("apiVersion", None)
@@ -115,19 +121,32 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return f"<Record {self.key} version {self.resource_version}>"
 
 
-class _Meta(msgspec.Struct, gc=False):
+_E = TypeVar("_E", bound="Envelope")
+
+
+class Meta(msgspec.Struct, gc=False, kw_only=True):
+    """The metadata that records are made of."""
+
     name: str
     namespace: str | None = ""
     uid: str | None = ""
     resource_version: str | None = msgspec.field(name="resourceVersion", default="")
-    labels: msgspec.Raw = _NO_LABELS
+    labels: msgspec.Raw = NO_LABELS
 
 
-class _Envelope(msgspec.Struct, gc=False):
-    metadata: _Meta
+class Envelope(msgspec.Struct, gc=False, kw_only=True):
+    """An object of which only the metadata is read, and what subclasses declare.
+
+    Attributes:
+        declared: the paths of the fields that are read beside the metadata.
+    """
+
+    declared: ClassVar[frozenset[tuple[str, ...]]] = frozenset()
+
+    metadata: Meta
 
 
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_envelope = msgspec.json.Decoder(Envelope).decode
 
 
 def decode_record(raw: bytes) -> Record:
@@ -139,10 +158,16 @@ def decode_record(raw: bytes) -> Record:
     Raises:
         DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
     """
+    return make_record(raw, _decode_envelope)[1]
+
+
+def make_record(raw: bytes, decode: Callable[[bytes], _E]) -> tuple[_E, Record]:
+    """As `decode_record`, with a decoder that reads more than the metadata; returns what it made, too."""
     try:
-        meta = _decode_envelope(raw).metadata
+        envelope = decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise undecodable(raw, error) from error
+    meta = envelope.metadata
     name = meta.name
     if not name:
         raise DecodeError("metadata.name is empty")
@@ -151,7 +176,7 @@ def decode_record(raw: bytes) -> Record:
         key = f"{namespace}/{name}"
     else:
         namespace, key = "", name
-    return Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
+    return envelope, Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
 
 
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:
@@ -180,7 +205,7 @@ def labels_of(item: Any) -> Mapping[str, str]:
     """The labels of anything a store may hold; empty if it has none, or none that are strings."""
     record = item if isinstance(item, Record) else getattr(item, "_record", None)
     if isinstance(record, Record):
-        if record.labels is _NO_LABELS:
+        if record.labels is NO_LABELS:
             return {}
         try:
             labels = _decode_labels(record.labels) or {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,7 @@ import anyio
 
 from aioinformer.answers import AnswerReader
 from aioinformer.errors import AioinformerError, ApiError, TransportError
+from aioinformer.objects import decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.state import InformerState, Phase
@@ -57,6 +58,7 @@ class Reflector:
         name: for tasks and logs.
         options: how to list and watch.
 
+        decode: makes a record of an object's bytes.
         admit: looks at each new record before anybody else; may replace or refuse it.
         known: the cached record of a key.
 
@@ -64,6 +66,7 @@ class Reflector:
         should_resync: asked each time before that.
         watch_error_handler: told of every failure of a list or a watch, in streams too; must be quick.
         on_state: told of every change of the state.
+        before_read: awaited before more is read: whoever needs a pause takes it there.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Reflector:
         name: str = "",
         options: ReflectorOptions | None = None,
         # What objects are
+        decode: Callable[[bytes], Record] = decode_record,
         admit: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         # What else happens
@@ -81,17 +85,19 @@ class Reflector:
         should_resync: Callable[[], bool] = lambda: True,
         watch_error_handler: WatchErrorHandler | None = None,
         on_state: Callable[[InformerState], Any] = lambda state: None,
+        before_read: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
         self._lister_watcher = lister_watcher
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._intake = Intake(admit, known)
+        self._intake = Intake(admit, known, decode)
         self._protocol = ListWatchProtocol(self._options, random=random.random, known=known, tell=self._tell)
         self._resync_period = resync_period
         self._should_resync = should_resync
         self._watch_error_handler = watch_error_handler
         self._on_state = on_state
+        self._before_read = before_read
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
@@ -168,6 +174,8 @@ class Reflector:
     async def _read(self, step: Read) -> None:
         reader = self._reader
         assert reader is not None, "the protocol reads what it never asked for"
+        if self._before_read is not None:
+            await self._before_read()
         clock = asyncio.get_running_loop().time
         idle_at = clock() + self._options.idle_timeout
         alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, clock() + _MIN_READ))

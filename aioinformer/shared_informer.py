@@ -24,12 +24,15 @@ import anyio
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.cache_updates import CacheUpdates
+from aioinformer.compressor import Compressor
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.fifo import DeltaFIFO
+from aioinformer.indices import Indexers, field_paths
 from aioinformer.keys import meta_namespace_index_func
 from aioinformer.latch import Latch
 from aioinformer.listener import ProcessorListener
 from aioinformer.lister import ClusterLister, Lister
+from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import (
     AddNotification,
     ResourceEventHandlerFuncs,
@@ -42,11 +45,12 @@ from aioinformer.processor import SharedProcessor, describe
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
 from aioinformer.state import InformerState, Phase
+from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 from aioinformer.waiters import KeyWaiters, VersionWaiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from aioinformer.indices import Indexers
@@ -71,10 +75,14 @@ class SharedIndexInformer(Generic[T]):
         resync_period: tells handlers of everything in the cache again so often, in seconds; 0 for never. It is both
             the default of handlers, and how often the informer looks who is due.
 
-        indexers: index functions by name, in addition to the one by namespace.
+        indexers: index functions, or field paths, by name; in addition to the one by namespace.
         decoder: a model of the user's own for the objects: a msgspec, dataclass or pydantic class, or a function of
             JSON bytes.
         transform: sees each object before anybody else does; what it returns is cached.
+        storage: in what form objects are kept, memory against the cost of reading: "bytes", "stripped", "compressed",
+            "projection", "metadata" or "dict"; see `aioinformer.storage`.
+        fields: paths that are decoded with the metadata, such as "spec.nodeName"; see `aioinformer.fields`. Those of
+            `indexers` need not be repeated.
 
         options: paging, time-outs, backoff.
         shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled.
@@ -91,17 +99,29 @@ class SharedIndexInformer(Generic[T]):
         indexers: Indexers[T] | None = None,
         decoder: BodyDecoder[T] | None = None,
         transform: Transform[T] | None = None,
+        storage: str = Storage.BYTES,
+        fields: Iterable[str] = (),
         # How it is kept
         options: ReflectorOptions | None = None,
         shutdown_grace: float = 1.0,
         watch_error_handler: WatchErrorHandler | None = None,
         name: str = "",
     ) -> None:
+        if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
+            lister_watcher = lister_watcher.only_metadata()
         self._lister_watcher = lister_watcher
         self.resource: Resource[T] = lister_watcher.resource
         self.name = name or f"informer of {lister_watcher.resource.group_resource}"
         self._periods = ResyncPeriods(resync_period)
-        self._objects: ObjectType[T] = ObjectType(self.resource, decoder, transform)
+        self._compressor = Compressor() if storage == Storage.COMPRESSED else None
+        self._objects: ObjectType[T] = ObjectType(
+            self.resource,
+            decoder,
+            transform,
+            storage=storage,
+            fields=[*fields, *field_paths(indexers or {})],
+            compression=self._compressor.tier if self._compressor is not None else None,
+        )
         self._indexer: Indexer[T] = Indexer(present=self._objects.present)
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._options = options or ReflectorOptions()
@@ -219,6 +239,8 @@ class SharedIndexInformer(Generic[T]):
         """
         if self._stopped:
             raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
+        if not self._started:
+            self._objects.declare(field_paths(indexers))
         self._indexer.add_indexers(indexers)
 
     # Reading.
@@ -377,6 +399,10 @@ class SharedIndexInformer(Generic[T]):
             listening = asyncio.Event()
             processor = tasks.create_task(self._processor.run(listening), name=f"{self.name}: processor")
             await listening.wait()
+            if self._compressor is not None:
+                compressing = tasks.create_task(
+                    self._compressor.run(self._indexer.cells, self._synced.wait), name=f"{self.name}: compression"
+                )
             try:
                 await controller.run()
             finally:
@@ -385,6 +411,8 @@ class SharedIndexInformer(Generic[T]):
                 with anyio.CancelScope(shield=True):
                     await self._processor.stop(self._shutdown_grace)
                 processor.cancel()
+                if self._compressor is not None:
+                    compressing.cancel()
 
     def _config(self) -> CacheControllerConfig:
         return CacheControllerConfig(
@@ -395,12 +423,14 @@ class SharedIndexInformer(Generic[T]):
             on_version=self._processed,
             name=self.name,
             options=self._options,
+            decode=self._objects.decode,
             admit=self._objects.admit if self._objects.decodes_early else None,
             known=self._indexer.cells.item,
             resync_period=self._periods.check,
             should_resync=lambda: self._processor.should_resync(self._now()),
             watch_error_handler=self._watch_error_handler,
             on_state=self._state_changed,
+            before_read=self._compressor.settle if self._compressor is not None else None,
         )
 
     # What the controller calls.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, ca
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
-from aioinformer.indices import Index, Indexers, IndexFunc
+from aioinformer.indices import Index, Indexers, IndexFunc, index_functions
 from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func
 from aioinformer.keys import metadata_field as _field
 from aioinformer.keys import metadata_of as _metadata_of
@@ -85,6 +85,12 @@ class ThreadSafeStore(Generic[T]):
                 index.put(key, item, new)
         return old
 
+    def exchange(self, key: str, old: Any, new: Any) -> None:
+        """Puts another form of the same object in its place, if it is still there; its indices stay as they are."""
+        with self._lock:
+            if self._items.get(key) is old:
+                self._items[key] = new
+
     def delete(self, key: str) -> Any:
         """Removes an item; returns it, None if there was none."""
         with self._lock:
@@ -109,11 +115,9 @@ class ThreadSafeStore(Generic[T]):
         """
         if taken := sorted(name for name in indexers if name in self._indices):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
-        for name, function in indexers.items():
-            if not callable(function):
-                raise UsageError(f"index {name}: expected a function of an object, not {type(function).__name__}")
+        functions = index_functions(indexers)
         items = self.snapshot()
-        built = {name: self._built(name, function, items) for name, function in indexers.items()}
+        built = {name: self._built(name, function, items) for name, function in functions.items()}
         with self._lock:
             self._indices.update(built)
 
@@ -182,6 +186,23 @@ class ThreadSafeStore(Generic[T]):
             index, items = self._index(name), self._items
             found = dict.fromkeys(key for value in values for key in index.keys(value))
             return [items[key] for key in found]
+
+    def indexed_by_path(self, wanted: Iterable[tuple[tuple[str, ...], str]], namespace: str = "") -> list[Any] | None:
+        """The items that have any of these values at their paths, by the index that knows the fewest of them.
+
+        Returns:
+            A superset of the items that have them all (in the namespace, if one is given); None if no index helps.
+        """
+        with self._lock:
+            by_path = {index.steps: index for index in self._indices.values() if index.steps is not None}
+            known = [(by_path[steps], value) for steps, value in wanted if steps in by_path]
+            if namespace and NAMESPACE_INDEX in self._indices:
+                known.append((self._indices[NAMESPACE_INDEX], namespace))
+            if not known:
+                return None
+            index, value = min(known, key=lambda each: each[0].size(each[1]))
+            items = self._items
+            return [items[key] for key in index.keys(value)]
 
     def values(self, name: str) -> list[str]:
         """The values in an index; none if there is no such index (STO-05)."""

@@ -40,7 +40,7 @@ def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     body = record.recall()
     if body is None:
         try:
-            body = decode(record.raw)
+            body = decode(record.json)
         except (DecodeError, msgspec.DecodeError) as error:
             raise DecodeError(f"{record.key}: {error}", key=record.key) from error
         record.remember(body)
@@ -130,9 +130,9 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
             DecodeError: the object is not JSON in its depth.
         """
         try:
-            document = msgspec.json.decode(self._record.raw)
+            document = msgspec.json.decode(self._record.json)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise undecodable(self._record.raw, error) from error
+            raise undecodable(self._record.json, error) from error
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **document}
 
     def __copy__(self) -> Self:
@@ -157,7 +157,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._resource, self._record.raw)
+        return _restore, (self._resource, self._record.json)
 
 
 def _refuse(self: View, name: str, value: Any = None) -> NoReturn:
@@ -233,7 +233,7 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         return body  # type: ignore[no-any-return]
 
     def _metadata(self) -> Any:
-        return decoder_for(_META)(bytes(msgspec.json.decode(self._record.raw, type=_WithMetadata).metadata))
+        return decoder_for(_META)(bytes(msgspec.json.decode(self._record.json, type=_WithMetadata).metadata))
 
     def __getitem__(self, key: str) -> Any:
         return self._load()[key]

@@ -59,13 +59,16 @@ class Intake:
         admit: looks at a new record before anyone else does (transform, user's model); may replace it; raises
             anything to refuse it.
         known: the cached record of a key, if there is one.
+        decode: makes a record of an object's bytes.
     """
 
     def __init__(
         self,
         admit: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
+        decode: Callable[[bytes], Record] = decode_record,
     ) -> None:
+        self._decode = decode
         self._admit = admit
         self._known = known
 
@@ -97,7 +100,7 @@ class Intake:
         Raises:
             DecodeError: it does not decode, or is refused.
         """
-        record = decode_record(raw)
+        record = self._decode(raw)
         cached = self._known(record.key)
         if cached is None or not cached.same_version(record):
             return self.admitted(record)
@@ -112,7 +115,7 @@ class Intake:
         Raises:
             DecodeError: it does not decode, or is refused.
         """
-        record = decode_record(raw)
+        record = self._decode(raw)
         return record if self._admit is None else self.admitted(record)
 
 

@@ -5,15 +5,13 @@ None of them holds anything but the factory: they are made when they are asked f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, cast
 
 from aioinformer.catalog import find
 
 if TYPE_CHECKING:
-    from aioinformer.indices import Indexers
+    from aioinformer.informer_options import InformerOptions
     from aioinformer.lister import ClusterLister, Lister
-    from aioinformer.object_type import BodyDecoder, Transform
-    from aioinformer.options import ReflectorOptions
     from aioinformer.resources import Resource
     from aioinformer.shared_informer import SharedIndexInformer
 
@@ -24,15 +22,7 @@ class InformerSource(Protocol):
     """What accessors need of a factory."""
 
     def informer_for(
-        self,
-        resource: Resource[T],
-        *,
-        indexers: Indexers[T] | None = ...,
-        decoder: BodyDecoder[T] | None = ...,
-        transform: Transform[T] | None = ...,
-        resync_period: float | None = ...,
-        metadata_only: bool = ...,
-        options: ReflectorOptions | None = ...,
+        self, resource: Resource[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedIndexInformer[T]:
         """The one informer of this resource; made with these options if there is none yet."""
 
@@ -50,29 +40,12 @@ class ResourceAccessor(Generic[T]):
         self._source = source
         self.resource = resource
 
-    def informer(
-        self,
-        *,
-        indexers: Indexers[T] | None = None,
-        decoder: BodyDecoder[T] | None = None,
-        transform: Transform[T] | None = None,
-        resync_period: float | None = None,
-        metadata_only: bool = False,
-        options: ReflectorOptions | None = None,
-    ) -> SharedIndexInformer[T]:
+    def informer(self, **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
         """The factory's one informer of this resource, made by the first call.
 
-        The options are those of `SharedInformerFactory.informer_for`; they have no effect on an informer that exists.
+        The options are those of `InformerOptions`; they have no effect on an informer that exists.
         """
-        return self._source.informer_for(
-            self.resource,
-            indexers=indexers,
-            decoder=decoder,
-            transform=transform,
-            resync_period=resync_period,
-            metadata_only=metadata_only,
-            options=options,
-        )
+        return self._source.informer_for(self.resource, **options)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.resource.gvr}>"

@@ -1,0 +1,72 @@
+"""Trains dictionaries for the compressed tier beside the loop, and packs what was cached before there was one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from aioinformer.compression import Codec, Compression
+from aioinformer.objects import Record
+from aioinformer.slices import Slicer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aioinformer.store import ThreadSafeStore
+
+_log = logging.getLogger(__name__)
+
+
+class Compressor:
+    """The tier, and the task that serves it.
+
+    Attributes:
+        tier: packs records.
+    """
+
+    def __init__(self) -> None:
+        self._wanted = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self.tier = Compression(self._want)
+
+    async def settle(self) -> None:
+        """Waits while the first dictionary is made: what arrives meanwhile would have to be kept as it is."""
+        await self._settled.wait()
+
+    def _want(self) -> None:
+        if not self.tier.ready:
+            self._settled.clear()
+        self._wanted.set()
+
+    async def run(self, cells: ThreadSafeStore[Any], synced: Callable[[], Awaitable[None]]) -> None:
+        """Trains whenever the tier asks for it, until cancelled.
+
+        Args:
+            cells: where records are packed that came before there was a dictionary.
+            synced: returns when the first list is in there.
+        """
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                codec = await anyio.to_thread.run_sync(Codec, self.tier.samples, abandon_on_cancel=True)
+            except Exception:
+                # Objects that have nothing in common make no dictionary; they are kept as they are.
+                _log.warning("no dictionary could be made: objects are kept as they are", exc_info=True)
+            else:
+                self.tier.adopt(codec)
+            self._settled.set()
+            if self.tier.ready:
+                await synced()
+                await self._pack(cells)
+
+    async def _pack(self, cells: ThreadSafeStore[Any]) -> None:
+        slicer = Slicer()
+        for key, record in cells.snapshot():
+            if type(record) is Record:
+                cells.exchange(key, record, self.tier.packed(record))
+            await slicer.pause()

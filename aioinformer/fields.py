@@ -1,0 +1,203 @@
+"""Declared fields: paths into objects that are decoded together with the metadata, and so cost next to nothing.
+
+A path is written as on the wire, `spec.nodeName`, and leads through objects only, not through arrays. A key that holds
+a dot or a slash is put in brackets: `metadata.annotations['example.com/owner']`. Labels are paths, too:
+`metadata.labels.app`.
+
+An index, or a filter, may be given as a path instead of a function. Of a declared path the value is there when the
+object arrives, and no body is decoded for it; of any other, the body is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.frozen import freeze
+from aioinformer.objects import NO_LABELS, Envelope, Meta, Record, decode_record, labels_of, make_record
+from aioinformer.selectors import FieldSelector, parse_field_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_STEP = re.compile(r"\.?([^.\[\]'\"\s]+)|\[(?:'([^']+)'|\"([^\"]+)\")\]")
+_LABELS = ("metadata", "labels")
+#: Paths whose values every record has by itself.
+_OWN = {
+    ("metadata", "name"): "name",
+    ("metadata", "namespace"): "namespace",
+    ("metadata", "uid"): "uid",
+    ("metadata", "resourceVersion"): "resource_version",
+}
+
+
+@cache
+def parse_path(path: str) -> tuple[str, ...]:
+    """The steps of a path.
+
+    Raises:
+        UsageError: it does not parse.
+    """
+    steps, position = [], 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None or (position == 0 and path.startswith(".")):
+            raise UsageError(
+                f"field path {path!r} does not parse at {path[position:]!r}; write it like spec.nodeName, "
+                "and keys with dots in brackets: metadata.annotations['a.b/c']"
+            )
+        steps.append(next(group for group in match.groups() if group is not None))
+        position = match.end()
+    if not steps:
+        raise UsageError("a field path must not be empty; write it like spec.nodeName")
+    return tuple(steps)
+
+
+class FieldDecoder:
+    """Reads the metadata and the declared fields of objects, in one pass.
+
+    Args:
+        paths: the declared fields.
+
+    Raises:
+        UsageError: a path does not parse, or two of them contradict each other.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        parsed = dict.fromkeys(parse_path(path) for path in paths)
+        #: Paths whose values are decoded; all others are in every record.
+        self.paths = frozenset(steps for steps in parsed if steps not in _OWN and steps[:2] != _LABELS)
+        self._decode = msgspec.json.Decoder(_envelope_with(self.paths)).decode
+
+    def __call__(self, raw: bytes) -> Record:
+        """The record of an object, with its declared fields.
+
+        Raises:
+            DecodeError: as `decode_record`.
+        """
+        try:
+            envelope, record = make_record(raw, self._decode)
+        except DecodeError:
+            return decode_record(raw)  # where a path leads through something else than objects, it has no value
+        # The record has them, and a second reference would keep the bytes alive when a tier lets go of them.
+        envelope.metadata.labels = NO_LABELS
+        record.fields = envelope
+        return record
+
+
+def _envelope_with(paths: frozenset[tuple[str, ...]]) -> type[Envelope]:
+    tree: dict[str, Any] = {}
+    for steps in sorted(paths):
+        node = tree
+        for step in steps[:-1]:
+            node = node.setdefault(step, {})
+            if node is None:
+                raise UsageError(f"field path {'.'.join(steps)} leads through another declared field: declare one")
+        if node.get(steps[-1]):
+            raise UsageError(f"another declared field leads through {'.'.join(steps)}: declare one")
+        node[steps[-1]] = None
+    envelope = _struct(Envelope, tree)
+    envelope.declared = paths
+    return envelope
+
+
+def _struct(base: type[Any], tree: Mapping[str, Any]) -> type[Any]:
+    fields: list[Any] = []
+    renamed: dict[str, str] = {}
+    for name, below in tree.items():
+        attribute = _attribute(name)
+        renamed[attribute] = name
+        if base is Envelope and name == "metadata":
+            fields.append((attribute, _struct(Meta, below or {})))
+            continue
+        kind: Any = Any if below is None else _struct(msgspec.Struct, below) | None
+        fields.append((attribute, kind, None))
+    return msgspec.defstruct("Declared", fields, bases=(base,), rename=renamed, gc=False, kw_only=True)
+
+
+def _attribute(name: str) -> str:
+    return name if name == "metadata" else "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
+
+
+def _look_up(envelope: Any, steps: tuple[str, ...]) -> Any:
+    value = envelope
+    for step in steps:
+        if value is None:
+            return None
+        value = getattr(value, _attribute(step))
+    return value
+
+
+def field_value(item: Any, steps: tuple[str, ...]) -> Any:
+    """The value at a path of anything a store may hold, None if there is none.
+
+    Costs nothing for declared fields, labels and identity; otherwise the body of the object is looked into.
+    """
+    record = item if isinstance(item, Record) else getattr(item, "_record", None)
+    if isinstance(record, Record):
+        if steps in _OWN:
+            return getattr(record, _OWN[steps]) or None
+        if steps[:2] == _LABELS and len(steps) == 3:
+            return labels_of(record).get(steps[2])
+        if record.fields is not None and steps in record.fields.declared:
+            return freeze(_look_up(record.fields, steps))
+        value = msgspec.json.decode(record.json)
+    else:
+        value = item if isinstance(item, Mapping) else item.to_dict()
+    for step in steps:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+class FieldIndexFunc:
+    """The index function of a path: the value there, as text; lists of values count one by one.
+
+    Args:
+        path: as above.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.steps = parse_path(path)
+
+    def __call__(self, item: Any) -> list[str]:
+        value = field_value(item, self.steps)
+        if value is None or value == "":
+            return []
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return [_text(each) for each in values if not isinstance(each, (Mapping, list, tuple))]
+
+    def __repr__(self) -> str:
+        return f"FieldIndexFunc({self.path!r})"
+
+
+def field_filter(selector: str | FieldSelector) -> Callable[[Any], bool]:
+    """A function that tells whether an object has certain values, for filtering handlers and lists.
+
+    Args:
+        selector: as kubectl's --field-selector takes it, over any path: `status.phase=Running,spec.nodeName!=a`.
+
+    Raises:
+        SelectorError: it does not parse.
+    """
+    parsed = parse_field_selector(selector) if isinstance(selector, str) else selector
+
+    def passes(item: Any) -> bool:
+        return parsed.matches(lambda path: _text(field_value(item, parse_path(path))))
+
+    return passes
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
