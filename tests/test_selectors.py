@@ -6,7 +6,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.errors import SelectorError, UsageError
@@ -25,6 +25,8 @@ from aioinformer.selectors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# A busy machine is no failure.
+UNHURRIED = settings(deadline=None)
 KEYS = st.sampled_from(["a", "b", "in", "notin", "example.com/tier", "A_b.c"])
 VALUES = st.sampled_from(["", "0", "1", "7", "10", "x", "y", "in", "notin", "a.b-c"])
 
@@ -67,6 +69,7 @@ def naive(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
             return label.isdecimal() and int(label) < int(values[0])
 
 
+@UNHURRIED
 @given(LABEL_SELECTORS)
 def test_the_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSelector) -> None:
     parsed = parse_label_selector(str(selector))
@@ -75,6 +78,7 @@ def test_the_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSele
     assert str(parsed) == str(selector)
 
 
+@UNHURRIED
 @given(LABEL_SELECTORS, st.dictionaries(KEYS, VALUES))
 def test_a_label_selector_matches_what_the_naive_matcher_matches(
     selector: LabelSelector, labels: dict[str, str]
@@ -82,6 +86,7 @@ def test_a_label_selector_matches_what_the_naive_matcher_matches(
     assert selector.matches(labels) is all(naive(requirement, labels) for requirement in selector.requirements)
 
 
+@UNHURRIED
 @given(st.text(st.sampled_from("ab01 ,()=!<>in/.-_\t"), max_size=24))
 def test_any_text_is_either_a_selector_that_round_trips_or_a_selector_error(text: str) -> None:
     try:
@@ -246,12 +251,14 @@ def test_selectors_survive_pickling() -> None:
     assert copy.matches({"a": "b", "c": "d"})
 
 
+@UNHURRIED
 @given(FIELD_SELECTORS)
 def test_the_text_of_a_field_selector_parses_to_an_equal_one(selector: FieldSelector) -> None:
     assert parse_field_selector(str(selector)) == selector
     assert hash(parse_field_selector(str(selector))) == hash(selector)
 
 
+@UNHURRIED
 @given(FIELD_SELECTORS, st.dictionaries(KEYS, st.text(st.sampled_from("ab\\,=! "))))
 def test_a_field_selector_compares_each_field_with_its_value(selector: FieldSelector, fields: dict[str, str]) -> None:
     expected = all((fields.get(item.path, "") != item.value) == item.negated for item in selector.requirements)

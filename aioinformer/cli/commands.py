@@ -90,7 +90,11 @@ def cli() -> None:
 @click.option("--certificate-authority", metavar="FILE", help="PEM certificates to trust.")
 @click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust any certificate.")
 @click.option(
-    "--resync", metavar="SECONDS", type=float, default=0.0, help="Resync period, at least 1. Default: 0, none."
+    "--resync",
+    metavar="SECONDS",
+    type=float,
+    default=0.0,
+    help="Resync period, raised to 1. Default: 0, none.",
 )
 @click.option("--metadata-only", is_flag=True, help="Ask for PartialObjectMetadata only.")
 @click.option(

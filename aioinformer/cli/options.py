@@ -9,8 +9,6 @@ from aioinformer.errors import UsageError
 from aioinformer.selectors import parse_field_selector, parse_label_selector
 from aioinformer.served import parse_resource_name
 
-MIN_RESYNC = 1.0
-
 
 class Output(StrEnum):
     """The form of what `watch` prints."""
@@ -67,7 +65,7 @@ class WatchOptions:
         all_namespaces: watch all of them.
         selector: label selector.
         field_selector: field selector.
-        resync: seconds, 0 for none.
+        resync: seconds, 0 for none; the informer raises what is less than 1 to 1, and says so.
         metadata_only: without anything but metadata.
         until_synced: end after the initial list.
         exit_after: end after so many notifications after the initial list.
@@ -93,8 +91,8 @@ class WatchOptions:
         parse_resource_name(self.resource)
         parse_label_selector(self.selector)
         parse_field_selector(self.field_selector)
-        if not (self.resync == 0 or MIN_RESYNC <= self.resync < float("inf")):
-            raise UsageError(f"--resync must be 0 (none) or at least {MIN_RESYNC:g} second, not {self.resync:g}")
+        if not 0 <= self.resync < float("inf"):
+            raise UsageError(f"--resync must be 0 (none) or a number of seconds, not {self.resync:g}")
         if self.exit_after is not None and self.exit_after < 1:
             raise UsageError(f"--exit-after must be at least 1, not {self.exit_after}; --until-synced counts none")
         if self.timeout is not None and not 0 < self.timeout < float("inf"):

@@ -158,7 +158,7 @@ async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: Api
         (["watch", "pods", "-o", "xml"], "'xml' is not one of"),
         (["watch", "pods", "-l", "a in ("], "at character 7"),
         (["watch", "pods", "--field-selector", "a"], "write path=value"),
-        (["watch", "pods", "--resync", "0.5"], "--resync must be 0 (none) or at least 1"),
+        (["watch", "pods", "--resync", "-1"], "--resync must be 0 (none) or a number of seconds"),
         (["watch", "pods", "--resync", "nan"], "--resync must be"),
         (["watch", "pods", "--exit-after", "0"], "--exit-after must be at least 1"),
         (["watch", "pods", "--timeout", "-1"], "--timeout must be more than 0"),

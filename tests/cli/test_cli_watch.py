@@ -193,8 +193,9 @@ async def test_selectors_are_applied_by_the_server(
 async def test_a_resync_is_an_update_between_equal_versions(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     version = server.create("configmaps", config_map("a"))["metadata"]["resourceVersion"]
     finished = await shell.run(
-        "watch", "cm", "--kubeconfig", kubeconfig, "--resync", "1", "--exit-after", "1", "--metadata-only"
+        "watch", "cm", "--kubeconfig", kubeconfig, "--resync", "0.5", "--exit-after", "1", "--metadata-only"
     )
+    assert "raised to 1 s" in finished.stderr
     resync = finished.events[-1]
     assert (resync["event"], resync["resourceVersion"], resync["oldResourceVersion"]) == ("update", version, version)
 
