@@ -14,6 +14,7 @@ from aioinformer.testing.lists import Page
 from aioinformer.testing.negotiation import Wanted, read_object, read_options
 from aioinformer.testing.object_answers import object_answer, page_answer
 from aioinformer.testing.patching import patch_object, patched_object
+from aioinformer.testing.reviews import reviewed
 from aioinformer.testing.scale import read_scale, scaled
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.strategies import returns_deleted
@@ -48,6 +49,9 @@ class Writes:
         directive = validation_directive(target.query, "CreateOptions")
         obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, directive)
+        review = reviewed(served, obj)
+        if review is not None:
+            return json_answer(request, encode_object(review, custom=False), status=201, wanted=wanted)
         body = self._cluster.create(served, target.namespace, obj, dry_run=dry_run)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
         return _with_warnings(answer, warnings)

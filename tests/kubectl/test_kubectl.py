@@ -72,6 +72,12 @@ class TestReading:
         assert "Labels:       app=x" in described
         assert "Image:        example.com/main:1" in described
 
+    async def test_whoever_is_let_in_may_do_everything(self, kubectl: Kubectl) -> None:
+        assert await kubectl("auth", "can-i", "delete", "nodes") == "yes\n"
+
+    async def test_the_user_is_told_who_it_is(self, kubectl: Kubectl) -> None:
+        assert "admin" in await kubectl("auth", "whoami")
+
     async def test_a_missing_object_is_said_to_be_missing(self, kubectl: Kubectl) -> None:
         with pytest.raises(KubectlError, match='pods "none" not found'):
             await kubectl("get", "pod", "none")
