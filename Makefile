@@ -48,7 +48,7 @@ layers: $(VENV)/.package $(VENV)/.dev ## Imports go downward only, and the core 
 	@$(BIN)/lint-imports
 
 docs: $(VENV)/.package $(VENV)/.dev ## The documentation, into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'Open site/index.html.'
 
 bench: $(VENV)/.package $(VENV)/.dev ## The benchmarks
