@@ -108,10 +108,12 @@ class Record(msgspec.Struct, gc=False, eq=False):
     def same_content(self, other: Record) -> bool:
         """Whether both say the same; kind and apiVersion, which lists leave out, do not count."""
         first, second = self.json, other.json
-        # In a watch a built-in object opens with kind and apiVersion, in a list it does not; the rest is equal.
-        if first == second or first.endswith(second[1:]) or second.endswith(first[1:]):
+        if first == second:
             return True
-        mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
+        try:
+            mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False  # in its depth it is no JSON: whether it is the same cannot be said
         for document in (mine, theirs):
             document.pop("kind", None)
             document.pop("apiVersion", None)

@@ -9,7 +9,6 @@ Bookmarks and errors never touch the model of the resource: a bookmark may hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +48,14 @@ class WatchEvent(msgspec.Struct, gc=False):
     error: ApiError | DecodeError | None = None
 
 
+class _Refused(DecodeError):
+    """The object decodes, but is not admitted."""
+
+    def __init__(self, message: str, record: Record) -> None:
+        super().__init__(message, key=record.key)
+        self.record = record
+
+
 class Intake:
     """Makes records of the bytes of objects, the same way for lists and watches.
 
@@ -83,11 +90,9 @@ class Intake:
         try:
             return self._admit(record)
         except DecodeError as error:
-            error.key = error.key or record.key
-            raise
+            raise _Refused(str(error), record) from error
         except Exception as error:
-            message = f"the object is refused: {type(error).__name__} in transform or decoder"
-            raise DecodeError(message, key=record.key) from error
+            raise _Refused(f"the object is refused: {type(error).__name__} in transform or decoder", record) from error
 
     def listed(self, raw: bytes, *, compare: bool = False) -> Record:
         """The record of an object from a list.
@@ -153,6 +158,8 @@ def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEv
         if kind is not None and line.endswith(b"}"):
             try:
                 return WatchEvent(kind, intake(line[quote + 11 : -1]))
+            except _Refused as error:
+                return _refused_event(kind, error)
             except DecodeError:
                 pass  # either the line is unusual, or its object is: the rules of JSON decide
     return _by_the_rules(line, intake)
@@ -179,13 +186,15 @@ def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
 def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
     try:
         return WatchEvent(kind, intake(raw))
+    except _Refused as error:
+        return _refused_event(kind, error)
     except DecodeError as error:
-        record = None
-        if kind == DELETED:
-            # A deletion needs no more than the key: it must not be lost because a transform raises.
-            with suppress(DecodeError):
-                record = decode_record(raw)
-        return WatchEvent(kind, record, error=error)
+        return WatchEvent(kind, error=error)
+
+
+def _refused_event(kind: str, error: _Refused) -> WatchEvent:
+    # A deletion needs no more than the key: it must not be lost because a transform raises.
+    return WatchEvent(kind, error.record if kind == DELETED else None, error=error)
 
 
 def _bookmark(raw: bytes) -> WatchEvent:

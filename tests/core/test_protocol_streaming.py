@@ -222,3 +222,25 @@ def test_a_stream_whose_end_names_no_version_is_no_list() -> None:
     assert talk.news == []
     assert talk.protocol.phase is Phase.BACKING_OFF
     assert talk.ask() == "list limit=500"
+
+
+@pytest.mark.conformance("REF-31")
+def test_a_410_within_a_stream_begins_it_again_at_once_and_without_a_version() -> None:
+    talk = streaming()
+    talk.events(initial_events_end(7))
+    talk.error(500, after=60)
+    assert talk.ask() == "stream @7"
+    talk.accept()
+    talk.error(410, after=200)
+    assert talk.delay() == 0
+    assert talk.ask() == "stream"
+
+
+@pytest.mark.conformance("REF-31")
+def test_an_error_within_a_stream_leads_to_pages_after_a_delay() -> None:
+    talk = streaming()
+    talk.events(added("a", 3))
+    talk.error(500)
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.delay() > 0
+    assert talk.ask() == "list limit=500"

@@ -182,6 +182,32 @@ def test_a_watch_that_said_something_before_it_fell_silent_is_the_first_again() 
     assert talk.protocol.phase is Phase.WATCHING
 
 
+def test_events_of_an_earlier_watch_do_not_excuse_silent_ones() -> None:
+    talk = watching()
+    talk.events(bookmark(11))
+    talk.end(after=60)
+    for _ in range(2):
+        talk.ask()
+        talk.accept()
+        talk.idle()
+    assert talk.protocol.phase is Phase.BACKING_OFF
+
+
+def test_vain_watches_before_a_list_do_not_count_after_it() -> None:
+    talk = watching()
+    for _ in range(3):
+        talk.end()
+        talk.ask()
+        talk.accept()
+    talk.error(500, after=60)
+    assert talk.ask() == "list limit=500"
+    talk.page(version=20)
+    talk.ask()
+    talk.accept()
+    talk.end()
+    assert talk.ask() == "watch @20"
+
+
 # Lines that cannot be read.
 
 

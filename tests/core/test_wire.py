@@ -1,0 +1,304 @@
+"""Lines of a watch: what they say, however they are written, and that nothing but a DecodeError comes of garbage."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer.errors import DecodeError, Expired
+from aioinformer.objects import Record, decode_record
+from aioinformer.wire import Intake, WatchEvent, decode_watch_line
+from tests.core.wire_objects import body, record
+
+
+def read(line: bytes, intake: Any = decode_record) -> WatchEvent:
+    return decode_watch_line(line, intake)
+
+
+def line(kind: str, obj: bytes) -> bytes:
+    return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}"
+
+
+POD = body("a", 7, spec={"x": ["}", '{"type":"ADDED"']})
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_event_has_its_type_and_its_object_as_its_own_bytes(kind: str) -> None:
+    event = read(line(kind, POD))
+    assert event.type == kind
+    assert event.record is not None
+    assert (event.record.key, event.record.resource_version, event.record.uid) == ("ns/a", "7", "uid-a")
+    assert event.record.raw == POD
+
+
+UNUSUAL = {
+    "spaces": b' { "type" : "ADDED" ,  "object" : ' + POD + b" } ",
+    "python": json.dumps({"type": "ADDED", "object": json.loads(POD)}).encode(),
+    "object-first": b'{"object":' + POD + b',"type":"ADDED"}',
+    "more-fields": b'{"type":"ADDED","extra":[1],"object":' + POD + b',"more":{"a":null}}',
+    "field-behind": b'{"type":"ADDED","object":' + POD + b',"more":1}',
+    "space-behind": b'{"type":"ADDED","object":' + POD + b" } ",
+    "carriage-return": line("ADDED", POD) + b"\r",
+    "escaped": b'{"\\u0074ype":"AD\\u0044ED","object":' + POD + b"}",
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_an_event_may_be_written_in_every_way_that_json_allows(name: str) -> None:
+    event = read(UNUSUAL[name])
+    assert event.type == "ADDED"
+    assert event.record is not None
+    assert event.record.key == "ns/a"
+    assert json.loads(event.record.raw) == json.loads(POD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"7",
+        b"{}",
+        b"garbage",
+        b'{"type":7,"object":{}}',
+        b'{"type":null}',
+        b'{"object":{"metadata":{"name":"a"}}}',
+        b'{"type":"ADDED","object":{"metadata":{"name":"a"}}',
+        line("ADDED", POD)[:-1],
+        line("ADDED", POD) + b"}",
+        line("ADDED", POD) * 2,
+        b'\xff\xfe{"type":"ADDED"}',
+        b'{"type":"\xff","object":{}}',
+        b'{"type":"\\ud800","object":{}}',
+        b'{"type":"ADDED","object":NaN}',
+        b'{"type":' + b"[" * 100_000,
+        b'{"type":"ADDED","object":{"metadata":{"name":"\\ud800"}}}',
+        b'{"type":"ADDED","object":{"metadata":{"name":"a"},"x":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_002,
+        b'{"type":"ADDED","object":{"metadata":{"name":"a","x":' + b"[" * 10_000 + b"]" * 10_000 + b"}}}",
+    ],
+)
+def test_a_line_that_is_no_event_is_an_error(text: bytes) -> None:
+    with pytest.raises(DecodeError):
+        read(text)
+
+
+def test_a_page_of_a_proxy_is_told_by_its_look() -> None:
+    with pytest.raises(DecodeError, match="proxy"):
+        read(b"  <html>")
+
+
+UNDECODABLE = {
+    "nothing": b"",
+    "null": b"null",
+    "list": b"[]",
+    "no-metadata": b"{}",
+    "no-name": b'{"metadata":{"namespace":"ns"}}',
+    "empty-name": b'{"metadata":{"name":""}}',
+    "name-is-a-number": b'{"metadata":{"name":7}}',
+    "metadata-is-text": b'{"metadata":"x"}',
+    "metadata-is-a-list": b'{"metadata":[]}',
+    "bytes-in-name": b'{"metadata":{"name":"\xff"}}',
+}
+
+
+@pytest.mark.parametrize("name", UNDECODABLE)
+def test_an_object_that_does_not_decode_is_the_error_of_its_event(name: str) -> None:
+    obj = UNDECODABLE[name]
+    event = read(b'{"type":"ADDED"}') if not obj else read(line("ADDED", obj))
+    assert event.record is None
+    assert isinstance(event.error, DecodeError)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        (b'{"name":"a","namespace":"ns","uid":7}', "ns/a"),
+        (b'{"name":"a","resourceVersion":7}', "a"),
+        (b'{"name":"a","namespace":7}', "a"),
+        (b'{"name":"a","namespace":"ns","resourceVersion":{}}', "ns/a"),
+    ],
+)
+def test_an_object_with_metadata_of_wrong_types_is_named(metadata: bytes, key: str) -> None:
+    error = read(line("MODIFIED", b'{"metadata":' + metadata + b"}")).error
+    assert isinstance(error, DecodeError)
+    assert error.key == key
+
+
+def test_the_error_of_an_object_never_quotes_it() -> None:
+    error = read(line("ADDED", b'{"metadata":{"name":"a","uid":["hunter2"]},"data":"hunter2"}')).error
+    assert "hunter2" not in repr(error)
+
+
+def test_null_in_metadata_is_the_same_as_nothing() -> None:
+    found = decode_record(b'{"metadata":{"name":"a","namespace":null,"uid":null,"resourceVersion":null,"labels":null}}')
+    assert (found.key, found.namespace, found.uid, found.resource_version) == ("a", "", "", "")
+
+
+@pytest.mark.conformance("REF-28")
+@pytest.mark.parametrize(
+    ("annotations", "ends"),
+    [
+        ({"k8s.io/initial-events-end": "true"}, True),
+        ({"k8s.io/initial-events-end": "false"}, False),
+        ({"k8s.io/initial-events-end": "True"}, False),
+        ({"k8s.io/initial-events-end": True}, False),
+        ({"other": "true"}, False),
+        (None, False),
+    ],
+)
+def test_only_its_annotation_makes_a_bookmark_the_end_of_a_streaming_list(annotations: Any, ends: bool) -> None:
+    meta = {"resourceVersion": "9", "annotations": annotations}
+    event = read(line("BOOKMARK", json.dumps({"kind": "Pod", "metadata": meta}).encode()))
+    assert (event.type, event.version, event.initial_events_end, event.error) == ("BOOKMARK", "9", ends, None)
+
+
+def test_a_bookmark_may_carry_nothing_but_a_version() -> None:
+    assert read(line("BOOKMARK", b'{"metadata":{"resourceVersion":"9"}}')).version == "9"
+
+
+@pytest.mark.parametrize("obj", [b"{}", b'{"metadata":null}', b'{"metadata":{"resourceVersion":null}}'])
+def test_a_bookmark_without_a_version_says_nothing(obj: bytes) -> None:
+    event = read(line("BOOKMARK", obj))
+    assert (event.version, event.error) == ("", None)
+
+
+@pytest.mark.parametrize("obj", [b"7", b"[]", b'{"metadata":7}', b'{"metadata":{"resourceVersion":7}}'])
+def test_a_bookmark_that_cannot_be_read_is_an_event_with_an_error(obj: bytes) -> None:
+    event = read(line("BOOKMARK", obj))
+    assert (event.type, event.version) == ("BOOKMARK", "")
+    assert isinstance(event.error, DecodeError)
+
+
+def test_a_bookmark_is_never_shown_to_a_model() -> None:
+    assert read(line("BOOKMARK", POD), intake=lambda raw: pytest.fail("shown")).version == "7"
+
+
+@pytest.mark.conformance("REF-40", "REF-49")
+def test_an_error_event_is_what_its_status_says() -> None:
+    status = {
+        "kind": "Status",
+        "code": 410,
+        "reason": "Expired",
+        "message": "too old",
+        "details": {"retryAfterSeconds": 3},
+    }
+    error = read(line("ERROR", json.dumps(status).encode())).error
+    assert isinstance(error, Expired)
+    assert (error.status, error.retry_after) == (410, 3)
+
+
+@pytest.mark.parametrize("obj", [b"{}", b"null", b"[]", b'"oops"', b'{"code":"410"}', b'{"details":7,"causes":[7]}'])
+def test_an_error_event_without_a_status_is_an_error_of_the_server(obj: bytes) -> None:
+    error = read(line("ERROR", obj)).error
+    assert getattr(error, "status", None) == 500
+
+
+def test_an_unknown_type_is_handed_on() -> None:
+    assert read(line("FROBNICATED", b"7")).type == "FROBNICATED"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+METADATA = st.dictionaries(
+    st.sampled_from(["name", "namespace", "uid", "resourceVersion", "labels", "annotations"]), JSON, max_size=6
+)
+
+
+OBJECTS = st.one_of(JSON, st.builds(lambda metadata: {"metadata": metadata}, METADATA))
+
+
+@given(st.sampled_from(["ADDED", "DELETED", "BOOKMARK", "ERROR", "x"]), OBJECTS)
+def test_any_object_gives_an_event(kind: str, obj: Any) -> None:
+    assert read(line(kind, json.dumps(obj).encode())).type == kind
+
+
+@given(st.binary(), st.booleans())
+def test_bytes_of_any_kind_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) -> None:
+    with contextlib.suppress(DecodeError):
+        read(line("ADDED", noise) if wrapped else noise)
+
+
+# What transforms and models have to say.
+
+
+def refuse(found: Record) -> Record:
+    raise ValueError("hunter2")
+
+
+def test_an_object_that_is_refused_is_an_event_with_its_key_and_without_what_the_refusal_quoted() -> None:
+    error = read(line("MODIFIED", POD), Intake(refuse).changed).error
+    assert isinstance(error, DecodeError)
+    assert error.key == "ns/a"
+    assert "hunter2" not in str(error)
+
+
+def test_a_deletion_that_is_refused_keeps_its_object() -> None:
+    event = read(line("DELETED", POD), Intake(refuse).changed)
+    assert event.record is not None
+    assert (event.record.key, event.record.resource_version) == ("ns/a", "7")
+    assert event.error is not None
+
+
+def test_an_object_is_admitted_once_even_if_it_is_refused() -> None:
+    seen: list[str] = []
+
+    def admit(found: Record) -> Record:
+        seen.append(found.key)
+        raise ValueError
+
+    read(line("ADDED", POD), Intake(admit).changed)
+    assert seen == ["ns/a"]
+
+
+def test_what_is_admitted_may_be_another_record() -> None:
+    other = record("a", 8)
+    assert read(line("ADDED", POD), Intake(lambda _: other).changed).record is other
+
+
+# Relists.
+
+
+def test_a_listed_object_that_is_cached_at_its_version_is_the_cached_one_and_not_admitted_again() -> None:
+    cached = record("a", 7)
+    assert Intake(refuse, {"ns/a": cached}.get).listed(POD) is cached
+
+
+@pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
+def test_a_listed_object_of_another_version_or_incarnation_is_a_new_one(change: dict[str, str]) -> None:
+    cached = record("a", 7)
+    assert Intake(known={"ns/a": cached}.get).listed(body("a", 7, metadata=change)) is not cached
+
+
+def test_a_comparing_list_trusts_content_and_not_versions() -> None:
+    cached = record("a", 7, spec={"x": 1})
+    intake = Intake(known={"ns/a": cached}.get)
+    assert intake.listed(body("a", 7, spec={"x": 1}), compare=True) is cached
+    assert intake.listed(body("a", 7, spec={"x": 2}), compare=True) is not cached
+
+
+def test_a_comparing_list_takes_no_offence_at_kind_and_order() -> None:
+    cached = decode_record(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}')
+    intake = Intake(known={"a": cached}.get)
+    assert intake.listed(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}', compare=True) is cached
+    assert intake.listed(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}', compare=True) is cached
+
+
+def test_a_comparing_list_sees_a_field_that_is_gone_from_the_front() -> None:
+    cached = decode_record(b'{"data":1,"metadata":{"name":"a","uid":"u"}}')
+    fresh = b'{"metadata":{"name":"a","uid":"u"}}'
+    assert Intake(known={"a": cached}.get).listed(fresh, compare=True) is not cached
+
+
+def test_a_comparing_list_takes_what_cannot_be_compared_for_changed() -> None:
+    head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
+    cached = decode_record(head + b"}")
+    assert Intake(known={"a": cached}.get).listed(head + b',"y":1}', compare=True) is not cached
