@@ -6,8 +6,10 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
+from aiohttp import web
+
 if TYPE_CHECKING:
-    from aiohttp import web
+    from collections.abc import Awaitable, Callable
 
 _BACKLOG = 1024
 
@@ -16,15 +18,18 @@ class Listener:
     """Accepts connections for one handler of requests.
 
     Args:
-        server: aiohttp's low-level server.
+        handler: answers requests.
         host: address to listen on.
         port: 0 for a free one; after the first `open` it is fixed.
     """
 
-    def __init__(self, server: web.Server, host: str, port: int) -> None:
+    def __init__(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], host: str, port: int
+    ) -> None:
         self.host = host
         self.port = port
-        self._server = server
+        self._handler = handler
+        self._server: web.Server | None = None
         self._accepting: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -35,6 +40,9 @@ class Listener:
         """
         if self._accepting is not None:
             return
+        if self._server is None:
+            # A handler whose client has gone is cancelled: an idle watch would not notice otherwise.
+            self._server = web.Server(self._handler, handler_cancellation=True, access_log=None)
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -58,12 +66,25 @@ class Listener:
 
     def abort_connections(self) -> None:
         """Cuts every connection, without sending what is buffered."""
-        for connection in list(self._server.connections):
+        for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.abort()
 
     def close_connections(self) -> None:
         """Closes every connection, after what is buffered has been sent."""
-        for connection in list(self._server.connections):
+        for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.close()
+
+    async def shutdown(self, patience: float) -> None:
+        """Waits for answers that are under way, cancels them then, and closes every connection.
+
+        Args:
+            patience: seconds to wait.
+        """
+        if self._server is not None:
+            await self._server.shutdown(patience)
+        self.abort_connections()
+
+    def _connections(self) -> list[web.RequestHandler]:
+        return list(self._server.connections) if self._server is not None else []

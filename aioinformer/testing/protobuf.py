@@ -41,7 +41,7 @@ _CHOICES = {
 
 
 def decode_protobuf(
-    body: bytes, *, api_version: str = "", kind: str = "", most_messages: int = 250_000
+    body: bytes, *, api_version: str = "", kind: str = "", most_messages: int = 100_000
 ) -> dict[str, Any]:
     """Reads an object.
 
@@ -76,7 +76,7 @@ def decode_protobuf(
         reason = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
         raise ProtobufError(reason, api_version, kind)
     try:
-        fields: dict[str, Any] = _Reader(most_messages).message(raw, name)
+        fields: dict[str, Any] = _Reader(most_messages).read(raw, name)
     except ProtobufError as error:
         raise ProtobufError(str(error), api_version, kind) from None
     return {"kind": kind, "apiVersion": api_version} | fields
@@ -86,10 +86,12 @@ class _Reader:
     def __init__(self, most_messages: int) -> None:
         self._left = most_messages
 
-    def message(self, data: bytes, name: str, depth: int = 1) -> Any:
+    def read(self, data: bytes, name: str, depth: int = 1) -> Any:
         self._left -= 1
-        if depth > _DEEPEST or self._left < 0:
-            raise ProtobufError("proto: too many messages, or too deeply nested ones")
+        if self._left < 0:
+            raise ProtobufError("proto: too many messages")
+        if depth > _DEEPEST:
+            raise ProtobufError("proto: messages are nested too deeply")
         layout, sent = message(name), split(data, name.rpartition(".")[2])
         if layout.is_list:
             return self._list(layout.fields[0], sent.get(1, ()), depth)
@@ -97,7 +99,7 @@ class _Reader:
         for field in layout.fields:
             occurrences = sent.get(field.number, ())
             if field.inline:
-                result |= self.message(joined(occurrences, _go_name(field)), field.kind, depth + 1)
+                result |= self.read(joined(occurrences, _go_name(field)), field.kind, depth + 1)
                 continue
             value, is_omitted = self._field(field, occurrences, depth)
             if not is_omitted:
@@ -131,6 +133,8 @@ class _Reader:
         if field.kind in NUMBERS:
             sent = numbers(occurrences, _go_name(field), field.wire_type, packed=True)
             return [NUMBERS[field.kind](number) for number in sent]
+        if field.kind not in TEXTS and len(occurrences) > self._left:
+            raise ProtobufError("proto: too many messages")
         return [self._value(chunk, field.kind, depth) for chunk in chunks(occurrences, _go_name(field))]
 
     def _map(self, field: Field, occurrences: Occurrences, depth: int) -> dict[str, Any]:
@@ -145,7 +149,7 @@ class _Reader:
         return TEXTS[kind](chunk) if kind in TEXTS else self._struct(chunk, kind, depth)
 
     def _struct(self, data: bytes, kind: str, depth: int) -> Any:
-        return SPECIAL[kind](data) if kind in SPECIAL else self.message(data, kind, depth + 1)
+        return SPECIAL[kind](data) if kind in SPECIAL else self.read(data, kind, depth + 1)
 
 
 def _go_name(field: Field) -> str:

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from aiohttp import web
-
 from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.fault_effects import FaultEffects
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
+
+    from aiohttp import web
 
     from aioinformer.resources import Resource
 
@@ -92,8 +92,7 @@ class ApiServer:
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._web = web.Server(self._answer, handler_cancellation=True, access_log=None)
-        self._listener = Listener(self._web, host, port)
+        self._listener = Listener(self._answer, host, port)
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(
             self._faults, self._listener, self._storage, self._registry, self._handlers.streams
@@ -130,8 +129,7 @@ class ApiServer:
         await self._housekeeper.stop()
         for stream in list(self._handlers.streams):
             stream.stop()
-        await self._web.shutdown(_SHUTDOWN)
-        self._listener.abort_connections()
+        await self._listener.shutdown(_SHUTDOWN)
 
     @property
     def url(self) -> str:

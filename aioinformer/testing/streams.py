@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.encoding import encode_plain
-from aioinformer.testing.statuses import StatusError
+from aioinformer.testing.statuses import StatusError, expired
 from aioinformer.testing.watches import Watch, error_line
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class WatchStream:
         deadline = now + self._timeout
         ends_initial = self._options.bookmarks and self._options.starts_with_state and self._bookmarks.initial_end
         due = self._next_bookmark(now, deadline)
-        while not (self._stopped or self._collection.closed):
+        # A resource that is no longer served has deletions to tell first.
+        while not self._stopped and (not self._collection.closed or self._watch.behind):
             self._wake.clear()
             limit = self._events_left()
             if limit == 0:
@@ -191,6 +192,10 @@ class WatchStream:
             head = encode_plain({"type": "MODIFIED", "object": {**names, "metadata": {"name": "cut-in-the-middle"}}})
             await self._response.write(head[:-20])
             self.break_connection()
+            return False
+        if fault.name == "expired":
+            message = f"too old resource version: {self._options.version_number} ({self._current()})"
+            await self._response.write(error_line(expired(message)))
             return False
         if fault.name == "error_event":
             message = f"{params['reason']}: the stream has failed"
