@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.testing.openapi import patch_schema
@@ -21,6 +21,7 @@ from aioinformer.testing.patches import (
     strategic_merge_patch,
 )
 
+UNHURRIED = settings(deadline=None)
 REJECTED = "the server rejected our request due to an error in our request"
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab~/", max_size=3)
 VALUES = st.recursive(
@@ -121,6 +122,7 @@ class TestJSONPatch:
 
         assert caught.value.status == 413
 
+    @UNHURRIED
     @given(OBJECTS, st.text("ab~/", max_size=2), VALUES)
     def test_what_is_added_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
         pointer = "/" + key.replace("~", "~0").replace("/", "~1")
@@ -146,12 +148,14 @@ class TestMergePatch:
     def test_the_examples_of_the_standard_hold(self, current: Any, patch: Any, expected: Any) -> None:
         assert merge_patch(current, patch) == expected
 
+    @UNHURRIED
     @given(OBJECTS, MAPS_ONLY)
     def test_patching_twice_is_patching_once(self, current: Any, patch: Any) -> None:
         once = merge_patch(current, patch)
 
         assert merge_patch(once, patch) == once
 
+    @UNHURRIED
     @given(OBJECTS)
     def test_nulls_leave_nothing(self, current: Any) -> None:
         assert merge_patch(current, dict.fromkeys(current)) == {}
@@ -230,6 +234,7 @@ class TestStrategicMergePatch:
 
         assert ports == [{"containerPort": 80, "name": "y"}, {"containerPort": 81}]
 
+    @UNHURRIED
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
     def test_order_of_patch_and_order_of_the_rest_both_hold(
         self, before: list[str], order: list[str], have: int, want: int
@@ -245,6 +250,7 @@ class TestStrategicMergePatch:
         assert [name for name in result if name in wanted] == wanted
         assert [name for name in result if name not in wanted] == [name for name in current if name not in wanted]
 
+    @UNHURRIED
     @given(OBJECTS, OBJECTS)
     def test_labels_merge_as_a_merge_patch_does(self, before: Any, after: Any) -> None:
         before, after = ({key: str(value) for key, value in labels.items()} for labels in (before, after))
