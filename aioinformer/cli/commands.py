@@ -94,7 +94,7 @@ def cli() -> None:
     metavar="SECONDS",
     type=float,
     default=0.0,
-    help="Resync period, raised to 1. Default: 0, none.",
+    help="Resync period, at least 1. Default: 0, none.",
 )
 @click.option("--metadata-only", is_flag=True, help="Ask for PartialObjectMetadata only.")
 @click.option(
