@@ -7,6 +7,7 @@ container's `terminationMessagePath`) is left alone.
 from __future__ import annotations
 
 import base64
+import zlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def prepare_create(served: Served, obj: dict[str, Any]) -> None:
         obj["metadata"]["generation"] = 1
     else:
         obj["metadata"].pop("generation", None)
+    if name == "services":
+        spec = obj.setdefault("spec", {})
+        if spec.get("type") != "ExternalName" and not spec.get("clusterIP"):
+            number = zlib.crc32(obj["metadata"]["uid"].encode())
+            spec["clusterIP"] = f"10.96.{number >> 8 & 255}.{number % 254 + 1}"
+        if "clusterIP" in spec:
+            spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if name == "namespaces":
         obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
         obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
@@ -128,6 +136,11 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
             obj["status"] = old["status"]
     if served.resource.group_resource == "namespaces":
         obj["spec"] = old.get("spec", {})
+    if served.resource.group_resource == "services":
+        # A client that does not know the address of its service does not mean to take it away.
+        for field in ("clusterIP", "clusterIPs"):
+            if field in old.get("spec", {}):
+                obj.setdefault("spec", {}).setdefault(field, old["spec"][field])
     prepare_any(served, obj)
     generation = old["metadata"].get("generation")
     if generation is None:
