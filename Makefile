@@ -57,12 +57,13 @@ bench: $(VENV)/.package $(VENV)/.dev ## The benchmarks
 generate: $(VENV)/.package $(VENV)/.dev ## Write the generated files anew
 	@$(BIN)/python scripts/generate.py
 
-UV_LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+UV ?= uv
+LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --extra cli
 
 lock: ## Bring requirements/ up to date (needs uv; nothing else does)
-	@$(UV_LOCK) --upgrade --group build --output-file requirements/run.txt
-	@$(UV_LOCK) --upgrade --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
+	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
 
 clean: ## Remove everything that was made here
 	@rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
