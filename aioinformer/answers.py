@@ -82,6 +82,11 @@ class AnswerReader:
         except (DecodeError, ApiError) as error:
             yield Failed(error)
 
+    @property
+    def next_page(self) -> str:
+        """The token of the page that follows, as soon as it can be known: where the server writes metadata first."""
+        return self._parser.next_page
+
     async def close(self) -> None:
         """Lets go of the connection."""
         await self._response.close()

@@ -123,6 +123,7 @@ class ListParser(Generic[T]):
         self._scanner: ItemScanner | None = None
         #: Everything before the first item, once that is known.
         self._prologue: bytes | None = None
+        self._next_page: str | None = None
         self._behind_items = False
         self._eof = False
 
@@ -139,6 +140,19 @@ class ListParser(Generic[T]):
     def feed_eof(self) -> None:
         """The body has ended; `items()` has what is left."""
         self._eof = True
+
+    @property
+    def next_page(self) -> str:
+        """The continue token, "" if there is none, or none yet: some servers write it behind the items."""
+        if self._next_page is None:
+            if self._prologue is None:
+                return ""
+            try:
+                metadata = msgspec.json.decode(self._prologue + b"]}", type=ListHead).metadata
+            except (msgspec.DecodeError, RecursionError):
+                metadata = None
+            self._next_page = (metadata and metadata.continue_) or ""
+        return self._next_page
 
     def items(self) -> Iterator[T | DecodeError]:
         """Yields what is complete, in order; an item that does not decode is yielded as its error.

@@ -179,9 +179,17 @@ class ListWatchProtocol:
             timeout_seconds=self._watch_timeout(),
         )
 
+    def ahead(self, token: str) -> ListOptions | None:
+        """The request that will follow this page, if all goes well; it may be sent now. None if there is none."""
+        listing = self._stage is _Stage.LIST and self._reading
+        return self._continued(token) if listing and token != self._continue else None
+
+    def _continued(self, token: str) -> ListOptions:
+        return ListOptions(limit=self.options.page_size, continue_token=token)
+
     def _page_options(self) -> ListOptions:
         if self._continue:  # API concepts: a continued list must not name a version again
-            return ListOptions(limit=self.options.page_size, continue_token=self._continue)
+            return self._continued(self._continue)
         version = ""
         if self.options.list_resource_version == "0" and not self._without_version:
             version = self.version or "0"

@@ -20,6 +20,7 @@ from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.objects import decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
+from aioinformer.request_ahead import RequestAhead
 from aioinformer.state import InformerState, Phase
 from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Send, Wait
 from aioinformer.wire import Intake
@@ -88,7 +89,7 @@ class Reflector:
         before_read: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
-        self._lister_watcher = lister_watcher
+        self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
         self._queue = queue
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
@@ -122,6 +123,7 @@ class Reflector:
     async def run(self) -> None:
         """Lists and watches until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
             if self._resync_period:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
             try:
@@ -130,6 +132,7 @@ class Reflector:
                 self._show(Phase.STOPPED, "")
                 with anyio.CancelScope(shield=True):
                     await self._let_go()
+                    await self._requests.discard()
 
     async def _list_and_watch(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -141,6 +144,7 @@ class Reflector:
                 continue
             await self._let_go()
             if isinstance(step, Wait):
+                await self._requests.discard()
                 await asyncio.sleep(step.until - clock())
                 await self._receive(Elapsed())
             else:
@@ -148,7 +152,7 @@ class Reflector:
 
     async def _send(self, step: Send) -> None:
         try:
-            response = await self._lister_watcher.request(step.options)
+            response = await self._requests.request(step.options)
         except TransportError as error:
             await self._receive(Failed(error))
             return
@@ -202,6 +206,8 @@ class Reflector:
                     break  # the protocol has lost its interest in what else is there
             first = False
             await self._receive(answer)
+            if reader.next_page and (ahead := self._protocol.ahead(reader.next_page)):
+                self._requests.start(ahead, self._tasks)
 
     async def _receive(self, answer: Answer) -> None:
         if isinstance(answer, Failed):

@@ -1,0 +1,65 @@
+"""The next page of a list is asked for while this one is decoded, so that nobody waits for anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aioinformer.listwatch import ListerWatcher
+    from aioinformer.options import ListOptions
+    from aioinformer.transport import Response
+
+
+class RequestAhead:
+    """Sends requests, one of which may be sent before its turn.
+
+    Args:
+        lister_watcher: what to ask.
+        name: of the task that waits for the answer.
+    """
+
+    def __init__(self, lister_watcher: ListerWatcher[Any], name: str) -> None:
+        self._lister_watcher = lister_watcher
+        self._name = name
+        self._options: ListOptions | None = None
+        self._task: asyncio.Task[Response | Exception] | None = None
+
+    def start(self, options: ListOptions, tasks: asyncio.TaskGroup) -> None:
+        """Sends a request whose turn will come, unless one is on its way already."""
+        if self._task is None:
+            self._options = options
+            self._task = tasks.create_task(self._send(options), name=self._name)
+
+    async def request(self, options: ListOptions) -> Response:
+        """The answer to a request: the one that is on its way, if it is the same.
+
+        Raises:
+            Exception: what the request came to.
+        """
+        if self._task is None or options != self._options:
+            await self.discard()
+            return await self._lister_watcher.request(options)
+        answer = await asyncio.shield(self._task)
+        self._task = None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def discard(self) -> None:
+        """Lets go of what is on its way: its turn does not come."""
+        task = self._task
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and not isinstance(answer := task.result(), Exception):
+            await answer.close()
+        self._task = None  # not before: who is cancelled meanwhile discards it again
+
+    async def _send(self, options: ListOptions) -> Response | Exception:
+        try:
+            return await self._lister_watcher.request(replace(options))  # which may be changed on the way
+        except Exception as error:  # it is told when its turn comes
+            return error
