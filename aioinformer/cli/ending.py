@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-GRACE = 1.7
+GRACE = 1.5
 """Seconds from the wish to end to the end, at most; scripts are promised 2."""
 
 

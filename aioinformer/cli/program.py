@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aioinformer.cli")
 
-_FLUSH = GRACE - 0.3
+_FLUSH = GRACE - 0.5
 """Seconds without progress after which a stdout is taken for one that nobody reads."""
 
 
