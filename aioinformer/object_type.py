@@ -12,7 +12,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import FieldDecoder
 from aioinformer.objects import Record, decode_record
 from aioinformer.storage import DictRecord, Storage, Tier, decoded, tier_for
-from aioinformer.views import View, load_body, view_class
+from aioinformer.views import MetadataView, View, load_body, view_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,10 +134,23 @@ class ObjectType(Generic[T]):
 def _encoded(obj: Any) -> bytes:
     if hasattr(obj, "model_dump_json"):
         return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
-    return msgspec.json.encode(obj, enc_hook=_plain)
+    return msgspec.json.encode(_with_plain_views(obj), enc_hook=_plain)
+
+
+def _with_plain_views(value: Any) -> Any:
+    # Views are structs: left to msgspec, they would be written as what they are made of.
+    if isinstance(value, (View, MetadataView)):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _with_plain_views(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_plain_views(item) for item in value]
+    return value
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio itself
+        return value.to_dict(serialize=True)
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "to_dict"):
@@ -151,6 +164,8 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
+            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                raise TypeError("msgspec and pydantic cannot make one of JSON")
             return msgspec.json.Decoder(decoder).decode
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error

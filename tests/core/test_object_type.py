@@ -1,0 +1,194 @@
+"""How objects of one informer come in: users' models, and transforms in all their forms."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
+
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.object_type import ObjectType
+from aioinformer.objects import Record, decode_record
+from aioinformer.resources import Resource
+from aioinformer.wire import Intake
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
+WIDGET = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}, "spec": {"size": 3}}
+
+
+def encoded(**changes: Any) -> Record:
+    return decode_record(json.dumps({**WIDGET, **changes}).encode())
+
+
+class Spec(msgspec.Struct):
+    size: int
+
+
+class StructWidget(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: Spec
+
+
+class WeakStructWidget(StructWidget, weakref=True):
+    pass
+
+
+@dataclass
+class DataSpec:
+    size: int
+
+
+@dataclass
+class DataWidget:
+    metadata: dict[str, Any]
+    spec: DataSpec
+
+
+class ModelSpec(pydantic.BaseModel):
+    size: int
+
+
+class ModelWidget(pydantic.BaseModel):
+    metadata: dict[str, Any]
+    spec: ModelSpec
+
+
+MODELS = [StructWidget, WeakStructWidget, DataWidget, ModelWidget]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_users_model_is_what_readers_see(model: Any) -> None:
+    kind = ObjectType(WIDGETS, model)
+    seen = kind.present(kind.admit(encoded()))
+    assert isinstance(seen, model)
+    assert (seen.spec.size, seen.metadata["name"]) == (3, "a")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_object_that_a_users_model_refuses_does_not_come_in(model: Any) -> None:
+    intake = Intake(ObjectType(WIDGETS, model).admit)
+    with pytest.raises(DecodeError) as caught:
+        intake.admitted(encoded(spec={"size": "hunter2"}))
+    assert caught.value.key == "ns/a"
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_function_of_bytes_may_decode() -> None:
+    kind: ObjectType[Any] = ObjectType(WIDGETS, lambda raw: len(raw))
+    found = encoded()
+    assert kind.present(kind.admit(found)) == len(found.raw)
+
+
+def test_a_model_that_was_decoded_on_arrival_is_handed_to_the_first_reader() -> None:
+    calls: list[bytes] = []
+
+    def decode(raw: bytes) -> Any:
+        calls.append(raw)
+        return msgspec.json.decode(raw, type=WeakStructWidget)
+
+    kind: ObjectType[Any] = ObjectType(WIDGETS, decode)
+    record = kind.admit(encoded())
+    first = kind.present(record)
+    assert kind.present(record) is first
+    assert len(calls) == 1
+    del first
+    assert kind.present(record).spec.size == 3
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("decoder", [object(), "V1Pod", 7])
+def test_what_cannot_decode_is_refused_by_name(decoder: Any) -> None:
+    with pytest.raises(UsageError, match="decoder"):
+        ObjectType(WIDGETS, decoder)
+
+
+def test_a_class_that_nothing_can_make_of_json_is_refused_with_a_remedy() -> None:
+    class Opaque:
+        def __init__(self, stream: Any) -> None: ...
+
+    with pytest.raises(UsageError, match="function of bytes"):
+        ObjectType(WIDGETS, Opaque)
+
+
+def test_nothing_is_decoded_early_without_a_model_or_a_transform() -> None:
+    assert not ObjectType(WIDGETS).decodes_early
+    assert ObjectType(WIDGETS, StructWidget).decodes_early
+    assert ObjectType(WIDGETS, transform=lambda obj: obj).decodes_early
+
+
+# Transforms.
+
+
+def admitted(transform: Any, resource: Resource[Any] = WIDGETS, decoder: Any = None) -> Any:
+    kind: ObjectType[Any] = ObjectType(resource, decoder, transform)
+    return kind.present(kind.admit(encoded()))
+
+
+@pytest.mark.conformance("DF-07")
+def test_a_transform_that_returns_its_object_changes_nothing() -> None:
+    record = encoded()
+    assert ObjectType(WIDGETS, transform=lambda obj: obj).admit(record) is record
+
+
+@pytest.mark.conformance("DF-07")
+@pytest.mark.parametrize("resource", [WIDGETS, PODS], ids=["mapping", "model"])
+def test_a_transform_may_return_a_dict_that_it_changed(resource: Resource[Any]) -> None:
+    def strip(obj: Any) -> Any:
+        plain = obj.to_dict()
+        del plain["spec"]
+        plain["status"] = {"phase": "Small"}
+        return plain
+
+    seen = admitted(strip, resource)
+    assert "spec" not in seen.to_dict()
+    assert seen.to_dict()["status"] == {"phase": "Small"}
+    assert seen.metadata.resource_version == "7"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_transform_may_return_a_users_model(model: Any) -> None:
+    def double(obj: Any) -> Any:
+        obj.spec.size *= 2
+        return model(metadata=obj.metadata, spec=obj.spec)
+
+    assert admitted(double, decoder=model).spec.size == 6
+
+
+def test_a_transform_may_return_a_mapping_made_of_parts_of_the_object() -> None:
+    seen = admitted(lambda obj: {"metadata": obj["metadata"], "spec": obj["spec"]})
+    assert seen.to_dict()["spec"] == {"size": 3}
+
+
+def test_a_transform_may_return_parts_of_a_model() -> None:
+    seen = admitted(lambda pod: {"metadata": pod.metadata, "spec": pod.spec}, PODS)
+    assert seen.metadata.name == "a"
+
+
+def test_a_transform_may_return_a_model_of_the_client_library() -> None:
+    seen = admitted(lambda pod: V1Pod(metadata=V1ObjectMeta(name="a", namespace="ns", resource_version="7")), PODS)
+    assert seen.metadata.resource_version == "7"
+
+
+REFUSED: dict[str, Any] = {
+    "None": lambda obj: None,
+    "another-name": lambda obj: {"metadata": {**obj["metadata"], "name": "b"}},
+    "another-namespace": lambda obj: {"metadata": {**obj["metadata"], "namespace": "other"}},
+    "no-metadata": lambda obj: {"spec": {}},
+    "no-object": lambda obj: 7,
+    "no-json": lambda obj: object(),
+    "raises": lambda obj: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
+    intake = Intake(ObjectType(WIDGETS, transform=REFUSED[case]).admit)
+    with pytest.raises(DecodeError) as caught:
+        intake.admitted(encoded())
+    assert caught.value.key == "ns/a"

@@ -1,0 +1,276 @@
+"""What readers see of cached objects: immutable in depth, decoded when looked into, and shared while held."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import pickle
+import weakref
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes_asyncio.client import ApiClient
+
+from aioinformer import views
+from aioinformer.errors import DecodeError
+from aioinformer.objects import decode_record
+from aioinformer.resources import Resource
+from aioinformer.views import ModelView, View, view_class
+
+if TYPE_CHECKING:
+    from aioinformer.objects import Record
+
+PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
+SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", model="V1Secret")
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+POD = {
+    "metadata": {
+        "name": "a",
+        "namespace": "ns",
+        "uid": "u",
+        "resourceVersion": "7",
+        "labels": {"app": "x"},
+        "annotations": {"k": "v"},
+        "creationTimestamp": "2025-02-01T10:00:00Z",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "o"}],
+    },
+    "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": "1"}]}]},
+    "status": {"phase": "Running"},
+}
+WIDGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": POD["metadata"],
+    "spec": {"size": 3, "parts": [{"name": "p", "tags": ["t"]}], "items": {"keys": 1}},
+}
+
+
+def encoded(obj: Any) -> Record:
+    return decode_record(json.dumps(obj).encode())
+
+
+def pod(obj: Any = POD) -> Any:
+    return view_class(PODS)(encoded(obj))
+
+
+def widget(obj: Any = WIDGET) -> Any:
+    return view_class(WIDGETS)(encoded(obj))
+
+
+@pytest.fixture(params=[pod, widget], ids=["model", "mapping"])
+def view(request: pytest.FixtureRequest) -> Any:
+    return request.param()
+
+
+# Reading.
+
+
+def test_a_pod_has_the_attributes_of_the_client_library() -> None:
+    seen = pod()
+    assert (seen.kind, seen.api_version) == ("Pod", "v1")
+    assert (seen.spec.node_name, seen.spec.containers[0].env[0].value) == ("n1", "1")
+    assert seen.metadata.creation_timestamp == datetime(2025, 2, 1, 10, tzinfo=UTC)
+    assert seen.metadata.owner_references[0].kind == "Node"
+    assert seen.status.host_ip is None
+
+
+def test_a_custom_resource_is_a_mapping_with_the_keys_of_the_wire() -> None:
+    seen = widget()
+    assert (seen["spec"]["size"], seen.spec["parts"][0]["name"], seen.get("nothing", 5)) == (3, "p", 5)
+    assert (seen.kind, seen.api_version, len(seen), "spec" in seen) == ("Widget", "example.com/v1", 4, True)
+    assert list(seen) == list(seen.keys()) == list(WIDGET)
+    assert dict(seen)["kind"] == "Widget"
+
+
+def test_metadata_of_a_custom_resource_has_attributes_too() -> None:
+    assert widget().metadata.creation_timestamp.year == 2025
+    assert widget().metadata.owner_references[0].name == "n"
+
+
+def test_identity_and_labels_are_the_same_in_every_view(view: Any) -> None:
+    meta = view.metadata
+    assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("a", "ns", "u", "7")
+    assert meta.labels == {"app": "x"}
+
+
+def test_what_a_cluster_scoped_object_does_not_have_is_none() -> None:
+    meta = pod({"metadata": {"name": "a"}}).metadata
+    assert (meta.namespace, meta.labels, meta.annotations) == (None, None, None)
+
+
+def test_an_attribute_that_does_not_exist_is_an_error_that_names_it(view: Any) -> None:
+    for owner in (view, view.metadata):
+        with pytest.raises(AttributeError, match="frobnicate"):
+            owner.frobnicate  # noqa: B018
+
+
+# Nothing can be changed.
+
+
+def frozen_writes() -> list[Any]:
+    return [
+        lambda pod, widget: setattr(pod, "spec", None),
+        lambda pod, widget: setattr(pod, "anything", 1),
+        lambda pod, widget: delattr(pod, "spec"),
+        lambda pod, widget: setattr(pod.spec, "node_name", "x"),
+        lambda pod, widget: setattr(pod.metadata, "name", "x"),
+        lambda pod, widget: pod.metadata.labels.update(x="y"),
+        lambda pod, widget: pod.metadata.annotations.pop("k"),
+        lambda pod, widget: pod.spec.containers.append(1),
+        lambda pod, widget: setattr(pod.spec.containers[0].env[0], "value", "x"),
+        lambda pod, widget: setattr(widget, "spec", None),
+        lambda pod, widget: widget.__setitem__("spec", None),
+        lambda pod, widget: widget["spec"].__setitem__("size", 4),
+        lambda pod, widget: widget.spec["parts"][0].clear(),
+        lambda pod, widget: widget["spec"]["parts"].append(1),
+        lambda pod, widget: widget["metadata"]["labels"].update(x="y"),
+        lambda pod, widget: widget.metadata.labels.update(x="y"),
+    ]
+
+
+@pytest.mark.parametrize("write", frozen_writes())
+def test_nothing_in_a_view_can_be_changed(write: Any) -> None:
+    one, other = pod(), widget()
+    with pytest.raises((AttributeError, TypeError)):
+        write(one, other)
+    assert one.to_dict() == {"apiVersion": "v1", "kind": "Pod", **POD}
+    assert other.to_dict() == WIDGET
+
+
+def test_a_dict_made_of_a_view_is_the_callers_own(view: Any) -> None:
+    mine = view.to_dict()
+    mine["metadata"]["labels"]["app"] = "changed"
+    mine["spec"].clear()
+    assert view.metadata.labels == {"app": "x"}
+    assert view.to_dict()["spec"]
+    assert json.loads(json.dumps(view.to_dict())) == view.to_dict()
+
+
+def test_metadata_can_be_copied_alone(view: Any) -> None:
+    assert view.metadata.to_dict() == POD["metadata"]
+
+
+# As a request body.
+
+
+def sent(obj: Any) -> Any:
+    """What the client library sends; it writes times in its own way."""
+    plain = ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), obj)
+    return json.loads(json.dumps(plain).replace("+00:00", "Z"))
+
+
+def test_the_client_library_sends_a_view_as_it_came(view: Any) -> None:
+    assert sent(view) == view.to_dict()
+
+
+def test_the_client_library_sends_parts_of_views_as_they_came(view: Any) -> None:
+    assert sent({"spec": view.spec, "metadata": view.metadata}) == {
+        "spec": view.to_dict()["spec"],
+        "metadata": POD["metadata"],
+    }
+
+
+# Decoded when looked into.
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of bodies that are decoded from now on."""
+    log: list[str] = []
+    original = views.load_body
+
+    def load(record: Record, decode: Any) -> Any:
+        def logged(raw: bytes) -> Any:
+            log.append(record.key)
+            return decode(raw)
+
+        return original(record, logged)
+
+    monkeypatch.setattr(views, "load_body", load)
+    return log
+
+
+def test_identity_and_labels_do_not_decode_the_body(view: Any, decoded: list[str]) -> None:
+    meta = view.metadata
+    assert (meta.name, meta.namespace, meta.uid, meta.resource_version, meta.labels) is not None
+    assert (repr(view), hash(view), view == view, view._key) is not None
+    assert decoded == []
+
+
+def test_a_body_is_decoded_once_however_often_it_is_read(view: Any, decoded: list[str]) -> None:
+    for _ in range(3):
+        assert view.spec is not None
+    assert decoded == ["ns/a"]
+
+
+def test_views_of_one_version_share_the_body_while_somebody_holds_it(decoded: list[str]) -> None:
+    found = encoded(POD)
+    made: Any = view_class(PODS)
+    first, second = made(found), made(found)
+    assert first.spec is second.spec
+    assert decoded == ["ns/a"]
+
+
+def test_a_body_is_forgotten_with_the_last_view_that_was_looked_into(view: Any) -> None:
+    found = view._record
+    again = type(view)(found)
+    assert again.spec is not None
+    body = weakref.ref(again._body)
+    del again
+    gc.collect()
+    assert body() is None
+    assert found.recall() is None
+    assert view.spec is not None
+
+
+def test_a_body_that_does_not_fit_its_model_says_whose_it_is_and_nothing_of_it() -> None:
+    seen = pod({"metadata": {"name": "a"}, "spec": "hunter2"})
+    with pytest.raises(DecodeError, match="a: not a V1Pod") as caught:
+        seen.spec  # noqa: B018
+    assert "hunter2" not in str(caught.value)
+    assert seen.metadata.name == "a"
+
+
+# Values among values.
+
+
+def test_equality_is_of_kind_version_and_content() -> None:
+    assert pod() == pod()
+    assert pod() != pod({**POD, "spec": {"nodeName": "n2"}})
+    assert pod() != pod({**POD, "metadata": {**POD["metadata"], "resourceVersion": "8"}})  # type: ignore[dict-item]
+    assert pod() != view_class(SECRETS)(encoded(POD))
+    assert pod() != POD
+    assert len({pod(), pod()}) == 1
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_view_can_be_pickled(view: Any, protocol: int) -> None:
+    again = pickle.loads(pickle.dumps(view, protocol))
+    assert again == view
+    assert again.to_dict() == view.to_dict()
+    assert type(again) is type(view)
+
+
+def test_copies_of_what_cannot_change_are_the_same(view: Any) -> None:
+    assert copy.copy(view) is view
+    assert copy.deepcopy(view) is view
+
+
+@pytest.mark.parametrize("resource", [SECRETS, WIDGETS], ids=["model", "mapping"])
+def test_a_repr_never_shows_content(resource: Resource[Any]) -> None:
+    metadata = {"name": "a", "namespace": "ns", "annotations": {"k": "hunter2"}}
+    found = encoded({"metadata": metadata, "data": {"p": "hunter2"}})
+    seen: Any = view_class(resource)(found)
+    assert seen.data is not None
+    assert "hunter2" not in repr(seen) + str(seen) + repr(seen.metadata) + repr(found)
+    assert "ns/a" in repr(seen)
+
+
+def test_a_resource_has_one_class_of_views() -> None:
+    assert view_class(PODS) is view_class(PODS)
+    assert issubclass(view_class(PODS), ModelView)
+    assert issubclass(view_class(WIDGETS), View)
+    assert view_class(PODS).__name__ == "V1Pod"
