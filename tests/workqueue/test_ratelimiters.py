@@ -1,0 +1,177 @@
+"""Rate limiters: which delay follows which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.ratelimiters import (
+    BucketRateLimiter,
+    ItemExponentialFailureRateLimiter,
+    ItemFastSlowRateLimiter,
+    MaxOfRateLimiter,
+    RateLimiter,
+    TokenBucket,
+    WithJitterRateLimiter,
+    WithMaxWaitRateLimiter,
+    default_controller_rate_limiter,
+    default_item_based_rate_limiter,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def delays(limiter: RateLimiter[str], item: str, times: int, now: float = 0.0) -> list[float]:
+    return [limiter.when(item, now) for _ in range(times)]
+
+
+@pytest.mark.conformance("WQ-12")
+def test_the_delay_of_an_item_doubles_up_to_the_cap() -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
+    assert delays(limiter, "a", 6) == [1, 2, 4, 8, 10, 10]
+
+
+@pytest.mark.conformance("WQ-12")
+def test_each_item_has_a_delay_of_its_own() -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
+    delays(limiter, "a", 5)
+    assert delays(limiter, "b", 2) == [1, 2]
+
+
+@pytest.mark.conformance("WQ-11", "WQ-12")
+def test_what_was_forgotten_starts_anew() -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
+    delays(limiter, "a", 3)
+    assert limiter.num_requeues("a") == 3
+    limiter.forget("a")
+    assert limiter.num_requeues("a") == 0
+    assert delays(limiter, "a", 1) == [1]
+
+
+@pytest.mark.conformance("WQ-12")
+@pytest.mark.parametrize(("base", "cap"), [(1.0, 1000.0), (1e-9, 1e300), (5e-324, 1e308), (3.0, 3.0)])
+def test_failing_for_ever_stays_at_the_cap(base: float, cap: float) -> None:
+    limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(base, cap)
+    assert delays(limiter, "a", 5000)[-1] == cap
+
+
+@pytest.mark.conformance("WQ-12")
+def test_the_first_failures_are_fast_and_the_rest_are_slow() -> None:
+    limiter: RateLimiter[str] = ItemFastSlowRateLimiter(0.005, 10.0, 3)
+    assert delays(limiter, "a", 5) == [0.005, 0.005, 0.005, 10, 10]
+    assert limiter.num_requeues("a") == 5
+    limiter.forget("a")
+    assert delays(limiter, "a", 1) == [0.005]
+
+
+@pytest.mark.conformance("WQ-12")
+def test_a_bucket_lets_a_burst_through_and_then_so_many_a_second() -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(qps=10.0, burst=3)
+    assert delays(limiter, "a", 6) == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+@pytest.mark.conformance("WQ-12")
+def test_a_bucket_is_one_for_all_items_and_counts_nobody() -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=1)
+    assert [limiter.when(item, 0.0) for item in "abc"] == [0, 1, 2]
+    limiter.forget("c")
+    assert limiter.when("c", 0.0) == 3
+    assert limiter.num_requeues("c") == 0
+
+
+def test_a_bucket_fills_with_time_and_not_beyond_its_size() -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=2)
+    delays(limiter, "a", 2, now=0.0)
+    assert delays(limiter, "a", 1, now=0.75) == [0.25]
+    assert delays(limiter, "a", 3, now=100.0) == [0, 0, 1]
+
+
+def test_a_clock_that_goes_back_gives_no_tokens() -> None:
+    bucket = TokenBucket(qps=1.0, burst=1)
+    assert [bucket.reserve(at) for at in (100.0, 0.0, 101.0)] == [0, 1, 1]
+
+
+@pytest.mark.conformance("FC-02")
+def test_a_token_is_taken_only_if_it_is_there() -> None:
+    bucket = TokenBucket(qps=1.0, burst=2)
+    assert [bucket.try_take(at) for at in (0.0, 0.0, 0.0, 0.5, 1.0, 1.0)] == [True, True, False, False, True, False]
+
+
+@pytest.mark.conformance("WQ-12")
+def test_the_longest_delay_of_several_limiters_counts() -> None:
+    limiter: RateLimiter[str] = MaxOfRateLimiter(
+        ItemFastSlowRateLimiter(5.0, 100.0, 2), ItemExponentialFailureRateLimiter(1.0, 1000.0)
+    )
+    assert delays(limiter, "a", 9) == [5, 5, 100, 100, 100, 100, 100, 128, 256]
+    assert limiter.num_requeues("a") == 9
+    limiter.forget("a")
+    assert limiter.num_requeues("a") == 0
+    assert delays(limiter, "a", 1) == [5]
+
+
+@pytest.mark.conformance("WQ-13")
+def test_a_bucket_among_several_limiters_gives_a_token_each_time() -> None:
+    limiter: RateLimiter[str] = MaxOfRateLimiter(ItemFastSlowRateLimiter(50.0, 50.0, 1), BucketRateLimiter(1.0, 1))
+    assert delays(limiter, "a", 53)[-3:] == [50, 51, 52]
+
+
+@pytest.mark.conformance("WQ-12")
+def test_a_limit_cuts_the_delay_and_still_counts() -> None:
+    limiter: RateLimiter[str] = WithMaxWaitRateLimiter(ItemExponentialFailureRateLimiter(1.0, 1000.0), 5.0)
+    assert delays(limiter, "a", 5) == [1, 2, 4, 5, 5]
+    assert limiter.num_requeues("a") == 5
+    limiter.forget("a")
+    assert delays(limiter, "a", 1) == [1]
+
+
+@pytest.mark.conformance("WEAK-25")
+def test_jitter_lengthens_a_delay_by_a_random_part() -> None:
+    numbers = iter([0.0, 0.5, 0.999])
+    limiter: RateLimiter[str] = WithJitterRateLimiter(
+        ItemExponentialFailureRateLimiter(1.0, 1000.0), 0.5, lambda: next(numbers)
+    )
+    assert delays(limiter, "a", 3) == pytest.approx([1, 2.5, 5.998])
+    assert limiter.num_requeues("a") == 3
+    limiter.forget("a")
+    assert limiter.num_requeues("a") == 0
+
+
+@pytest.mark.conformance("WQ-13")
+def test_controllers_get_five_milliseconds_doubling_to_a_thousand_seconds() -> None:
+    limiter = default_controller_rate_limiter()
+    assert [limiter.when("a", now=1000.0 * number) for number in range(19)] == pytest.approx(
+        [min(0.005 * 2**number, 1000) for number in range(19)]
+    )
+
+
+@pytest.mark.conformance("WQ-13")
+def test_controllers_get_ten_items_a_second_after_a_hundred() -> None:
+    limiter = default_controller_rate_limiter()
+    assert [limiter.when(number, 0.0) for number in range(103)][-4:] == pytest.approx([0.005, 0.1, 0.2, 0.3])
+
+
+@pytest.mark.conformance("WQ-13")
+def test_items_alone_get_a_millisecond_doubling_to_a_thousand_seconds() -> None:
+    limiter = default_item_based_rate_limiter()
+    assert delays(limiter, "a", 21)[::10] == pytest.approx([0.001, 1.024, 1000])
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda: ItemExponentialFailureRateLimiter(0.0, 1.0), "base_delay"),
+        (lambda: ItemExponentialFailureRateLimiter(2.0, 1.0), "max_delay"),
+        (lambda: ItemExponentialFailureRateLimiter(1.0, float("nan")), "max_delay"),
+        (lambda: ItemFastSlowRateLimiter(-1.0, 1.0, 1), "fast_delay"),
+        (lambda: BucketRateLimiter(0.0, 1), "qps"),
+        (lambda: BucketRateLimiter(1.0, 0), "burst"),
+        (lambda: MaxOfRateLimiter(), "one limiter"),
+        (lambda: WithMaxWaitRateLimiter(BucketRateLimiter(), -1.0), "max_delay"),
+        (lambda: WithJitterRateLimiter(BucketRateLimiter(), -0.1, lambda: 0.0), "jitter"),
+    ],
+)
+def test_a_limiter_that_makes_no_sense_is_refused_by_name(make: Callable[[], Any], remedy: str) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        make()

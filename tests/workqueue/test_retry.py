@@ -1,0 +1,208 @@
+"""Retries: after conflicts, after errors of one's choice, and for a limited time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes_asyncio.client import ApiException
+
+from aioinformer.errors import ApiError
+from aioinformer.retry import DEFAULT_BACKOFF, DEFAULT_RETRY, RetryBackoff, is_conflict, on_error, retry_on_conflict
+from aioinformer.retry_with_deadline import RetryWithDeadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONFLICT = ApiError(409, "Conflict", "the object has been modified")
+EXISTS = ApiError(409, "AlreadyExists", "it is there")
+
+
+class Script:
+    """A coroutine function that fails as it is told, then returns; it notes when it was called."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self._errors = list(errors)
+        self.calls: list[float] = []
+
+    async def __call__(self) -> str:
+        self.calls.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0)
+        if self._errors:
+            raise self._errors.pop(0)
+        return "done"
+
+    @property
+    def pauses(self) -> list[float]:
+        return [round(later - earlier, 6) for earlier, later in zip(self.calls, self.calls[1:], strict=False)]
+
+
+@pytest.mark.conformance("RT-01")
+async def test_a_write_is_tried_again_after_conflicts() -> None:
+    write = Script(CONFLICT, CONFLICT)
+    assert await retry_on_conflict(write, random=lambda: 0.0) == "done"
+    assert write.pauses == [0.01, 0.01]
+
+
+@pytest.mark.conformance("RT-01")
+async def test_the_conflict_of_the_last_of_five_tries_is_raised() -> None:
+    last = ApiError(409, "Conflict", "the fifth")
+    write = Script(*[CONFLICT] * 4, last)
+    with pytest.raises(ApiError) as raised:
+        await retry_on_conflict(write)
+    assert raised.value is last
+    assert len(write.calls) == 5
+
+
+@pytest.mark.conformance("RT-01")
+@pytest.mark.parametrize("error", [EXISTS, ApiError(500, "InternalError"), LookupError()])
+async def test_another_error_is_raised_at_once(error: Exception) -> None:
+    write = Script(error)
+    with pytest.raises(type(error)):
+        await retry_on_conflict(write)
+    assert len(write.calls) == 1
+
+
+@pytest.mark.conformance("RT-01")
+async def test_any_error_can_be_chosen_for_retries() -> None:
+    read = Script(LookupError(), LookupError(), LookupError())
+    assert await on_error(read, lambda error: isinstance(error, LookupError), random=lambda: 0.0) == "done"
+    assert read.pauses == [0.01, 0.05, 0.25]
+
+
+@pytest.mark.conformance("RT-01", "WEAK-11")
+async def test_a_retry_can_be_cancelled_between_two_tries() -> None:
+    write = Script(CONFLICT)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await retry_on_conflict(write, RetryBackoff(steps=2, initial=10.0))
+    assert len(write.calls) == 1
+
+
+@pytest.mark.conformance("RT-01")
+async def test_a_cancelled_try_is_not_tried_again() -> None:
+    write = Script(asyncio.CancelledError())
+    with pytest.raises(asyncio.CancelledError):
+        await on_error(write, lambda error: True)
+    assert len(write.calls) == 1
+
+
+@pytest.mark.conformance("RT-01")
+@pytest.mark.parametrize(
+    ("backoff", "delays"),
+    [
+        (DEFAULT_RETRY, [0.0105] * 4),
+        (DEFAULT_BACKOFF, [0.0105, 0.0525, 0.2625]),
+        (RetryBackoff(steps=4, initial=1.0, factor=3.0, jitter=0.0, cap=5.0), [1, 3, 5]),
+        (RetryBackoff(steps=1, initial=1.0), []),
+    ],
+)
+def test_delays_grow_up_to_the_cap_and_are_jittered(backoff: RetryBackoff, delays: list[float]) -> None:
+    assert list(backoff.delays(lambda: 0.5)) == pytest.approx(delays)
+
+
+@pytest.mark.parametrize(
+    ("error", "conflict"),
+    [
+        (CONFLICT, True),
+        (EXISTS, False),
+        (ApiError(409), True),
+        (ApiError(404, "NotFound"), False),
+        (LookupError(), False),
+        (ApiException(status=409, reason="Conflict"), True),
+        (ApiException(status=500, reason="Internal Server Error"), False),
+    ],
+)
+def test_a_conflict_is_told_from_other_errors(error: Exception, conflict: bool) -> None:
+    assert is_conflict(error) is conflict
+
+
+@pytest.mark.parametrize(
+    ("body", "conflict"),
+    [
+        ('{"kind": "Status", "reason": "Conflict", "code": 409}', True),
+        ('{"kind": "Status", "reason": "AlreadyExists", "code": 409}', False),
+        (b'{"kind": "Status", "reason": "AlreadyExists", "code": 409}', False),
+        ("<html>", True),
+        ("[]", True),
+    ],
+)
+def test_what_exists_already_is_no_conflict_to_users_of_kubernetes_asyncio(body: str | bytes, conflict: bool) -> None:
+    error = ApiException(status=409, reason="Conflict")
+    error.body = body  # type: ignore[assignment]  # it is said to be bytes, and is str
+    assert is_conflict(error) is conflict
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: RetryBackoff(steps=0, initial=1.0), "steps"),
+        (lambda: RetryBackoff(steps=1, initial=-1.0), "initial"),
+        (lambda: RetryBackoff(steps=1, initial=1.0, factor=0.5), "factor"),
+        (lambda: RetryBackoff(steps=1, initial=1.0, jitter=-1.0), "jitter"),
+        (lambda: RetryWithDeadline(bool, 1.0, -1.0), "min_reset_period"),
+    ],
+)
+def test_a_backoff_that_makes_no_sense_is_refused_by_name(make: Callable[[], Any], name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        make()
+
+
+# RetryWithDeadline.
+
+
+def with_deadline(max_duration: float = 10.0, min_reset_period: float = 60.0) -> RetryWithDeadline:
+    return RetryWithDeadline(lambda error: isinstance(error, LookupError), max_duration, min_reset_period)
+
+
+@pytest.mark.conformance("RWD-01")
+@pytest.mark.parametrize("max_duration", [0.0, -1.0])
+def test_without_a_duration_there_is_no_retry(max_duration: float) -> None:
+    retry = with_deadline(max_duration)
+    retry.after(LookupError(), 0.0)
+    assert not retry.should_retry(0.0)
+
+
+@pytest.mark.conformance("RWD-01")
+def test_failures_are_retried_until_the_first_is_too_long_ago() -> None:
+    retry = with_deadline(10.0)
+    allowed = []
+    for at in (100.0, 105.0, 110.0, 110.5):
+        retry.after(LookupError(), at)
+        allowed.append(retry.should_retry(at))
+    assert allowed == [True, True, True, False]
+
+
+@pytest.mark.conformance("RWD-01")
+def test_after_a_refusal_the_next_failure_is_the_first_again() -> None:
+    retry = with_deadline(10.0)
+    for at in (0.0, 11.0):
+        retry.after(LookupError(), at)
+    assert not retry.should_retry(11.0)
+    assert not retry.should_retry(11.0)
+    retry.after(LookupError(), 12.0)
+    assert retry.should_retry(22.0)
+
+
+@pytest.mark.conformance("RWD-01")
+def test_a_failure_after_a_long_pause_is_the_first_again() -> None:
+    retry = with_deadline(10.0, min_reset_period=60.0)
+    retry.after(LookupError(), 0.0)
+    retry.after(LookupError(), 59.0)
+    assert not retry.should_retry(59.0)
+    retry.after(LookupError(), 100.0)
+    retry.after(LookupError(), 160.0)
+    assert retry.should_retry(165.0)
+
+
+@pytest.mark.conformance("RWD-01")
+@pytest.mark.parametrize("other", [None, OSError()])
+def test_other_errors_are_not_retried_and_change_nothing(other: Exception | None) -> None:
+    retry = with_deadline(10.0)
+    retry.after(other, 0.0)
+    assert not retry.should_retry(0.0)
+    retry.after(LookupError(), 1.0)
+    retry.after(other, 5.0)
+    assert retry.should_retry(11.0)
+    assert not retry.should_retry(12.0)
