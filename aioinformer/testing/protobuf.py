@@ -127,7 +127,7 @@ class _Reader:
             value = TEXTS[field.kind](joined(occurrences[-1:], _go_name(field)))
             return value, field.omit_empty and not field.pointer and not value
         value = self._struct(joined(occurrences, _go_name(field)), field.kind, depth)
-        return value, (field.omit_zero and value is None) or (field.omit_empty and value == [])
+        return value, field.omit_zero and value is None
 
     def _list(self, field: Field, occurrences: Occurrences, depth: int) -> list[Any]:
         if field.kind in NUMBERS:

@@ -26,7 +26,7 @@ from aioinformer.testing.protobuf_wire import CHUNK, FIXED64, VARINT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_WIRE_TYPES = {"double": FIXED64} | dict.fromkeys(("bool", "int32", "int64", "uint32", "uint64"), VARINT)
+_WIRE_TYPES = {"double": FIXED64} | dict.fromkeys(("bool", "int32", "int64"), VARINT)
 _EVERY_VERSION = "*"
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1)
 _ZERO_TIME = -62_135_596_800
-_NANOSECONDS = (("h", 3_600_000_000_000), ("m", 60_000_000_000))
 _QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
 _QUANTITY_TEXT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _LARGEST_PLAIN_DOUBLE = 1e21
@@ -72,28 +71,6 @@ def _moment(seconds: int, microseconds: int) -> datetime:
         raise ProtobufError("year outside of range [0,9999]") from None
 
 
-def _duration(data: bytes) -> str:
-    left = _integer(split(data, "Duration").get(1, ()), "Duration")
-    sign, left = ("-" if left < 0 else ""), abs(left)
-    if left < 1_000_000_000:
-        for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
-            if left >= size:
-                return f"{sign}{_decimal(left, size)}{unit}"
-        return "0s"
-    parts: list[str] = []
-    for unit, size in _NANOSECONDS:
-        if parts or left >= size:
-            parts.append(f"{left // size}{unit}")
-        left %= size
-    return f"{sign}{''.join(parts)}{_decimal(left, 1_000_000_000)}s"
-
-
-def _decimal(value: int, size: int) -> str:
-    whole, rest = divmod(value, size)
-    fraction = str(rest + size)[1:].rstrip("0") if rest else ""
-    return f"{whole}.{fraction}" if fraction else str(whole)
-
-
 def _quantity(data: bytes) -> str:
     sent = chunks(split(data, "Quantity").get(1, ()), "String_")
     if not sent:
@@ -134,12 +111,9 @@ NUMBERS: Mapping[str, Callable[[int], Any]] = {
     "double": _double,
     "int32": lambda value: signed(value, 32),
     "int64": lambda value: signed(value, 64),
-    "uint32": lambda value: value & 0xFFFF_FFFF,
-    "uint64": lambda value: value,
 }
 TEXTS: Mapping[str, Callable[[bytes], str]] = {"string": text, "bytes": _bytes}
 SPECIAL: Mapping[str, Callable[[bytes], Any]] = {
-    "@Duration": _duration,
     "@IntOrString": _int_or_string,
     "@JSON": _raw_json,
     "@MicroTime": _micro_time,

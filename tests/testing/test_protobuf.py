@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.catalog import BUILTIN_RESOURCES
-from aioinformer.testing import ApiServer
+from aioinformer.testing import ApiServer, protobuf_schema
 from aioinformer.testing.protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
+from aioinformer.testing.protobuf_values import NUMBERS, SPECIAL, TEXTS
+from tests.kubectl.objects import holds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,16 +65,23 @@ def envelope(api_version: str, kind: str, *fields: tuple[int, Any]) -> bytes:
     return b"k8s\x00" + message((1, names), (2, message(*fields)), (3, ""), (4, ""))
 
 
+def definition(schema: bytes) -> bytes:
+    version = message((1, "v1"), (4, message((1, schema))))
+    return envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", (2, message((7, version))))
+
+
 def decoded(api_version: str, kind: str, *fields: tuple[int, Any]) -> dict[str, Any]:
     found = decode_protobuf(envelope(api_version, kind, *fields))
     assert (found.pop("apiVersion"), found.pop("kind")) == (api_version, kind)
     return found
 
 
-async def answered(server: ApiServer, method: str, path: str, data: bytes) -> tuple[int, dict[str, Any]]:
+async def answered(
+    server: ApiServer, method: str, path: str, data: bytes, media_type: str = MEDIA_TYPE
+) -> tuple[int, dict[str, Any]]:
     async with (
         aiohttp.ClientSession() as session,
-        session.request(method, server.url + path, data=data, headers={"Content-Type": MEDIA_TYPE}) as answer,
+        session.request(method, server.url + path, data=data, headers={"Content-Type": media_type}) as answer,
     ):
         return answer.status, await answer.json()
 
@@ -131,6 +141,13 @@ class TestObjects:
         for resource in BUILTIN_RESOURCES:
             if resource.version in ("v1", "v2"):
                 assert decode_protobuf(envelope(resource.api_version, resource.kind))["kind"] == resource.kind
+
+    def test_every_type_that_a_message_names_is_known(self) -> None:
+        text = resources.files("aioinformer.testing").joinpath("data/protobuf.json").read_text("utf-8")
+        names = json.loads(text)["messages"].keys()
+
+        kinds = {field.kind for name in names for field in protobuf_schema.message(name).fields}
+        assert kinds <= {*NUMBERS, *TEXTS, *SPECIAL, *names}
 
     def test_options_are_known_in_the_version_of_what_they_are_for(self) -> None:
         assert decoded("apps/v1", "DeleteOptions", (4, "Orphan")) == {"propagationPolicy": "Orphan"}
@@ -202,13 +219,19 @@ class TestFields:
 
         assert spec["containers"][0]["restartPolicyRules"][0]["exitCodes"]["values"] == [1, 143]
 
+    def test_keys_of_maps_are_sorted(self) -> None:
+        data = decoded("v1", "ConfigMap", *((2, message((1, key), (2, "v"))) for key in "cab"))["data"]
+
+        assert list(data) == ["a", "b", "c"]
+
     def test_one_that_comes_twice_is_merged_or_the_last(self) -> None:
         found = decoded("v1", "ConfigMap", (1, message((1, "a"))), (1, message((1, "b"), (3, "n"))))
 
         assert found["metadata"] == {"name": "b", "namespace": "n"}
 
     def test_those_of_later_versions_are_ignored(self) -> None:
-        group = varint(402 << 3 | 3) + message((1, 7)) + varint(402 << 3 | 4)
+        inner = varint(1 << 3 | 3) + message((1, 7)) + varint(1 << 3 | 4)
+        group = varint(402 << 3 | 3) + inner + message((2, "x")) + varint(402 << 3 | 4)
         later = message((400, "later"), (401, 7)) + group
 
         assert decode_protobuf(b"k8s\x00" + message((1, message((1, "v1"), (2, "ConfigMap"))), (2, later))) == {
@@ -232,6 +255,8 @@ class TestRefusals:
             (b"k8s\x00\x0c", "proto: Unknown: wiretype end group for non-group"),
             (b"k8s\x00\x00", "proto: Unknown: illegal tag 0 (wire type 0)"),
             (b"k8s\x00\x3f", "proto: illegal wireType 7"),
+            (b"k8s\x00" + b"\xff" * 12, "proto: integer overflow"),
+            (b"k8s\x00\x0a" + b"\xff" * 9 + b"\x01", "proto: negative length found during unmarshaling"),
             (b"k8s\x00" + message((1, 7)), "proto: wrong wireType = 0 for field TypeMeta"),
             (envelope("example.com/v1", "Widget"), 'no kind "Widget" is registered for version "example.com/v1"'),
             (envelope("v1", "PodSpec"), 'no kind "PodSpec" is registered'),
@@ -246,29 +271,38 @@ class TestRefusals:
 
         assert reason in str(caught.value)
 
-    def test_a_quantity_that_is_none_is_refused(self) -> None:
-        hard = message((1, message((1, "pods"), (2, message((1, "many"))))))
-
-        with pytest.raises(ProtobufError, match="quantities must match the regular expression"):
-            decode_protobuf(envelope("v1", "ResourceQuota", (2, hard)))
-
-    def test_raw_json_that_is_none_is_refused(self) -> None:
-        with pytest.raises(ProtobufError, match="failed to parse"):
-            decode_protobuf(envelope("apps/v1", "ControllerRevision", (2, message((1, "{x")))))
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (
+                envelope("v1", "ResourceQuota", (2, message((1, message((1, "pods"), (2, message((1, "many")))))))),
+                "quantities must match the regular expression",
+            ),
+            (envelope("apps/v1", "ControllerRevision", (2, message((1, "{x")))), "failed to parse"),
+            (envelope("apps/v1", "ControllerRevision", (2, message((1, '{"a":' * 100_000)))), "failed to parse"),
+            (envelope("v1", "Service", (2, message((1, message((4, message((1, 5)))))))), "impossible IntOrString"),
+            (envelope("v1", "ConfigMap", (1, message((9, message((1, 1 << 60)))))), "year outside of range"),
+            (definition(varint(9 << 3 | 1) + b"\x00\x00\x00\x00\x00\x00\xf0\x7f"), "unsupported value: inf"),
+        ],
+        ids=["quantity", "raw JSON", "deep raw JSON", "number or string", "time", "number"],
+    )
+    def test_a_value_that_json_does_not_have_is_refused(self, data: bytes, reason: str) -> None:
+        with pytest.raises(ProtobufError, match=reason):
+            decode_protobuf(data)
 
     def test_messages_within_messages_have_an_end(self) -> None:
         # JSONSchemaProps: 28 is another one.
         schema = b""
         for _ in range(5_000):
             schema = message((28, schema))
-        version = message((1, "v1"), (4, message((1, schema))))
 
-        with pytest.raises(ProtobufError, match="nested"):
-            decode_protobuf(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", (2, message((7, version)))))
+        with pytest.raises(ProtobufError, match="nested too deeply"):
+            decode_protobuf(definition(schema))
 
-    def test_few_bytes_do_not_become_a_heap_of_objects(self) -> None:
+    @pytest.mark.parametrize("items", [101, 30], ids=["sent", "made of them"])
+    def test_few_bytes_do_not_become_a_heap_of_objects(self, items: int) -> None:
         with pytest.raises(ProtobufError, match="too many messages"):
-            decode_protobuf(envelope("apps/v1", "DeploymentList", *[(2, b"")] * 200), most_messages=1000)
+            decode_protobuf(envelope("apps/v1", "DeploymentList", *[(2, b"")] * items), most_messages=100)
 
     @given(st.binary(max_size=60), st.sampled_from([*SENT]), st.integers(0, 200))
     def test_bytes_by_chance_are_refused_or_an_object(self, noise: bytes, command: str, place: int) -> None:
@@ -287,14 +321,20 @@ class TestServer:
         status, stored = await answered(server, "POST", SENT[command]["path"], body(command))
 
         sent = decode_protobuf(body(command))
-        compared = [name for name, value in sent.items() if value and name not in ("metadata", "status")]
+        meant = {name: value for name, value in sent.items() if value and name != "status"}
         assert status == 201
-        assert {name: stored.get(name) for name in compared} == {name: sent[name] for name in compared}
+        assert holds(stored, meant)
 
-    async def test_it_takes_options_of_a_deletion(self, server: ApiServer) -> None:
+    async def test_it_takes_an_object_whose_kind_goes_without_saying(self, server: ApiServer) -> None:
+        status, stored = await answered(server, "POST", CONFIG_MAPS, envelope("", "", (1, message((1, "c")))))
+
+        assert (status, stored["kind"], stored["metadata"]["name"]) == (201, "ConfigMap", "c")
+
+    @pytest.mark.parametrize(("api_version", "kind"), [("v1", "DeleteOptions"), ("", "")])
+    async def test_it_takes_options_of_a_deletion(self, server: ApiServer, api_version: str, kind: str) -> None:
         server.create("configmaps", {"metadata": {"name": "c"}})
 
-        options = envelope("v1", "DeleteOptions", (2, message((1, "another"))))
+        options = envelope(api_version, kind, (2, message((1, "another"))))
         status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", options)
 
         assert (status, refusal["reason"]) == (409, "Conflict")
@@ -309,12 +349,24 @@ class TestServer:
             'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
         )
 
+    async def test_it_refuses_options_in_a_form_it_does_not_read(self, server: ApiServer) -> None:
+        server.create("configmaps", {"metadata": {"name": "c"}})
+
+        status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", b"x", "text/plain")
+
+        assert (status, refusal["reason"]) == (415, "UnsupportedMediaType")
+
     @pytest.mark.parametrize(
         ("data", "said"),
         [
             (
                 b"k8s\x00\x0a\x7f",
                 "the object provided is unrecognized (must be of type ConfigMap): unexpected EOF (6b3873000a7f)",
+            ),
+            (
+                b"x" * 40,
+                "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be "
+                f"a protobuf message, expected prefix [107 56 115 0] ({'78' * 30} ...)",
             ),
             (
                 envelope("v1", "ConfigMap", (1, 7)),
