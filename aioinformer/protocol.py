@@ -503,7 +503,6 @@ class ListWatchProtocol:
         self._hold(error, now)
         status = error.status if isinstance(error, ApiError) else 0
         self._show(_PHASES.get(status, Phase.BACKING_OFF), str(error))
-        self._tell(f"{error}: next try in {self._not_before - now:.1f} s")
         self._go(stage)
 
     def _hold(self, error: Exception, now: float) -> None:

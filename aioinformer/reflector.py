@@ -14,6 +14,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import anyio._backends._asyncio  # else it is imported when first needed, which holds the loop for 40 ms
 
 from aioinformer.answers import AnswerReader
 from aioinformer.errors import AioinformerError, ApiError, TransportError
@@ -103,6 +104,8 @@ class Reflector:
         self._since = time()
         self._last_event: float | None = None
         self._reader: AnswerReader | None = None
+        #: The version of the first list; "" before that.
+        self.initial_resource_version = ""
 
     @property
     def state(self) -> InformerState:
@@ -145,6 +148,7 @@ class Reflector:
             await self._let_go()
             if isinstance(step, Wait):
                 await self._requests.discard()
+                _log.debug("%s: waits for %.1f s", self.name, step.until - clock())
                 await asyncio.sleep(step.until - clock())
                 await self._receive(Elapsed())
             else:
@@ -217,6 +221,7 @@ class Reflector:
                 if isinstance(conclusion, Changed):
                     await self._queue.apply(conclusion.deltas, conclusion.version)
                 else:
+                    self.initial_resource_version = self.initial_resource_version or conclusion.version
                     await self._queue.replace(conclusion.records, conclusion.version)
         finally:
             self._observe()

@@ -273,6 +273,11 @@ class SharedIndexInformer(Generic[T]):
         return self._indexer.last_store_sync_resource_version()
 
     @property
+    def initial_resource_version(self) -> str:
+        """The version of the first list, from which the cache was filled; "" before that."""
+        return self._controller.reflector.initial_resource_version if self._controller is not None else ""
+
+    @property
     def state(self) -> InformerState:
         """What the informer is doing, for probes and people."""
         if self._controller is None:

@@ -80,7 +80,7 @@ class Feed:
     async def tell_synced(self) -> None:
         """Prints when the initial list has been told."""
         await self._registration.wait_for_sync()
-        self._write(self._form.synced(self._initial, self.informer.last_sync_resource_version))
+        self._write(self._form.synced(self._initial, self.informer.initial_resource_version))
 
     def row(self) -> InformerRow:
         """The informer's figures of now."""

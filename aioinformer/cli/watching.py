@@ -169,7 +169,7 @@ class WatchSession(Program):
         }
 
     def _version(self) -> str:
-        return "" if self._informer is None else self._informer.last_sync_resource_version
+        return "" if self._informer is None else self._informer.initial_resource_version
 
 
 def _report(failure: Exception, delay: float) -> None:
