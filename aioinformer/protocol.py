@@ -425,12 +425,16 @@ class ListWatchProtocol:
     def _idled(self, seconds: float, now: float) -> None:
         error = DecodeError(f"not a byte came for {seconds:g} s")
         if self._stage is not _Stage.WATCH:
+            self._prefer_list = self._stage is _Stage.STREAM  # a stream whose end is never told is idle for ever
             self._fail(error, now, _Stage.DECIDE)
-        elif self._pardon("idle", now):
+            return
+        # A server restored from a backup is silent until it has given out anew all the versions that it lost.
+        stage = _Stage.DECIDE if self._in_vain() else _Stage.OPEN
+        if self._pardon("idle", now):
             self._tell(f"{error}: opening the watch again")
-            self._go(_Stage.OPEN)
+            self._go(stage)
         else:
-            self._fail(error, now, _Stage.OPEN)
+            self._fail(error, now, stage)
 
     def _failed(self, error: Exception, now: float) -> None:
         listing = self._stage in (_Stage.STREAM, _Stage.LIST)

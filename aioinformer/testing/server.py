@@ -280,7 +280,7 @@ class ApiServer:
 
     # Faults
 
-    def fault(self, name: str, **params: Any) -> FaultScope:
+    def fault(self, name: str, /, **params: Any) -> FaultScope:
         """Makes something go wrong: at once by `await`, or for the length of an `async with`.
 
         Args:

@@ -77,6 +77,7 @@ class Collection:
         self.gate.set()
         self._log: list[tuple[int, bytes]] = []
         self._oldest = 0
+        self._muted = False
         self._watches: list[Answer] = []
         self._held: list[bytes] | None = None
         for name in names:
@@ -123,7 +124,7 @@ class Collection:
 
     def send(self, data: bytes) -> None:
         """Sends something to all watches, whatever it is."""
-        for watch in self._open():
+        for watch in () if self._muted else self._open():
             watch.feed(data)
 
     def bookmark(self) -> str:
@@ -137,6 +138,10 @@ class Collection:
         for watch in self._open():
             watch.end(error)
         self._watches.clear()
+
+    def mute(self) -> None:
+        """From now on watches bring nothing, as on a server that was restored from a backup."""
+        self._muted = True
 
     def expire_watches(self) -> None:
         """Ends all watches with 410; they must list anew."""
@@ -181,7 +186,7 @@ class Collection:
             answer.end()
         else:
             for version, data in self._log:
-                if version > int(options.resource_version):
+                if version > int(options.resource_version) and not self._muted:
                     answer.feed(data)
             self._watches.append(answer)
         return answer

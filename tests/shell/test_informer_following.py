@@ -255,3 +255,25 @@ async def test_what_goes_wrong_is_a_warning_in_the_log_and_what_goes_right_is_no
         await informer.wait_for_sync()
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == ["informer of pods: forbidden: 403 Forbidden"]
+
+
+async def test_a_version_that_brings_nothing_for_four_idle_watches_is_doubted_and_the_list_is_asked() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, options=PAGES)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.mute()
+        pods.put("b")
+        await asyncio.sleep(4 * 90 + 60)
+        assert [request.watch for request in pods.requests[:6]] == [False, True, True, True, True, False]
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
+
+
+async def test_a_stream_that_falls_silent_before_its_end_is_followed_by_pages() -> None:
+    pods = Collection("a")
+    silent = Answer()
+    pods.refusals.append(silent)
+    informer = SharedIndexInformer(pods, options=ReflectorOptions(stream_patience=1000))
+    async with informer:
+        await asyncio.wait_for(informer.wait_for_sync(), 95)
+        assert [request.watch for request in pods.requests[:2]] == [True, False]
