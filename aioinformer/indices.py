@@ -75,14 +75,20 @@ class Index(Generic[T]):
 
         The namespace of a record is a part of its key, and never changes.
         """
-        return self._is_namespace and type(item) is Record
+        return self._is_namespace and isinstance(item, Record)
 
-    def evaluate(self, key: str, item: Any) -> tuple[str, ...]:
-        """What the function says of an object; nothing, and a log line, if it raises. To be called outside any lock."""
+    def evaluate(self, key: str, item: Any, *, seen: bool = False) -> tuple[str, ...]:
+        """What the function says of an object; nothing, and a log line, if it raises. To be called outside any lock.
+
+        Args:
+            key: for the log.
+            item: as it is stored.
+            seen: the item is what readers see already.
+        """
         if self.is_settled(item):
             return (item.namespace,)
         try:
-            values = self.function(self._present(item) if self._present else item)
+            values = self.function(self._present(item) if self._present and not seen else item)
             if isinstance(values, str):
                 raise TypeError("an index function returns a sequence of strings, not a string")
             result = tuple(dict.fromkeys(values)) if values is not None else ()

@@ -23,6 +23,7 @@ from aioinformer.indices import Index, Indexers, IndexFunc, index_functions
 from aioinformer.keys import ExplicitKey, deletion_handling_meta_namespace_key_func
 from aioinformer.keys import metadata_field as _field
 from aioinformer.keys import metadata_of as _metadata_of
+from aioinformer.objects import Record
 
 if TYPE_CHECKING:
     import builtins
@@ -178,10 +179,14 @@ class ThreadSafeStore(Generic[T]):
     def sharing(self, name: str, item: Any) -> list[Any]:
         """The items that share any value of an index with this one, each once.
 
+        Args:
+            name: of the index.
+            item: as it is stored, or as readers see it.
+
         Raises:
             IndexNotFound: no such index.
         """
-        values = self._index(name).evaluate("", item)
+        values = self._index(name).evaluate("the object asked for", item, seen=not isinstance(item, Record))
         with self._lock:
             index, items = self._index(name), self._items
             found = dict.fromkeys(key for value in values for key in index.keys(value))

@@ -1,0 +1,317 @@
+"""Stores and indexers: what is put in, how it is found, and that readers never see half of a change."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
+from aioinformer.keys import ExplicitKey, meta_namespace_index_func
+from aioinformer.object_type import ObjectType
+from aioinformer.resources import Resource
+from aioinformer.storage import DictRecord
+from aioinformer.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
+from tests.core.wire_objects import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+
+def obj(name: str, version: str = "1", namespace: str = "ns", **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "resourceVersion": version}, **more}
+
+
+def tags(item: Any) -> list[str]:
+    return list(item["tags"])
+
+
+def indexer(*objects: dict[str, Any]) -> Indexer[Any]:
+    made: Indexer[Any] = Indexer(indexers={"tag": tags, NAMESPACE_INDEX: meta_namespace_index_func})
+    for each in objects:
+        made.add(each)
+    return made
+
+
+def names(objects: list[Any]) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in objects)
+
+
+# Objects.
+
+
+@pytest.mark.conformance("STO-01")
+def test_adding_and_updating_are_the_same() -> None:
+    store = indexer(obj("a", tags=[]))
+    store.update(obj("b", tags=[]))
+    store.add(obj("a", tags=["x"]))
+    assert names(store.list()) == ["a", "b"]
+    assert names(store.by_index("tag", "x")) == ["a"]
+
+
+@pytest.mark.conformance("STO-01")
+def test_objects_are_found_by_themselves_and_by_key() -> None:
+    store = indexer(obj("a", tags=[]))
+    assert store.get(obj("a")) is store.get_by_key("ns/a")
+    assert store.get(obj("b")) is None
+    assert store.get_by_key("ns/b") is None
+    assert ("ns/a" in store, "ns/b" in store, 7 in store, len(store)) == (True, False, False, 1)
+    assert [each["metadata"]["name"] for each in store] == ["a"]
+
+
+@pytest.mark.conformance("STO-01", "STO-03")
+@pytest.mark.parametrize("handle", [obj("a"), ExplicitKey("ns/a"), DeletedFinalStateUnknown("ns/a", None)])
+def test_objects_are_deleted_by_themselves_their_key_or_a_tombstone(handle: Any) -> None:
+    store = indexer(obj("a", tags=["x"]), obj("b", tags=["x"]))
+    store.delete(handle)
+    assert store.list_keys() == ["ns/b"]
+    assert store.index_keys("tag", "x") == ["ns/b"]
+
+
+def test_deleting_what_is_not_there_does_nothing() -> None:
+    store = indexer(obj("a", tags=["x"]))
+    store.delete(obj("b"))
+    assert store.list_keys() == ["ns/a"]
+
+
+@pytest.mark.conformance("STO-10")
+def test_replacing_leaves_only_what_is_new_in_the_store_and_its_indices() -> None:
+    store = indexer(obj("a", tags=["x"]), obj("b", tags=["x", "y"]))
+    store.replace([obj("b", tags=["z"]), obj("c", tags=["x"])], "9")
+    assert sorted(store.list_keys()) == ["ns/b", "ns/c"]
+    assert sorted(store.list_index_func_values("tag")) == ["x", "z"]
+    assert store.index_keys("tag", "x") == ["ns/c"]
+
+
+def test_lists_are_the_callers_own() -> None:
+    store = indexer(obj("a", tags=[]))
+    store.list().clear()
+    store.list_keys().clear()
+    store.get_indexers().clear()
+    assert len(store.list()) == len(store.list_keys()) == 1
+    assert len(store.get_indexers()) == 2
+
+
+@pytest.mark.conformance("STO-03")
+@pytest.mark.parametrize(
+    "thing", [{}, {"metadata": {}}, object(), {"metadata": {"name": ""}}, {"metadata": {"name": 7}}]
+)
+def test_an_object_without_a_key_is_refused_and_changes_nothing(thing: Any) -> None:
+    store = indexer()
+    with pytest.raises(KeyFuncError):
+        store.add(thing)
+    assert store.list() == []
+
+
+@pytest.mark.conformance("STO-03")
+def test_the_cause_of_a_key_function_that_raises_is_chained() -> None:
+    store: Indexer[Any] = Indexer(lambda each: each["nothing"])
+    with pytest.raises(KeyFuncError) as caught:
+        store.add({})
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+@pytest.mark.conformance("STO-13")
+def test_the_version_of_the_store_follows_what_is_put_in() -> None:
+    store = indexer()
+    seen = [store.last_store_sync_resource_version()]
+    steps: list[Callable[[], None]] = [
+        lambda: store.add(obj("a", "3", tags=[])),
+        lambda: store.update(obj("a", "5", tags=[])),
+        lambda: store.delete(obj("a", "6", tags=[])),
+        lambda: store.delete(ExplicitKey("ns/a")),
+        lambda: store.delete(DeletedFinalStateUnknown("ns/a", obj("a", "99"))),
+        lambda: store.bookmark("8"),
+        lambda: store.bookmark(""),
+        lambda: store.replace([], "20"),
+    ]
+    for step in steps:
+        step()
+        seen.append(store.last_store_sync_resource_version())
+    assert seen == ["", "3", "5", "6", "6", "6", "8", "8", "20"]
+
+
+# Indices.
+
+
+@pytest.mark.conformance("STO-04", "STO-06")
+def test_an_object_is_found_under_each_of_its_values_once() -> None:
+    store = indexer(obj("a", tags=["x", "y", "x"]), obj("b", tags=["y"]), obj("c", tags=[]))
+    assert names(store.by_index("tag", "y")) == ["a", "b"]
+    assert store.index_keys("tag", "y") == ["ns/a", "ns/b"]
+    assert store.by_index("tag", "nothing") == []
+    assert names(store.index("tag", obj("q", tags=["x", "y"]))) == ["a", "b"]
+    assert sorted(store.list_index_func_values("tag")) == ["x", "y"]
+
+
+@pytest.mark.conformance("STO-07")
+def test_an_update_moves_an_object_from_its_old_values_to_its_new_ones() -> None:
+    store = indexer(obj("a", tags=["x", "y"]))
+    store.update(obj("a", tags=["y", "z"]))
+    assert [store.index_keys("tag", value) for value in "xyz"] == [[], ["ns/a"], ["ns/a"]]
+
+
+@pytest.mark.conformance("STO-07")
+def test_values_that_no_object_has_leave_the_index() -> None:
+    store = indexer(obj("a", tags=["x", "y"]), obj("b", tags=["y"]))
+    store.delete(obj("a"))
+    assert store.list_index_func_values("tag") == ["y"]
+    store.update(obj("b", tags=[]))
+    assert store.list_index_func_values("tag") == []
+
+
+@pytest.mark.conformance("STO-11")
+def test_objects_are_indexed_by_namespace_and_cluster_scoped_ones_under_none() -> None:
+    store = indexer(obj("a", tags=[]), obj("b", namespace="", tags=[]))
+    assert sorted(store.list_index_func_values(NAMESPACE_INDEX)) == ["", "ns"]
+    assert store.index_keys(NAMESPACE_INDEX, "") == ["b"]
+
+
+@pytest.mark.conformance("STO-05")
+def test_an_index_that_does_not_exist_is_an_error_that_names_those_that_do() -> None:
+    store = indexer()
+    questions: list[Any] = [store.index_keys, store.by_index, store.index]
+    for ask in questions:
+        with pytest.raises(IndexNotFound, match="namespace, tag"):
+            ask("nothing", "x")
+    assert store.list_index_func_values("nothing") == []
+
+
+@pytest.mark.conformance("STO-09")
+def test_an_index_that_is_added_late_knows_what_is_there() -> None:
+    store = indexer(obj("a", tags=["x"]))
+    store.add_indexers({"first-letter": lambda each: [each["metadata"]["name"][0]]})
+    store.add(obj("b", tags=[]))
+    assert store.index_keys("first-letter", "a") == ["ns/a"]
+    assert store.index_keys("first-letter", "b") == ["ns/b"]
+
+
+@pytest.mark.conformance("STO-09")
+@pytest.mark.parametrize("more", [{"new": tags, "tag": tags}, {"new": tags, "other": 7}])
+def test_indexers_that_cannot_be_added_are_refused_together(more: Any) -> None:
+    store = indexer(obj("a", tags=["x"]))
+    with pytest.raises(UsageError):
+        store.add_indexers(more)
+    assert sorted(store.get_indexers()) == ["namespace", "tag"]
+    assert store.index_keys("tag", "x") == ["ns/a"]
+
+
+@pytest.mark.conformance("STO-08")
+@pytest.mark.parametrize("returned", [7, "text", [7], [None]])
+def test_an_index_function_that_returns_nonsense_keeps_its_object_out_of_that_index_only(
+    returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store: Indexer[Any] = Indexer(indexers={"bad": lambda each: returned, NAMESPACE_INDEX: meta_namespace_index_func})
+    store.add(obj("a"))
+    assert store.list_keys() == ["ns/a"]
+    assert store.list_index_func_values("bad") == []
+    assert store.index_keys(NAMESPACE_INDEX, "ns") == ["ns/a"]
+    assert "ns/a" in caplog.text
+
+
+@pytest.mark.conformance("STO-08")
+def test_an_object_of_which_an_index_function_raises_leaves_its_old_place(caplog: pytest.LogCaptureFixture) -> None:
+    store = indexer(obj("a", tags=["x"]))
+    with caplog.at_level(logging.ERROR):
+        store.update(obj("a", "2"))
+    assert store.list()[0]["metadata"]["resourceVersion"] == "2"
+    assert store.list_index_func_values("tag") == []
+    assert "tag" in caplog.text
+
+
+def test_an_index_function_that_returns_none_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    store: Indexer[Any] = Indexer(indexers={"none": lambda each: None})
+    store.add(obj("a"))
+    assert store.list_index_func_values("none") == []
+    assert caplog.text == ""
+
+
+def test_an_index_function_may_read_the_store() -> None:
+    store: Indexer[Any] = Indexer()
+    store.add_indexers({"size": lambda each: [str(len(store.list()))]})
+    store.add(obj("a"))
+    store.add(obj("b"))
+    assert store.list_index_func_values("size") == ["0", "1"]
+
+
+def test_an_index_function_that_changes_its_mind_leaves_nothing_behind() -> None:
+    mood = ["x"]
+    store: Indexer[Any] = Indexer(indexers={"mood": lambda each: list(mood)})
+    store.add(obj("a"))
+    mood[:] = ["y"]
+    store.delete(obj("a"))
+    assert store.list_index_func_values("mood") == []
+
+
+# What informers keep.
+
+
+def kept() -> Indexer[Any]:
+    present = ObjectType(WIDGETS).present
+    made: Indexer[Any] = Indexer(
+        indexers={"color": lambda each: [each["color"]], NAMESPACE_INDEX: meta_namespace_index_func}, present=present
+    )
+    for name, color in (("a", "red"), ("b", "red"), ("c", "blue")):
+        made.cells.put(f"ns/{name}", record(name, color=color))
+    return made
+
+
+def test_readers_of_an_informers_store_see_views() -> None:
+    store = kept()
+    assert sorted(each.metadata.name for each in store.by_index("color", "red")) == ["a", "b"]
+    assert store.by_index("color", "blue")[0]["color"] == "blue"
+    assert len(store.by_index(NAMESPACE_INDEX, "ns")) == 3
+
+
+@pytest.mark.conformance("STO-04")
+def test_an_informers_store_is_asked_with_an_object_that_readers_have() -> None:
+    store = kept()
+    for name in ("color", NAMESPACE_INDEX):
+        assert store.get_by_key("ns/a") in store.index(name, store.get_by_key("ns/a"))
+    plain = {"metadata": {"name": "x", "namespace": "ns"}, "color": "red"}
+    assert sorted(each.metadata.name for each in store.index("color", plain)) == ["a", "b"]
+
+
+def test_a_deleted_record_leaves_the_namespace_index_whatever_form_it_was_kept_in() -> None:
+    store, plain = kept(), record("a", 2)
+    packed = DictRecord(plain.key, plain.namespace, plain.name, plain.uid, plain.resource_version, plain.labels, b"")
+    store.cells.exchange("ns/a", store.cells.item("ns/a"), packed)
+    store.cells.delete("ns/a")
+    assert store.index_keys(NAMESPACE_INDEX, "ns") == ["ns/b", "ns/c"]
+
+
+# Threads.
+
+
+@pytest.mark.conformance("ARC-08")
+def test_readers_in_threads_never_see_an_object_without_its_indices_nor_half_a_replacement() -> None:
+    store: ThreadSafeStore[Any] = ThreadSafeStore({"round": lambda each: [each["round"]]})
+    store.replace({f"{i}": {"round": "0"} for i in range(20)})
+    wrong: list[Any] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            values = store.values("round")
+            rounds = {item["round"] for _, item in store.snapshot()}
+            if len(values) != 1 or len(rounds) != 1:
+                wrong.append((values, rounds))
+            for value in values:
+                found = store.indexed("round", value)
+                if len(found) not in (0, 20) or any(item["round"] != value for item in found):
+                    wrong.append(found)
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(300):
+        store.replace({f"{i}": {"round": str(number)} for i in range(20)})
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
