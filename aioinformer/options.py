@@ -91,3 +91,45 @@ class ReflectorOptions:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
         if self.list_resource_version not in ("", "0"):
             raise ValueError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
+
+    def stream(self, version: str, share: float) -> ListOptions:
+        """The request for a streaming list.
+
+        Args:
+            version: that the list must not be older than, "" for what is true now.
+            share: in [0, 1): how much longer than the least the watch shall last.
+        """
+        options = self.watch(version, share)
+        options.send_initial_events = True
+        options.resource_version_match = "NotOlderThan"
+        return options
+
+    def first_page(self, version: str | None, *, paged: bool = True) -> ListOptions:
+        """The request for the first page of a list, or for all of it.
+
+        Args:
+            version: that is held already, "" if none is; None if none may be named.
+            paged: False for one body.
+        """
+        from_memory = self.list_resource_version == "0" and version is not None
+        return ListOptions(
+            limit=self.page_size if paged else 0, resource_version=(version or "0") if from_memory else ""
+        )
+
+    def next_page(self, token: str) -> ListOptions:
+        """The request for a page that follows another; it must not name a version again."""
+        return ListOptions(limit=self.page_size, continue_token=token)
+
+    def watch(self, version: str, share: float) -> ListOptions:
+        """The request for a watch.
+
+        Args:
+            version: after which it begins.
+            share: in [0, 1): how much longer than the least it shall last.
+        """
+        return ListOptions(
+            watch=True,
+            resource_version=version,
+            allow_watch_bookmarks=True,
+            timeout_seconds=int(self.min_watch_timeout * (1 + share)),
+        )

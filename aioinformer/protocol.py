@@ -4,8 +4,8 @@ Rule 1. Whatever decides what to ask next lives here, and nothing else does: no 
         `next_step()` says what to do, `receive()` is told what came of it; time is an argument.
 Rule 2. It never ends and never gives up. There is a next step in every state, for every answer in every state.
 Rule 3. It is never hot. Whatever goes wrong costs a delay of the one backoff, and nothing is asked before the time
-        that the server named. What may happen at once may happen at once *one time* (`_pardon`): the second of its
-        kind in a row costs a delay.
+        that the server named. What may happen at once may happen at once *one time*: the second of its kind in a row
+        costs a delay (`pace`).
 Rule 4. It is never silent. Whatever goes wrong shows in `phase` and `reason` until the opposite is proven: a watch
         that is open.
 
@@ -21,7 +21,7 @@ The stages:
 ```
 
 A failure in STREAM or LIST leads back to DECIDE, by way of a delay. Each stage is what the *next* step serves;
-`_request` tells whether that step is still to be sent, or its answer is being read.
+`_reading` tells whether its request was sent, and the answer is being read.
 
 Sources: API concepts ("Efficient detection of changes", "Streaming lists", "410 Gone", "Retrieving large results sets
 in chunks"), KEP-3157; client-go's Reflector, from which this differs where the docs say so.
@@ -32,12 +32,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from aioinformer.backoff import Backoff
 from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
 from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge
+from aioinformer.incoming_list import IncomingList
 from aioinformer.options import ListOptions, ReflectorOptions
+from aioinformer.pace import Pace
 from aioinformer.quarantine import Quarantine
-from aioinformer.retry_after import MAX_RETRY_AFTER
 from aioinformer.state import Phase
 from aioinformer.steps import (
     Accepted,
@@ -118,11 +118,9 @@ class ListWatchProtocol:
         self._random = random
         self._known = known
         self._tell = tell
-        self._backoff = Backoff(self.options.backoff, random=random)
+        self._pace = Pace(self.options.backoff, random=random)
         self._stage = _Stage.DECIDE
         self._reading = False
-        self._not_before = 0.0
-        self._pardoned: set[str] = set()
         #: Where the line came that could not be read.
         self._broken_at = ""
         #: The server does not have the version that we hold: ask without one.
@@ -134,7 +132,7 @@ class ListWatchProtocol:
         self._continue = ""
         self._unpaged = False
         #: What the list or the stream under way has brought.
-        self._incoming: dict[str, Record] = {}
+        self._incoming = IncomingList(known, self.quarantine, tell)
         self._progress_at = 0.0
         self._opened_at = 0.0
         self._events_in_watch = 0
@@ -144,8 +142,8 @@ class ListWatchProtocol:
 
     def next_step(self, now: float) -> Step:
         """What to do, given that it is `now`; asking again without an answer gives the same step."""
-        if now < self._not_before:
-            return Wait(self._not_before)
+        if now < self._pace.not_before:
+            return Wait(self._pace.not_before)
         if self._reading:
             streaming = self._stage is _Stage.STREAM
             until = self._progress_at + self.options.stream_patience if streaming else None
@@ -154,57 +152,30 @@ class ListWatchProtocol:
             self._decide(now)
         match self._stage:
             case _Stage.STREAM:
-                return Send(self._stream_options(), initial=True, compare=self._compare)
+                version = "" if self._without_version else self.version
+                return Send(self.options.stream(version, self._random()), initial=True, compare=self._compare)
             case _Stage.LIST:
-                return Send(self._page_options(), initial=True, compare=self._compare)
+                return Send(self._page(), initial=True, compare=self._compare)
             case _:
-                return Send(self._watch_options())
+                return Send(self.options.watch(self.version, self._random()))
 
     def _decide(self, now: float) -> None:
-        self._incoming = {}
+        self._incoming.begin()
         self._continue = ""
         self._unpaged = False
-        self.quarantine.clear()
         stream = self.options.streaming_list and now >= self._streaming_from and not self._prefer_list
         self._prefer_list = False
         self._go(_Stage.STREAM if stream else _Stage.LIST)
 
-    def _stream_options(self) -> ListOptions:
-        return ListOptions(
-            watch=True,
-            send_initial_events=True,
-            resource_version_match="NotOlderThan",
-            resource_version="" if self._without_version else self.version,
-            allow_watch_bookmarks=True,
-            timeout_seconds=self._watch_timeout(),
-        )
-
     def ahead(self, token: str) -> ListOptions | None:
         """The request that will follow this page, if all goes well; it may be sent now. None if there is none."""
         listing = self._stage is _Stage.LIST and self._reading
-        return self._continued(token) if listing and token != self._continue else None
+        return self.options.next_page(token) if listing and token != self._continue else None
 
-    def _continued(self, token: str) -> ListOptions:
-        return ListOptions(limit=self.options.page_size, continue_token=token)
-
-    def _page_options(self) -> ListOptions:
-        if self._continue:  # API concepts: a continued list must not name a version again
-            return self._continued(self._continue)
-        version = ""
-        if self.options.list_resource_version == "0" and not self._without_version:
-            version = self.version or "0"
-        return ListOptions(limit=0 if self._unpaged else self.options.page_size, resource_version=version)
-
-    def _watch_options(self) -> ListOptions:
-        return ListOptions(
-            watch=True,
-            resource_version=self.version,
-            allow_watch_bookmarks=True,
-            timeout_seconds=self._watch_timeout(),
-        )
-
-    def _watch_timeout(self) -> int:
-        return int(self.options.min_watch_timeout * (1 + self._random()))
+    def _page(self) -> ListOptions:
+        if self._continue:
+            return self.options.next_page(self._continue)
+        return self.options.first_page(None if self._without_version else self.version, paged=not self._unpaged)
 
     # What it means.
 
@@ -215,7 +186,7 @@ class ListWatchProtocol:
                 return self._events(events, now)
             case Listed(items):
                 for item in items:
-                    self._take_in(item)
+                    self._incoming.take(item)
             case PageEnded(version, token):
                 return self._page_ended(version, token, now)
             case Accepted():
@@ -246,19 +217,6 @@ class ListWatchProtocol:
 
     # Lists.
 
-    def _take_in(self, item: Record | DecodeError) -> bool:
-        """Notes an object of a list; whether the list had not shown it before."""
-        if isinstance(item, DecodeError):
-            new = self._skip(item)
-            kept = self._known(item.key) if item.key else None
-            if kept is not None:  # it exists, so it must not look deleted
-                self._incoming.setdefault(item.key, kept)
-            return new
-        new = item.key not in self._incoming
-        self._incoming[item.key] = item
-        self.quarantine.release(item.key)
-        return new
-
     def _page_ended(self, version: str, token: str, now: float) -> list[Conclusion]:
         self._reading = False
         if not token:
@@ -277,8 +235,7 @@ class ListWatchProtocol:
         if is_older(version, self.version) and not self._compare:
             self._rewound(version, now)
             return []
-        records = list(self._incoming.values())
-        self._incoming = {}
+        records = self._incoming.end()
         self._compare = self._without_version = False
         self._vain_watches = 0
         self.version = version
@@ -302,11 +259,10 @@ class ListWatchProtocol:
         for position, event in enumerate(events, 1):
             if event.type in (ADDED, MODIFIED):
                 item = event.error if event.record is None else event.record
-                if item is not None and not isinstance(item, ApiError) and self._take_in(item):
+                if item is not None and not isinstance(item, ApiError) and self._incoming.take(item):
                     self._progress_at = now
             elif event.type == DELETED and (key := _deleted_key(event)):
-                self._incoming.pop(key, None)
-                self.quarantine.release(key)
+                self._incoming.drop(key)
             elif event.type == ERROR and event.error is not None:
                 self._over(now)
                 self._failed(event.error, now)
@@ -327,7 +283,7 @@ class ListWatchProtocol:
     def _no_streaming(self, now: float, why: str) -> None:
         self._tell(f"the server does not stream lists ({why}): listing in pages")
         self._streaming_from = now + STREAMING_PROBE
-        self._brake(now)
+        self._pace.brake(now)
         self._go(_Stage.DECIDE)
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
@@ -368,22 +324,16 @@ class ListWatchProtocol:
 
     def _pass_over(self, event: WatchEvent) -> None:
         if isinstance(event.error, DecodeError):
-            self._skip(event.error)
+            self._incoming.skip(event.error)
             self._healthy()
         else:
             self._tell(f"an event of unknown type {event.type[:40]!r} is skipped")
-
-    def _skip(self, error: DecodeError) -> bool:
-        new = self.quarantine.add(error)
-        if new:
-            self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
-        return new
 
     def _rewound(self, version: str, now: float) -> None:
         # A server restored from a backup gives versions out a second time: equal ones no longer prove equality.
         self._without_version = self._compare = True
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
-        if self._pardon("rewound", now):
+        if self._pace.pardon("rewound", now):
             self._tell(f"{error}: listing again")
             self._go(_Stage.DECIDE)
         else:
@@ -399,11 +349,11 @@ class ListWatchProtocol:
         lived = now - self._opened_at
         if self._events_in_watch:
             self._vain_watches = 0
-            self._pardoned.discard("idle")
+            self._pace.forgive("idle")
         if lived >= SHORT_WATCH:
-            self._pardoned -= {"short", "line"}
+            self._pace.forgive("short", "line")
         if lived >= LONG_WATCH:
-            self._pardoned -= {"expired", "expired list", "rewound"}
+            self._pace.forgive("expired", "expired list", "rewound")
 
     def _ended(self, now: float) -> None:
         lived = now - self._opened_at
@@ -414,11 +364,11 @@ class ListWatchProtocol:
             # A version that left the window without a 410 looks like this for ever; only a list ends it.
             if not self._events_in_watch and self._in_vain():
                 self._go(_Stage.DECIDE)
-            if not self._pardon("short", now):
+            if not self._pace.pardon("short", now):
                 self._fail(DecodeError("the server ends watches as soon as they are open"), now, self._stage)
             return
         self._go(_Stage.DECIDE)
-        if not (lived < SHORT_WATCH and self._pardon("short", now)):
+        if not (lived < SHORT_WATCH and self._pace.pardon("short", now)):
             self._prefer_list = True
             self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
 
@@ -430,7 +380,7 @@ class ListWatchProtocol:
             return
         # A server restored from a backup is silent until it has given out anew all the versions that it lost.
         stage = _Stage.DECIDE if self._in_vain() else _Stage.OPEN
-        if self._pardon("idle", now):
+        if self._pace.pardon("idle", now):
             self._tell(f"{error}: opening the watch again")
             self._go(stage)
         else:
@@ -448,7 +398,7 @@ class ListWatchProtocol:
             self._go(_Stage.OPEN)
             again = self.version == self._broken_at
             self._broken_at = self.version
-            if not again and self._pardon("line", now):
+            if not again and self._pace.pardon("line", now):
                 self._tell(f"{error}: reading again from version {self.version}")
             else:
                 self._fail(error, now, _Stage.DECIDE)
@@ -459,16 +409,16 @@ class ListWatchProtocol:
         """410, or a version from the future: what we hold is no basis. API concepts, "410 Gone"."""
         if self._stage is _Stage.LIST and self._continue:
             # The snapshot left the window between two pages: once more, in one body, which cannot expire.
-            self._incoming, self._continue, self._unpaged = {}, "", True
-            self.quarantine.clear()
-            if self._pardon("expired list", now):
+            self._incoming.begin()
+            self._continue, self._unpaged = "", True
+            if self._pace.pardon("expired list", now):
                 self._tell("the list expired between two pages: listing without pages")
                 self._hold(error, now)
             else:
                 self._fail(error, now, _Stage.LIST)
             return
         self._without_version = True
-        if self._backoff.at_rest(now) and self._pardon("expired", now):
+        if self._pace.at_rest(now) and self._pace.pardon("expired", now):
             self._tell(f"{error}: listing again")
             self._hold(error, now)
             self._go(_Stage.DECIDE)
@@ -502,36 +452,21 @@ class ListWatchProtocol:
             self._reading = False
 
     def _fail(self, error: Exception, now: float, stage: _Stage) -> None:
-        self._not_before = now + self._backoff.next(now)
-        self._brake(now)
+        self._pace.delay(now)
         self._hold(error, now)
         status = error.status if isinstance(error, ApiError) else 0
         self._show(_PHASES.get(status, Phase.BACKING_OFF), str(error))
         self._go(stage)
 
     def _hold(self, error: Exception, now: float) -> None:
-        """RFC 9110, 10.2.3: nothing is asked before the time that the server named."""
         if seconds := getattr(error, "retry_after", None):
-            self._not_before = max(self._not_before, now + min(seconds, MAX_RETRY_AFTER))
-            self._backoff.extend(self._not_before)
+            self._pace.hold(seconds, now)
             self._show(Phase.BACKING_OFF, str(error))
 
     def _in_vain(self) -> bool:
         """Counts a watch that brought nothing; True if there were so many in a row that only a list can help."""
         self._vain_watches = (self._vain_watches + 1) % MAX_VAIN_WATCHES
         return self._vain_watches == 0
-
-    def _pardon(self, kind: str, now: float) -> bool:
-        """Whether this may happen at once: the first of its kind since it was last proven well."""
-        if kind in self._pardoned:
-            return False
-        self._pardoned.add(kind)
-        self._brake(now)
-        return True
-
-    def _brake(self, now: float) -> None:
-        """Pardons of several kinds may meet: together they must not make the server hot either."""
-        self._not_before = max(self._not_before, self._backoff.brake(now))
 
     def _healthy(self) -> None:
         if self.quarantine:

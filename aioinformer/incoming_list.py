@@ -1,0 +1,69 @@
+"""What a list, in pages or as a stream, has brought so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioinformer.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
+
+
+class IncomingList:
+    """Gathers the objects of one list. An object that does not decode must not look deleted: the cached one stays.
+
+    Args:
+        known: the cached record of a key.
+        quarantine: where objects are noted that do not decode.
+        tell: takes a line for the log.
+    """
+
+    def __init__(
+        self, known: Callable[[str], Record | None], quarantine: Quarantine, tell: Callable[[str], None]
+    ) -> None:
+        self._known = known
+        self._quarantine = quarantine
+        self._tell = tell
+        self._records: dict[str, Record] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    def begin(self) -> None:
+        """A list begins: what it brings is all that counts."""
+        self._records = {}
+        self._quarantine.clear()
+
+    def take(self, item: Record | DecodeError) -> bool:
+        """Notes an object, or what stands in its place; whether the list had not shown it before."""
+        if isinstance(item, DecodeError):
+            new = self.skip(item)
+            kept = self._known(item.key) if item.key else None
+            if kept is not None:
+                self._records.setdefault(item.key, kept)
+            return new
+        new = item.key not in self._records
+        self._records[item.key] = item
+        self._quarantine.release(item.key)
+        return new
+
+    def drop(self, key: str) -> None:
+        """An object was deleted while the list was on its way."""
+        self._records.pop(key, None)
+        self._quarantine.release(key)
+
+    def skip(self, error: DecodeError) -> bool:
+        """Notes an object that does not decode; whether that is news."""
+        new = self._quarantine.add(error)
+        if new:
+            self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
+        return new
+
+    def end(self) -> list[Record]:
+        """The list is complete: its objects."""
+        records, self._records = list(self._records.values()), {}
+        return records
