@@ -50,7 +50,14 @@ class Owner:
         if task is None:
             return
         task.cancel()
-        await asyncio.wait({task})
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error  # what is owned ends first, as in a task group
+        if cancelled is not None:
+            raise cancelled
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
 

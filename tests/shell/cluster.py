@@ -30,6 +30,8 @@ class Cluster:
         query = dict(request.query)
         options = ListOptions(
             resource_version=query.get("resourceVersion", ""),
+            limit=int(query.get("limit", 0)),
+            continue_token=query.get("continue", ""),
             watch="watch" in query,
             send_initial_events="sendInitialEvents" in query,
         )

@@ -78,6 +78,7 @@ class Collection:
         self._log: list[tuple[int, bytes]] = []
         self._oldest = 0
         self._muted = False
+        self._lists: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self._watches: list[Answer] = []
         self._held: list[bytes] | None = None
         for name in names:
@@ -172,9 +173,10 @@ class Collection:
         answer = Answer()
         self.answers.append(answer)
         if not options.watch:
-            items = [{key: value for key, value in obj.items() if key != "kind"} for obj in self.objects.values()]
-            document = {"kind": "PodList", "metadata": {"resourceVersion": str(self.version)}, "items": items}
-            answer.feed(json.dumps(document).encode())
+            page = self._page(options)
+            half = len(page) // 2
+            answer.feed(page[:half])
+            answer.feed(page[half:])
             answer.end()
         elif options.send_initial_events:
             mark = {"resourceVersion": str(self.version), "annotations": _INITIAL_EVENTS_END}
@@ -190,6 +192,20 @@ class Collection:
                     answer.feed(data)
             self._watches.append(answer)
         return answer
+
+    def _page(self, options: ListOptions) -> bytes:
+        """One page of a list; all pages show one state."""
+        if options.continue_token:
+            version, items = self._lists.pop(options.continue_token)
+        else:
+            version = self.version
+            items = [{key: value for key, value in obj.items() if key != "kind"} for obj in self.objects.values()]
+        metadata = {"resourceVersion": str(version)}
+        if options.limit and len(items) > options.limit:
+            metadata["continue"] = f"{version} {len(items)}"
+            self._lists[metadata["continue"]] = (version, items[options.limit :])
+            items = items[: options.limit]
+        return json.dumps({"kind": "PodList", "metadata": metadata, "items": items}).encode()
 
     def _open(self) -> list[Answer]:
         return [watch for watch in self._watches if not watch.closed]

@@ -1,36 +1,44 @@
 """Cancelled at any moment, an informer ends, and leaves no task, no open answer and no waiter behind.
 
-A script runs with the loop counting its turns; the same script is run again for every turn, and cancelled after it.
+A script is run, and cancelled after one turn of the loop; again, and cancelled after two; and so on, until it comes to
+its end uncancelled. So it has been cancelled at each of its awaits, and at each of those within the informer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
+
+_WAYS = {
+    "pages": ReflectorOptions(slice_seconds=1e-9, streaming_list=False, page_size=2),
+    "streams": ReflectorOptions(slice_seconds=1e-9),
+}
 
 
-#: More turns than any of the scripts takes.
-TURNS = 150
-FINE = ReflectorOptions(slice_seconds=1e-9, streaming_list=False, page_size=2)
+class Run(NamedTuple):
+    """One run of a script."""
+
+    pods: Collection
+    informer: SharedIndexInformer[Any]
+    script: Coroutine[Any, Any, None]
 
 
 async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
-    """Lists, watches, changes, failures, a resync, a joiner, waits."""
-    registration = informer.add_event_handler(Recorder(pace=0.1))
+    """Waits, changes, joiners, failures, relists, a resync, a removal."""
+    informer.add_event_handler(Recorder(pace=0.3))
     await informer.wait_for("default/p3")
     with pods.at_once():
         for number in range(20):
@@ -40,89 +48,103 @@ async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None
     pods.refuse(500)
     pods.end_watches(cut())
     await late.wait_for_sync()
-    await asyncio.sleep(5)
+    await asyncio.sleep(4)
     pods.expire_watches()
     await informer.wait_for_resource_version(pods.put("very last"))
     informer.remove_event_handler(late)
-    await registration.wait_for_sync()
-    await asyncio.sleep(60)
+    await asyncio.sleep(9)
 
 
-def loop_of_test() -> VirtualTimeLoop:
+async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    return loop
+    turns, over = 0, False
+    while not over:
+        turns += 1
+        run = begin()
+        task = asyncio.ensure_future(run.script)
+        await asyncio.sleep(0)  # who is cancelled before the first step has not begun
+        loop.after_turns(turns, task.cancel)
+        await asyncio.wait({task})
+        over = not task.cancelled()
+        left = [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()]
+        assert left == [], f"after {turns} turns"
+        assert [answer for answer in run.pods.answers if not answer.closed] == [], f"after {turns} turns"
+        assert (run.informer._keys._waiters, run.informer._versions._waiters) == ({}, []), f"after {turns} turns"
+        assert run.informer.is_stopped(), f"after {turns} turns"
+    await task
+    assert turns > 100
 
 
-async def cancelled_after(turns: int, body: Callable[[], Awaitable[None]], *, times: int = 1) -> None:
-    """Runs the body in a task of its own and cancels that task after so many turns of the loop."""
-    task = asyncio.ensure_future(body())
-    for number in range(times):
-        loop_of_test().after_turns(turns if not number else 1, task.cancel)
-        await asyncio.wait({task}, timeout=3600 if number == times - 1 else 1e-9)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await settled()
+@pytest.mark.parametrize("way", _WAYS)
+async def test_an_informer_that_is_cancelled_within_its_body(way: str) -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        informer = SharedIndexInformer(pods, 10, options=_WAYS[way])
+
+        async def script() -> None:
+            async with informer:
+                await eventful(pods, informer)
+
+        return Run(pods, informer, script())
+
+    await cancelled_after_every_turn(begin)
 
 
-def assert_nothing_is_left(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
-    left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    assert left == []
-    assert [answer for answer in pods.answers if not answer.closed] == []
-    assert (informer._keys._waiters, informer._versions._waiters) == ({}, [])
+async def test_a_factory_that_is_cancelled_within_its_body() -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS["pages"])
+        informer = factory.core.v1.pods.informer()
+
+        async def script() -> None:
+            async with factory:
+                await factory.wait_for_cache_sync()
+                await eventful(pods, informer)
+
+        return Run(pods, informer, script())
+
+    await cancelled_after_every_turn(begin)
 
 
-@pytest.mark.parametrize("turns", range(1, TURNS))
-async def test_cancelled_within_its_body(turns: int) -> None:
-    pods = Collection(*(f"p{number}" for number in range(10)))
-    informer = SharedIndexInformer(pods, 10, options=FINE)
+async def test_an_informer_that_is_cancelled_while_it_is_run() -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        informer = SharedIndexInformer(pods, 10, options=_WAYS["pages"])
 
-    async def body() -> None:
-        async with informer:
-            await eventful(pods, informer)
+        async def script() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(informer.run())
+                await asyncio.sleep(0)
+                await eventful(pods, informer)
+                running.cancel()
 
-    await cancelled_after(turns, body)
-    assert_nothing_is_left(pods, informer)
-    assert informer.is_stopped() or informer.state.phase is Phase.NEW
+        return Run(pods, informer, script())
 
-
-@pytest.mark.parametrize("turns", range(3, TURNS, 3))
-async def test_cancelled_while_it_is_run_by_hand(turns: int) -> None:
-    pods = Collection(*(f"p{number}" for number in range(10)))
-    informer = SharedIndexInformer(pods, 10, options=FINE)
-    script = asyncio.ensure_future(eventful(pods, informer))
-    await cancelled_after(turns, informer.run)
-    await asyncio.wait({script})
-    assert script.exception() is not None
-    assert_nothing_is_left(pods, informer)
+    await cancelled_after_every_turn(begin)
 
 
-@pytest.mark.parametrize("turns", range(1, 40))
-async def test_cancelled_a_second_time_while_it_stops(turns: int) -> None:
+@pytest.mark.parametrize("turns", range(1, 12))
+async def test_an_informer_that_is_cancelled_again_while_it_ends(turns: int, caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
     pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods, options=FINE)
+    informer = SharedIndexInformer(pods, options=_WAYS["pages"], shutdown_grace=60)
     informer.add_event_handler(Recorder(pace=3600))
-    running = asyncio.ensure_future(informer.run())
+
+    async def script() -> None:
+        async with informer:
+            await asyncio.sleep(3600)
+
+    task = asyncio.ensure_future(script())
     await settled()
-    running.cancel()
-    loop_of_test().after_turns(turns, running.cancel)
-    await asyncio.wait({running})
-    assert running.cancelled()
-    await settled()
-    assert_nothing_is_left(pods, informer)
-
-
-@pytest.mark.parametrize("turns", range(3, TURNS, 2))
-async def test_a_factory_cancelled_within_its_body(turns: int) -> None:
-    pods = Collection(*(f"p{number}" for number in range(10)))
-    factory = SharedInformerFactory(Cluster(pods), 10, options=FINE)
-    informer = factory.core.v1.pods.informer()
-
-    async def body() -> None:
-        async with factory:
-            await factory.wait_for_cache_sync()
-            await eventful(pods, informer)
-
-    await cancelled_after(turns, body)
-    assert_nothing_is_left(pods, informer)
+    stop = loop.time()
+    task.cancel()
+    loop.after_turns(turns, task.cancel)
+    await asyncio.wait({task})
+    assert task.cancelled()
     assert informer.is_stopped()
+    assert [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()] == []
+    assert [answer for answer in pods.answers if not answer.closed] == []
+    assert round(loop.time() - stop) == 60
+    assert "did not finish within 60 s" in caplog.text
