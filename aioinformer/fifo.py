@@ -111,15 +111,17 @@ class DeltaFIFO(Generic[T]):
             version: of the collection after them; told to the consumer once it has taken them all.
         """
         async with self._condition:
-            for delta in deltas:
-                self._populated = True
-                if delta.type is DeltaType.DELETED and not self._is_known(self.key_of(delta.object)):
-                    continue
-                self._append(delta)
-            if version:
-                self._version = version
-                self._news = True
-            self._condition.notify_all()
+            try:
+                for delta in deltas:
+                    self._populated = True
+                    if delta.type is DeltaType.DELETED and not self._is_known(self.key_of(delta.object)):
+                        continue
+                    self._append(delta)
+                if version:
+                    self._version = version
+                    self._news = True
+            finally:  # an object without a key must not hold up those before it
+                self._condition.notify_all()
 
     async def replace(self, objects: Iterable[T], version: str = "") -> None:
         """This is all there is: queues it as Replaced, then deletions of what it lacks (DF-04)."""

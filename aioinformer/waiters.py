@@ -22,6 +22,8 @@ class VersionWaiters:
         self.version = ""
         self._order = count()
         self._waiters: list[tuple[int, int, str, asyncio.Future[None]]] = []
+        #: Versions that are no numbers have no order: who waits for one waits for just that one.
+        self._opaque: dict[str, set[asyncio.Future[None]]] = {}
         self._error: BaseException | None = None
 
     def reached(self, version: str) -> None:
@@ -30,15 +32,18 @@ class VersionWaiters:
             return
         self.version = version
         waiters = self._waiters
+        reached = list(self._opaque.get(version, ()))
         while waiters and covers(version, waiters[0][2]):
-            future = heapq.heappop(waiters)[3]
+            reached.append(heapq.heappop(waiters)[3])
+        for future in reached:
             if not future.done():
                 future.set_result(None)
 
     def fail(self, error: BaseException) -> None:
         """No further version will be reached."""
         self._error = error
-        for *_, future in self._waiters:
+        opaque = [future for futures in self._opaque.values() for future in futures]
+        for future in [*(future for *_, future in self._waiters), *opaque]:
             if not future.done():
                 future.set_exception(error)
         self._waiters.clear()
@@ -50,7 +55,11 @@ class VersionWaiters:
         if self._error is not None:
             raise self._error
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (version_number(version), next(self._order), version, future)
+        number = version_number(version)
+        if number < 0:
+            await self._wait_for_just(version, future)
+            return
+        entry = (number, next(self._order), version, future)
         heapq.heappush(self._waiters, entry)
         try:
             await future
@@ -59,6 +68,16 @@ class VersionWaiters:
                 self._waiters.remove(entry)
                 heapq.heapify(self._waiters)
             raise
+
+    async def _wait_for_just(self, version: str, future: asyncio.Future[None]) -> None:
+        futures = self._opaque.setdefault(version, set())
+        futures.add(future)
+        try:
+            await future
+        finally:
+            futures.discard(future)
+            if not futures:
+                self._opaque.pop(version, None)
 
 
 class KeyWaiters(Generic[T]):

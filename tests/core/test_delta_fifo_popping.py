@@ -1,0 +1,186 @@
+"""The consumer's side of DeltaFIFO: waiting, batches, versions, errors and the end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import FIFOClosed
+from aioinformer.fifo import DeltaFIFO
+
+if TYPE_CHECKING:
+    from aioinformer.deltas import Deltas
+
+
+def obj(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}}
+
+
+def ignore(deltas: Deltas[Any], initial: bool) -> None:
+    """A consumer that wants nothing."""
+
+
+class Broken(Exception):
+    """What a consumer raises."""
+
+
+def refuse(deltas: Deltas[Any], initial: bool) -> None:
+    raise Broken
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_popping_waits_for_something_to_pop() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    assert not consumer.done()
+    await queue.add(obj("a"))
+    deltas = await consumer
+    assert [delta.object for delta in deltas] == [obj("a")]
+
+
+async def test_a_version_alone_does_not_end_the_wait_for_a_key() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await queue.apply([], "5")
+    await turns()
+    assert not consumer.done()
+    await queue.add(obj("a"))
+    await consumer
+
+
+@pytest.mark.conformance("Q-02")
+async def test_a_batch_is_everything_that_waits_and_its_version() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([obj("a"), obj("b")], "7")
+    await queue.add(obj("c"))
+    keys: list[str] = []
+    version = await queue.pop_batch(lambda deltas, initial: keys.append(queue.key_of(deltas)))
+    assert (keys, version, len(queue)) == (["a", "b", "c"], "7", 0)
+
+
+async def test_a_version_alone_is_a_batch_of_its_own_and_told_once() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.apply([], "5")
+    assert await queue.pop_batch(refuse) == "5"
+    consumer = asyncio.create_task(queue.pop_batch(refuse))
+    await turns()
+    assert not consumer.done()
+    await queue.apply([], "6")
+    assert await consumer == "6"
+
+
+async def test_changes_without_a_version_leave_the_last_one() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.apply([], "5")
+    await queue.add(obj("a"))
+    assert await queue.pop_batch(ignore) == "5"
+
+
+async def test_an_empty_list_is_told_to_the_consumer() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([], "3")
+    assert await queue.pop_batch(refuse) == "3"
+
+
+@pytest.mark.conformance("ARC-08")
+async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    await queue.replace([obj(f"o{number}") for number in range(100)])
+    log: list[str] = []
+
+    async def neighbour() -> None:
+        while True:
+            log.append("turn")
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(neighbour())
+    await queue.pop_batch(lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
+    other.cancel()
+    assert log.count("object") == 100
+    assert log[-1] == "flush"
+    assert log.count("turn") > 1
+    assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)
+
+
+async def test_changes_that_come_during_a_batch_wait_for_its_end_and_the_next_one() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    await queue.replace([obj(f"o{number}") for number in range(100)])
+    seen: list[str] = []
+    batch = asyncio.create_task(queue.pop_batch(lambda deltas, initial: seen.append(queue.key_of(deltas))))
+    await asyncio.sleep(0)
+    await queue.add(obj("late"))
+    await batch
+    assert len(seen) == 100
+    assert len(queue) == 1
+
+
+@pytest.mark.conformance("Q-01")
+async def test_what_makes_the_consumer_raise_is_not_queued_again() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.add(obj("a"))
+    with pytest.raises(Broken):
+        await queue.pop(refuse)
+    assert len(queue) == 0
+    await queue.add(obj("b"))
+    await queue.pop(ignore)
+
+
+async def test_a_batch_whose_consumer_raises_is_flushed_and_the_rest_waits() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([obj("a"), obj("b")], "4")
+    flushed: list[bool] = []
+    with pytest.raises(Broken):
+        await queue.pop_batch(refuse, lambda: flushed.append(True))
+    assert flushed == [True]
+    assert await queue.pop_batch(ignore) == "4"
+
+
+@pytest.mark.conformance("Q-03")
+async def test_a_closed_queue_is_emptied_first() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.add(obj("a"))
+    await queue.add(obj("b"))
+    await queue.close()
+    await queue.pop(ignore)
+    await queue.pop_batch(ignore)
+    for pop in (queue.pop, queue.pop_batch):
+        with pytest.raises(FIFOClosed):
+            await pop(ignore)
+
+
+@pytest.mark.conformance("Q-03")
+async def test_closing_wakes_everybody_who_waits() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    waiting = [asyncio.create_task(queue.pop(ignore)) for _ in range(10)]
+    await turns()
+    await queue.close()
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ended] == [FIFOClosed] * 10
+
+
+async def test_a_wait_that_is_cancelled_loses_nothing() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    await queue.add(obj("a"))
+    consumer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await consumer
+    assert len(queue) == 1
+
+
+async def test_a_replacement_lets_others_have_the_loop() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    replacing = asyncio.create_task(queue.replace([obj(f"o{number}") for number in range(200)]))
+    await turns()
+    assert not replacing.done()
+    assert not queue.has_synced()
+    await replacing
+    assert len(queue) == 200
