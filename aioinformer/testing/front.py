@@ -9,19 +9,20 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aiohttp import web
+
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import json_answer, status_answer, text_answer
 from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.faults import FAULTS, Fault, FaultSet
+from aioinformer.testing.listening import LARGEST_BODY
 from aioinformer.testing.openapi_answers import openapi_answer
 from aioinformer.testing.routes import Target, UnknownPath, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from aiohttp import web
 
     from aioinformer.testing.fault_effects import FaultEffects
     from aioinformer.testing.handlers import ResourceHandlers
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LARGEST_BODY = 3 * 1024 * 1024
 _LONGEST_LOG = 100_000
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -109,8 +109,11 @@ class FrontDoor:
             response = status_answer(request, error)
         except UnknownPath:
             response = text_answer("404 page not found\n", 404)
-        except (ConnectionResetError, asyncio.CancelledError):
-            raise
+        except ConnectionResetError:
+            # The client has left; of what else is raised aiohttp would print a traceback.
+            raise asyncio.CancelledError from None
+        except web.HTTPRequestEntityTooLarge:
+            response = status_answer(request, _too_large())
         except Exception as error:
             _log.exception("the server failed to answer %s %s", request.method, path)
             response = status_answer(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
@@ -134,9 +137,8 @@ class FrontDoor:
             return replaced
         self._authenticate(request)
         if target.served is not None:
-            if request.content_length and request.content_length > _LARGEST_BODY:
-                message = f"Request entity too large: limit is {_LARGEST_BODY}"
-                raise statuses.StatusError(413, "RequestEntityTooLarge", message, details={})
+            if request.content_length and request.content_length > LARGEST_BODY:
+                raise _too_large()
             return await self._handlers.answer(request, target)
         return self._about_itself(request, path)
 
@@ -196,3 +198,8 @@ class FrontDoor:
             raise statuses.bad_request(str(error)) from None
         self._effects.start_soon(fault)
         return json_answer(request, encode_plain(fault.describe()), status=201)
+
+
+def _too_large() -> statuses.StatusError:
+    message = f"Request entity too large: limit is {LARGEST_BODY}"
+    return statuses.StatusError(413, "RequestEntityTooLarge", message, details={})

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+#: The largest body that kube-apiserver takes, in bytes.
+LARGEST_BODY = 3 * 1024 * 1024
 
 _BACKLOG = 1024
 
@@ -42,7 +46,13 @@ class Listener:
             return
         if self._server is None:
             # A handler whose client has gone is cancelled: an idle watch would not notice otherwise.
-            self._server = web.Server(self._handler, handler_cancellation=True, access_log=None)
+            loop = asyncio.get_running_loop()
+            self._server = web.Server(
+                self._handler,
+                request_factory=partial(web.BaseRequest, loop=loop, client_max_size=LARGEST_BODY),
+                handler_cancellation=True,
+                access_log=None,
+            )
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:

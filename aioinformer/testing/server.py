@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_LARGEST_BODY = 3 * 1024 * 1024
 _LONGEST_LOG = 100_000
 _SHUTDOWN = 1.0
 

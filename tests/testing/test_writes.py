@@ -27,6 +27,12 @@ async def test_a_name_is_taken_once(api: Api) -> None:
     assert body["details"] == {"name": "a", "kind": "configmaps"}
 
 
+@pytest.mark.parametrize(("size", "code"), [(1_200_000, 201), (3_200_000, 413)])
+async def test_bodies_are_taken_up_to_three_mebibytes(api: Api, size: int, code: int) -> None:
+    status, body = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "annotations": {"a": "x" * size}}})
+    assert (status, body.get("reason")) == (code, "RequestEntityTooLarge" if code == 413 else None)
+
+
 async def test_a_missing_namespace_is_named(api: Api) -> None:
     status, body = await api("POST", "/api/v1/namespaces/nope/configmaps", {"metadata": {"name": "a"}})
     assert (status, body["message"]) == (404, 'namespaces "nope" not found')
