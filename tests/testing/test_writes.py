@@ -28,6 +28,7 @@ async def test_a_name_is_taken_once(api: Api) -> None:
 
 
 @pytest.mark.parametrize(("size", "code"), [(1_200_000, 201), (3_200_000, 413)])
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
 async def test_bodies_are_taken_up_to_three_mebibytes(api: Api, size: int, code: int) -> None:
     status, body = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "annotations": {"a": "x" * size}}})
     assert (status, body.get("reason")) == (code, "RequestEntityTooLarge" if code == 413 else None)
