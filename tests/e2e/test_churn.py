@@ -25,7 +25,7 @@ WITNESSES = pytest.mark.parametrize("witness_class", [CommandLine, Library])
 
 
 @WITNESSES
-@pytest.mark.conformance("ARC-02", "ARC-03")
+@pytest.mark.conformance("ARC-02", "ARC-05")
 async def test_what_is_told_through_a_kill_and_a_compaction_is_true_and_complete(
     cluster: RealCluster, operator: Operator, witness_class: type[Witness]
 ) -> None:
@@ -57,7 +57,7 @@ async def test_what_is_told_through_a_kill_and_a_compaction_is_true_and_complete
 
 
 @WITNESSES
-@pytest.mark.conformance("ARC-05")
+@pytest.mark.conformance("ARC-03", "ARC-07")
 async def test_what_was_missed_for_good_is_told_as_the_difference(
     cluster: RealCluster, operator: Operator, tmp_path: Path, witness_class: type[Witness]
 ) -> None:
