@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.errors import DecodeError
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
 from aioinformer.steps import Listed, PageEnded
@@ -73,6 +74,29 @@ def test_a_list_that_expires_between_two_pages_is_begun_again_in_one_body() -> N
     talk.page("a", "b", version=30)
     assert talk.ask() == "watch @30"
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
+
+
+def test_a_list_that_expires_between_two_pages_is_begun_again_when_the_server_wants_to_be_asked() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", token="p2")
+    talk.ask()
+    talk.refuse(410, retry_after=12)
+    assert talk.delay() == 12
+
+
+def test_what_could_not_be_decoded_in_a_list_that_expired_is_not_held_against_the_next() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.accept()
+    talk.answer(Listed([DecodeError("no", key="ns/a")]), PageEnded("5", "p2"))
+    talk.ask()
+    talk.refuse(410)
+    talk.ask()
+    talk.page("a")
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.WATCHING
 
 
 def test_a_list_that_expires_again_between_two_pages_is_in_one_body_too_after_a_delay() -> None:

@@ -79,6 +79,18 @@ def test_a_delay_longer_than_what_the_server_named_is_kept() -> None:
     assert talk.delay() > 20
 
 
+def test_health_is_counted_from_when_the_server_wanted_to_be_asked_again() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.refuse(503, retry_after=1000)
+    talk.ask()
+    talk.page("a")
+    talk.ask()
+    talk.accept()
+    talk.break_off(after=100)
+    assert talk.delay() == pytest.approx(1.6)
+
+
 def test_a_server_that_wants_to_be_left_alone_for_ages_is_not_believed() -> None:
     talk = watching("a")
     talk.error(429, after=60, retryAfterSeconds=1e15)

@@ -193,6 +193,15 @@ def test_events_of_an_earlier_watch_do_not_excuse_silent_ones() -> None:
     assert talk.protocol.phase is Phase.BACKING_OFF
 
 
+def test_a_watch_with_events_makes_the_vain_ones_before_it_forgotten() -> None:
+    talk = watching("a")
+    for turn in range(8):
+        talk.events(*[modified("a", 11 + turn)] * (turn % 3 == 2))
+        talk.end()
+        assert talk.ask().startswith("watch")
+        talk.accept()
+
+
 def test_vain_watches_before_a_list_do_not_count_after_it() -> None:
     talk = watching()
     for _ in range(3):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,16 +10,10 @@ import pytest
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
 from aioinformer.keys import ExplicitKey, meta_namespace_index_func
-from aioinformer.object_type import ObjectType
-from aioinformer.resources import Resource
-from aioinformer.storage import DictRecord
-from aioinformer.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
-from tests.core.wire_objects import record
+from aioinformer.store import NAMESPACE_INDEX, Indexer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
 
 def obj(name: str, version: str = "1", namespace: str = "ns", **more: Any) -> dict[str, Any]:
@@ -246,72 +239,3 @@ def test_an_index_function_that_changes_its_mind_leaves_nothing_behind() -> None
     mood[:] = ["y"]
     store.delete(obj("a"))
     assert store.list_index_func_values("mood") == []
-
-
-# What informers keep.
-
-
-def kept() -> Indexer[Any]:
-    present = ObjectType(WIDGETS).present
-    made: Indexer[Any] = Indexer(
-        indexers={"color": lambda each: [each["color"]], NAMESPACE_INDEX: meta_namespace_index_func}, present=present
-    )
-    for name, color in (("a", "red"), ("b", "red"), ("c", "blue")):
-        made.cells.put(f"ns/{name}", record(name, color=color))
-    return made
-
-
-def test_readers_of_an_informers_store_see_views() -> None:
-    store = kept()
-    assert sorted(each.metadata.name for each in store.by_index("color", "red")) == ["a", "b"]
-    assert store.by_index("color", "blue")[0]["color"] == "blue"
-    assert len(store.by_index(NAMESPACE_INDEX, "ns")) == 3
-
-
-@pytest.mark.conformance("STO-04")
-def test_an_informers_store_is_asked_with_an_object_that_readers_have() -> None:
-    store = kept()
-    for name in ("color", NAMESPACE_INDEX):
-        assert store.get_by_key("ns/a") in store.index(name, store.get_by_key("ns/a"))
-    plain = {"metadata": {"name": "x", "namespace": "ns"}, "color": "red"}
-    assert sorted(each.metadata.name for each in store.index("color", plain)) == ["a", "b"]
-
-
-def test_a_deleted_record_leaves_the_namespace_index_whatever_form_it_was_kept_in() -> None:
-    store, plain = kept(), record("a", 2)
-    packed = DictRecord(plain.key, plain.namespace, plain.name, plain.uid, plain.resource_version, plain.labels, b"")
-    store.cells.exchange("ns/a", store.cells.item("ns/a"), packed)
-    store.cells.delete("ns/a")
-    assert store.index_keys(NAMESPACE_INDEX, "ns") == ["ns/b", "ns/c"]
-
-
-# Threads.
-
-
-@pytest.mark.conformance("ARC-08")
-def test_readers_in_threads_never_see_an_object_without_its_indices_nor_half_a_replacement() -> None:
-    store: ThreadSafeStore[Any] = ThreadSafeStore({"round": lambda each: [each["round"]]})
-    store.replace({f"{i}": {"round": "0"} for i in range(20)})
-    wrong: list[Any] = []
-    stop = threading.Event()
-
-    def look() -> None:
-        while not stop.is_set():
-            values = store.values("round")
-            rounds = {item["round"] for _, item in store.snapshot()}
-            if len(values) != 1 or len(rounds) != 1:
-                wrong.append((values, rounds))
-            for value in values:
-                found = store.indexed("round", value)
-                if len(found) not in (0, 20) or any(item["round"] != value for item in found):
-                    wrong.append(found)
-
-    readers = [threading.Thread(target=look) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for number in range(300):
-        store.replace({f"{i}": {"round": str(number)} for i in range(20)})
-    stop.set()
-    for reader in readers:
-        reader.join()
-    assert wrong == []

@@ -1,0 +1,90 @@
+"""What comes in: admitted once, refused without being quoted, and not again if it is there already."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.errors import DecodeError
+from aioinformer.objects import Record, decode_record
+from aioinformer.wire import Intake, decode_watch_line
+from tests.core.wire_objects import body, record
+
+POD = body("a", 7, spec={"x": 1})
+
+
+def line(kind: str, obj: bytes) -> bytes:
+    return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}"
+
+
+def refuse(found: Record) -> Record:
+    raise ValueError("hunter2")
+
+
+def test_an_object_that_is_refused_is_an_event_with_its_key_and_without_what_the_refusal_quoted() -> None:
+    error = decode_watch_line(line("MODIFIED", POD), Intake(refuse).changed).error
+    assert isinstance(error, DecodeError)
+    assert error.key == "ns/a"
+    assert "hunter2" not in str(error)
+
+
+def test_a_deletion_that_is_refused_keeps_its_object() -> None:
+    event = decode_watch_line(line("DELETED", POD), Intake(refuse).changed)
+    assert event.record is not None
+    assert (event.record.key, event.record.resource_version) == ("ns/a", "7")
+    assert event.error is not None
+
+
+def test_an_object_is_admitted_once_even_if_it_is_refused() -> None:
+    seen: list[str] = []
+
+    def admit(found: Record) -> Record:
+        seen.append(found.key)
+        raise ValueError
+
+    decode_watch_line(line("ADDED", POD), Intake(admit).changed)
+    assert seen == ["ns/a"]
+
+
+def test_what_is_admitted_may_be_another_record() -> None:
+    other = record("a", 8)
+    assert decode_watch_line(line("ADDED", POD), Intake(lambda _: other).changed).record is other
+
+
+# Relists.
+
+
+def test_a_listed_object_that_is_cached_at_its_version_is_the_cached_one_and_not_admitted_again() -> None:
+    cached = record("a", 7)
+    assert Intake(refuse, {"ns/a": cached}.get).listed(POD) is cached
+
+
+@pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
+def test_a_listed_object_of_another_version_or_incarnation_is_a_new_one(change: dict[str, str]) -> None:
+    cached = record("a", 7)
+    assert Intake(known={"ns/a": cached}.get).listed(body("a", 7, metadata=change)) is not cached
+
+
+def test_a_comparing_list_trusts_content_and_not_versions() -> None:
+    cached = record("a", 7, spec={"x": 1})
+    intake = Intake(known={"ns/a": cached}.get)
+    assert intake.listed(body("a", 7, spec={"x": 1}), compare=True) is cached
+    assert intake.listed(body("a", 7, spec={"x": 2}), compare=True) is not cached
+
+
+def test_a_comparing_list_takes_no_offence_at_kind_and_order() -> None:
+    cached = decode_record(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}')
+    intake = Intake(known={"a": cached}.get)
+    assert intake.listed(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}', compare=True) is cached
+    assert intake.listed(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}', compare=True) is cached
+
+
+def test_a_comparing_list_sees_a_field_that_is_gone_from_the_front() -> None:
+    cached = decode_record(b'{"data":1,"metadata":{"name":"a","uid":"u"}}')
+    fresh = b'{"metadata":{"name":"a","uid":"u"}}'
+    assert Intake(known={"a": cached}.get).listed(fresh, compare=True) is not cached
+
+
+def test_a_comparing_list_takes_what_cannot_be_compared_for_changed() -> None:
+    head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
+    cached = decode_record(head + b"}")
+    assert Intake(known={"a": cached}.get).listed(head + b',"y":1}', compare=True) is not cached

@@ -1,0 +1,94 @@
+"""Keys: of whatever form an object has, of tombstones, and back into their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
+
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.errors import KeyFuncError
+from aioinformer.keys import (
+    ExplicitKey,
+    ObjectName,
+    deletion_handling_meta_namespace_key_func,
+    deletion_handling_object_name,
+    meta_namespace_index_func,
+    meta_namespace_key_func,
+    object_name,
+    split_meta_namespace_key,
+)
+from aioinformer.resources import Resource
+from aioinformer.views import view_class
+from tests.core.wire_objects import record
+
+PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+FORMS: dict[str, Any] = {
+    "dict": {"metadata": {"name": "a", "namespace": "ns"}},
+    "library-model": V1Pod(metadata=V1ObjectMeta(name="a", namespace="ns")),
+    "view": view_class(PODS)(record("a")),
+    "mapping-view": view_class(WIDGETS)(record("a")),
+}
+
+
+@pytest.mark.conformance("STO-03")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_an_object_has_the_same_key(form: str) -> None:
+    assert meta_namespace_key_func(FORMS[form]) == "ns/a"
+    assert deletion_handling_meta_namespace_key_func(FORMS[form]) == "ns/a"
+    assert object_name(FORMS[form]) == ("ns", "a")
+    assert meta_namespace_index_func(FORMS[form]) == ["ns"]
+
+
+@pytest.mark.conformance("STO-03", "STO-11")
+@pytest.mark.parametrize("obj", [{"metadata": {"name": "a"}}, {"metadata": {"name": "a", "namespace": None}}])
+def test_a_cluster_scoped_object_is_called_by_its_name_alone(obj: Any) -> None:
+    assert meta_namespace_key_func(obj) == "a"
+    assert meta_namespace_index_func(obj) == [""]
+
+
+@pytest.mark.conformance("STO-03")
+def test_an_explicit_key_stands_for_itself() -> None:
+    assert meta_namespace_key_func(ExplicitKey("x/y")) == "x/y"
+
+
+@pytest.mark.conformance("CTL-10")
+def test_a_tombstone_has_its_key_for_those_who_handle_deletions_only() -> None:
+    tombstone: DeletedFinalStateUnknown[Any] = DeletedFinalStateUnknown("ns/a", None)
+    assert deletion_handling_meta_namespace_key_func(tombstone) == "ns/a"
+    assert deletion_handling_object_name(tombstone) == ("ns", "a")
+    with pytest.raises(KeyFuncError):
+        meta_namespace_key_func(tombstone)
+
+
+@pytest.mark.conformance("STO-03")
+@pytest.mark.parametrize("obj", [None, 7, "ns/a", {}, {"metadata": None}, {"metadata": {"name": "a", "namespace": 7}}])
+def test_what_has_no_key_is_told_by_its_type_and_not_by_its_content(obj: Any) -> None:
+    with pytest.raises(KeyFuncError) as caught:
+        meta_namespace_key_func(obj)
+    assert type(obj).__name__ in str(caught.value)
+
+
+@pytest.mark.conformance("NAM-01")
+@given(st.text(st.characters(exclude_characters="/"), min_size=1), st.text(st.characters(exclude_characters="/")))
+def test_a_key_can_be_split_into_what_it_was_made_of(name: str, namespace: str) -> None:
+    key = meta_namespace_key_func({"metadata": {"name": name, "namespace": namespace}})
+    assert split_meta_namespace_key(key) == ObjectName(namespace, name)
+    assert str(split_meta_namespace_key(key)) == key
+
+
+@pytest.mark.conformance("STO-03")
+def test_a_key_of_three_parts_is_none() -> None:
+    with pytest.raises(KeyFuncError, match="3 parts"):
+        split_meta_namespace_key("a/b/c")
+
+
+def test_deltas_know_their_oldest_and_their_newest() -> None:
+    first, last = Delta(DeltaType.ADDED, 1), Delta(DeltaType.UPDATED, 2)
+    assert (Deltas([first, last]).oldest(), Deltas([first, last]).newest()) == (first, last)
+    assert (Deltas[int]().oldest(), Deltas[int]().newest()) == (None, None)

@@ -1,0 +1,107 @@
+"""Listers: what they find, and what they say of what is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import NotFound, SelectorError, UsageError
+from aioinformer.keys import meta_namespace_index_func
+from aioinformer.lister import ClusterLister, Lister
+from aioinformer.object_type import ObjectType
+from aioinformer.resources import Resource
+from aioinformer.selectors import everything, nothing
+from aioinformer.store import NAMESPACE_INDEX, Indexer
+from tests.core.wire_objects import record
+
+DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment", model="V1Deployment")
+NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False, model="V1Node")
+
+
+def filled(resource: Resource[Any], *, namespaces: bool = True) -> Indexer[Any]:
+    indexers = {NAMESPACE_INDEX: meta_namespace_index_func} if namespaces else {}
+    made: Indexer[Any] = Indexer(indexers=indexers, present=ObjectType(resource).present)
+    for namespace, name, app in (("one", "a", "x"), ("one", "b", "y"), ("two", "a", "x"), ("onemore", "c", "x")):
+        found = record(name, namespace=namespace, metadata={"labels": {"app": app}})
+        made.cells.put(found.key, found)
+    return made
+
+
+def keys(objects: list[Any]) -> list[str]:
+    return sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in objects)
+
+
+@pytest.fixture
+def lister() -> Lister[Any]:
+    return Lister(filled(DEPLOYMENTS), DEPLOYMENTS)
+
+
+@pytest.mark.conformance("LST-01")
+def test_a_lister_lists_everything_or_what_a_selector_matches(lister: Lister[Any]) -> None:
+    assert keys(lister.list()) == ["one/a", "one/b", "onemore/c", "two/a"]
+    assert keys(lister.list("app=x")) == ["one/a", "onemore/c", "two/a"]
+    assert keys(lister.list("app notin (x)")) == ["one/b"]
+    assert keys(lister.list(everything())) == keys(lister.list())
+    assert lister.list(nothing()) == []
+
+
+@pytest.mark.conformance("LST-02")
+def test_a_namespace_lister_lists_its_namespace_alone(lister: Lister[Any]) -> None:
+    assert keys(lister.namespaced("one").list()) == ["one/a", "one/b"]
+    assert keys(lister.namespaced("one").list("app=x")) == ["one/a"]
+    assert lister.namespaced("three").list() == []
+
+
+@pytest.mark.conformance("LST-02")
+def test_a_namespace_is_found_without_its_index_too_and_the_log_says_what_that_costs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lister = Lister(filled(DEPLOYMENTS, namespaces=False), DEPLOYMENTS)
+    assert keys(lister.namespaced("one").list()) == ["one/a", "one/b"]
+    assert NAMESPACE_INDEX in caplog.text
+
+
+@pytest.mark.conformance("LST-03")
+def test_objects_are_got_by_key_or_by_name_in_a_namespace(lister: Lister[Any]) -> None:
+    assert lister.get("two/a").metadata.namespace == "two"
+    assert lister.namespaced("two").get("a") == lister.get("two/a")
+
+
+@pytest.mark.conformance("LST-03")
+def test_what_is_not_there_is_not_found_as_the_server_would_say_it(lister: Lister[Any]) -> None:
+    for ask, name in ((lister.get, "one/c"), (lister.namespaced("one").get, "c")):
+        with pytest.raises(NotFound, match=f'deployments.apps "{name}" not found') as caught:
+            ask(name)
+        assert (caught.value.status, caught.value.reason) == (404, "NotFound")
+
+
+def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
+    made: Indexer[Any] = Indexer(present=ObjectType(NODES).present)
+    made.cells.put("n1", record("n1", namespace=""))
+    lister = ClusterLister(made, NODES)
+    assert lister.get("n1").metadata.name == "n1"
+    with pytest.raises(NotFound, match='nodes "n2" not found'):
+        lister.get("n2")
+
+
+def test_no_namespace_is_not_all_of_them(lister: Lister[Any]) -> None:
+    with pytest.raises(UsageError, match="namespace"):
+        lister.namespaced("")
+
+
+def test_a_selector_that_does_not_parse_is_an_error(lister: Lister[Any]) -> None:
+    with pytest.raises(SelectorError):
+        lister.list("app in x")
+
+
+@pytest.mark.conformance("LST-04")
+def test_a_list_is_the_callers_own(lister: Lister[Any]) -> None:
+    lister.list().clear()
+    assert len(lister.list()) == 4
+
+
+def test_labels_that_are_no_strings_match_nothing_and_raise_nothing() -> None:
+    made = filled(DEPLOYMENTS)
+    made.cells.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))
+    assert keys(Lister(made, DEPLOYMENTS).list("app=x")) == ["one/a", "onemore/c", "two/a"]

@@ -1,0 +1,155 @@
+"""Versions, resync periods, errors of the API, options and states: small things that much hangs on."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import ApiError, Expired, NotFound, ResourceVersionTooLarge, UsageError, api_error
+from aioinformer.options import ListOptions, ReflectorOptions
+from aioinformer.resync import ResyncSchedule, checked_period, effective_period
+from aioinformer.state import InformerState, Phase
+from aioinformer.versions import covers, is_older, version_number
+
+
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("0", 0), ("42", 42), ("", -1), ("-1", -1), ("1.5", -1), ("²", -1), ("\u0661", -1), ("9" * 40, -1)],
+)
+def test_a_version_is_a_number_if_it_is_written_as_one(version: str, number: int) -> None:
+    assert version_number(version) == number
+
+
+def test_only_numbers_are_older_than_others() -> None:
+    assert is_older("9", "10")
+    assert not any(is_older(*pair) for pair in [("10", "9"), ("9", "9"), ("a", "b"), ("", "5"), ("5", ""), ("5", "b")])
+
+
+def test_a_version_covers_itself_and_smaller_numbers() -> None:
+    assert all(covers(*pair) for pair in [("10", "9"), ("10", "10"), ("a", "a"), ("5", "0")])
+    assert not any(covers(*pair) for pair in [("9", "10"), ("a", "b"), ("10", "a"), ("a", "10")])
+
+
+# Errors.
+
+
+@pytest.mark.conformance("REF-49", "REF-50")
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (410, None, Expired),
+        (0, {"code": 410}, Expired),
+        (500, {"reason": "Expired"}, Expired),
+        (500, {"reason": "Gone"}, Expired),
+        (
+            504,
+            {"reason": "Timeout", "details": {"causes": [{"reason": "ResourceVersionTooLarge"}]}},
+            ResourceVersionTooLarge,
+        ),
+        (504, {"reason": "Timeout", "message": "Too large resource version: 5"}, ResourceVersionTooLarge),
+        (
+            504,
+            {"reason": "Timeout", "details": {"causes": [{"message": "Too large resource version"}]}},
+            ResourceVersionTooLarge,
+        ),
+        (504, {"reason": "Timeout", "message": "slow"}, ApiError),
+        (400, {"reason": "BadRequest", "message": "Too large resource version"}, ApiError),
+    ],
+)
+def test_an_error_is_of_the_kind_that_the_server_means(status: int, body: Any, kind: type[ApiError]) -> None:
+    assert type(api_error(status, body)) is kind
+
+
+def test_the_header_says_when_to_come_back_and_otherwise_the_body_does() -> None:
+    body = {"details": {"retryAfterSeconds": 5}}
+    assert api_error(429, body, retry_after=3).retry_after == 3
+    assert api_error(429, body).retry_after == 5
+    assert api_error(429, {"details": {"retryAfterSeconds": 0}}).retry_after is None
+
+
+@pytest.mark.parametrize(
+    "body", [{"details": 7}, {"details": {"causes": 7}}, {"details": {"causes": [7]}}, {"code": "x"}, {"message": 7}]
+)
+def test_a_body_of_any_form_makes_an_error(body: Any) -> None:
+    assert api_error(0, body).status == 500
+
+
+def test_what_was_not_found_survives_pickling() -> None:
+    again = pickle.loads(pickle.dumps(NotFound("pods", "a")))
+    assert (str(again), again.status) == ('pods "a" not found', 404)
+
+
+# Resync.
+
+
+@pytest.mark.conformance("SI-27", "SI-28")
+@pytest.mark.parametrize(
+    ("requested", "check", "period"), [(0, 10, 0), (10, 0, 0), (5, 10, 10), (30, 10, 30), (10, 10, 10)]
+)
+def test_a_handler_resyncs_no_oftener_than_its_informer_looks(requested: float, check: float, period: float) -> None:
+    assert effective_period(requested, check) == period
+
+
+@pytest.mark.conformance("SI-26")
+def test_a_handler_takes_part_in_the_resyncs_that_are_due() -> None:
+    schedule = ResyncSchedule(25)
+    schedule.adopt(10, now=100)
+    assert [schedule.decide(now) for now in (110, 120, 125, 130, 149, 150)] == [False, False, True, False, False, True]
+
+
+def test_a_handler_without_a_period_never_resyncs() -> None:
+    schedule = ResyncSchedule(0)
+    schedule.adopt(10, now=0)
+    assert not schedule.decide(1e9)
+
+
+@pytest.mark.parametrize("period", [-1, float("nan"), "5", None])
+def test_a_period_that_is_none_is_refused_by_name(period: Any) -> None:
+    with pytest.raises(UsageError, match="my_period"):
+        checked_period(period, "my_period")
+
+
+# Options and states.
+
+
+def test_only_parameters_that_are_set_are_sent_in_the_spelling_of_the_wire() -> None:
+    assert ListOptions().to_query() == []
+    full = ListOptions("a=b", "c=d", "5", "Exact", 7, "token", True, True, True, 9)
+    assert dict(full.to_query()) == {
+        "labelSelector": "a=b",
+        "fieldSelector": "c=d",
+        "resourceVersion": "5",
+        "resourceVersionMatch": "Exact",
+        "limit": "7",
+        "continue": "token",
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "sendInitialEvents": "true",
+        "timeoutSeconds": "9",
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"page_size": -1},
+        {"min_watch_timeout": 0.5},
+        {"stream_patience": 0},
+        {"idle_timeout": -1},
+        {"max_frame": 0},
+        {"slice_seconds": 0},
+        {"list_resource_version": "5"},
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ReflectorOptions(**wrong)
+
+
+def test_a_state_says_whether_the_cache_follows_and_why_not() -> None:
+    healthy = [phase for phase in Phase if InformerState(phase, "", 0).healthy]
+    assert healthy == [Phase.WATCHING, Phase.DEGRADED]
+    assert str(InformerState(Phase.FORBIDDEN, "403 Forbidden", 0)) == "forbidden: 403 Forbidden"
+    assert str(InformerState(Phase.WATCHING, "", 0)) == "watching"
