@@ -143,7 +143,7 @@ class Compression:
         self._packed = self._unpacked = self._count = 0
         if not self._first_share:
             self._first_share = share
-        elif share > AGED * self._first_share:
+        elif share > AGED * self._first_share and not self.samples:
             self._collecting = True
 
 

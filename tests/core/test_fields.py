@@ -1,0 +1,133 @@
+"""Field paths: how they are written, where they lead, and what declared ones save."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import SelectorError, UsageError
+from aioinformer.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value, parse_path
+from aioinformer.objects import Record, decode_record
+
+
+def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:
+    """An object as a list has it."""
+    own = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return json.dumps({"metadata": own | (metadata or {}), **more}, separators=(",", ":")).encode()
+
+
+POD = body(
+    "a",
+    7,
+    {"labels": {"app": "web"}, "annotations": {"example.com/owner": "me"}},
+    spec={"nodeName": "n1", "tolerations": [{"key": "k"}], "hostNetwork": True},
+    status={"phase": "Running", "podIPs": ["10.0.0.1", "10.0.0.2"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        ("spec.nodeName", ("spec", "nodeName")),
+        ("metadata.annotations['a.b/c']", ("metadata", "annotations", "a.b/c")),
+        ('metadata.labels["a.b"].c', ("metadata", "labels", "a.b", "c")),
+        ("kind", ("kind",)),
+    ],
+)
+def test_a_path_is_written_as_on_the_wire_and_keys_with_dots_in_brackets(path: str, steps: tuple[str, ...]) -> None:
+    assert parse_path(path) == steps
+
+
+@pytest.mark.parametrize("path", ["", ".a", "a..b", "a[b]", "a b", "a.", "a['b'"])
+def test_what_is_no_path_is_refused_with_an_example_of_one(path: str) -> None:
+    with pytest.raises(UsageError, match=r"write it like spec\.nodeName|must not be empty"):
+        parse_path(path)
+
+
+@pytest.fixture(params=["declared", "not declared"])
+def pod(request: pytest.FixtureRequest) -> Record:
+    if request.param == "not declared":
+        return decode_record(POD)
+    return FieldDecoder(
+        [
+            "spec.nodeName",
+            "status.phase",
+            "metadata.annotations['example.com/owner']",
+            "status.podIPs",
+            "spec.missing.x",
+        ]
+    )(POD)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.nodeName", "n1"),
+        ("status.phase", "Running"),
+        ("metadata.annotations['example.com/owner']", "me"),
+        ("metadata.labels.app", "web"),
+        ("metadata.labels.none", None),
+        ("metadata.name", "a"),
+        ("metadata.resourceVersion", "7"),
+        ("spec.missing.x", None),
+        ("spec.nodeName.x", None),
+    ],
+)
+def test_a_path_leads_to_the_same_value_whether_it_was_declared_or_not(pod: Record, path: str, value: Any) -> None:
+    assert field_value(pod, parse_path(path)) == value
+
+
+def test_a_declared_field_is_read_without_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = FieldDecoder(["spec.nodeName"])(POD)
+    record.raw = b"not JSON any more"
+    assert field_value(record, ("spec", "nodeName")) == "n1"
+
+
+def test_an_object_where_a_declared_path_leads_through_something_else_is_still_an_object() -> None:
+    record = FieldDecoder(["spec.nodeName"])(body("a", 1, spec="none"))
+    assert (record.key, field_value(record, ("spec", "nodeName"))) == ("ns/a", None)
+
+
+@pytest.mark.parametrize("paths", [("spec", "spec.nodeName"), ("spec.nodeName", "spec")])
+def test_declared_paths_that_contradict_each_other_are_refused(paths: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="declare one"):
+        FieldDecoder(paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("spec.nodeName", ["n1"]),
+        ("spec.hostNetwork", ["true"]),
+        ("status.podIPs", ["10.0.0.1", "10.0.0.2"]),
+        ("spec.missing", []),
+        ("spec.tolerations", []),
+    ],
+)
+def test_an_index_by_path_has_values_as_text_and_lists_one_by_one(pod: Record, path: str, values: list[str]) -> None:
+    assert FieldIndexFunc(path)(pod) == values
+
+
+@pytest.mark.parametrize(
+    ("selector", "passes"),
+    [
+        ("status.phase=Running", True),
+        ("status.phase!=Running", False),
+        ("spec.nodeName=n1,metadata.labels.app=web", True),
+        ("spec.missing=", True),
+        ("spec.hostNetwork=true", True),
+    ],
+)
+def test_a_field_filter_passes_what_the_selector_says(pod: Record, selector: str, passes: bool) -> None:
+    assert field_filter(selector)(pod) is passes
+
+
+def test_a_field_filter_that_does_not_parse_is_refused_when_it_is_made() -> None:
+    with pytest.raises(SelectorError):
+        field_filter("status.phase>Running")
+
+
+def test_paths_lead_through_dicts_as_well() -> None:
+    assert field_value({"spec": {"nodeName": "n1"}}, ("spec", "nodeName")) == "n1"

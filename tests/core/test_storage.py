@@ -1,0 +1,202 @@
+"""Storage tiers: what each keeps, and that it stays the same object."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.compression import AGED, SAMPLES, Codec, Compression, PackedRecord
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.object_type import ObjectType
+from aioinformer.objects import Record, decode_record
+from aioinformer.resources import Resource
+from aioinformer.storage import Storage
+
+
+def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:
+    """An object as a list has it."""
+    own = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return json.dumps({"metadata": own | (metadata or {}), **more}, separators=(",", ":")).encode()
+
+
+PODS: Resource[Any] = next(each for each in BUILTIN_RESOURCES if each.gvr == "v1/pods")
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Spec(msgspec.Struct):
+    nodeName: str
+
+
+class Pod(msgspec.Struct, weakref=True):
+    spec: Spec
+
+
+POD = body(
+    "a",
+    7,
+    {
+        "labels": {"app": "web"},
+        "annotations": {APPLIED: "{}", "kept": "yes"},
+        "managedFields": [{"manager": "m"}],
+    },
+    spec={"nodeName": "n1", "containers": [{"name": "c"}]},
+    status={"phase": "Running"},
+)
+
+
+def kept(storage: str, fields: tuple[str, ...] = (), raw: bytes = POD) -> tuple[ObjectType[Any], Record]:
+    objects: ObjectType[Any] = ObjectType(PODS, storage=storage, fields=fields)
+    return objects, objects.admit(objects.decode(raw))
+
+
+@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata", "dict"])
+def test_every_tier_keeps_what_an_object_is_called_and_its_labels(storage: str) -> None:
+    objects, record = kept(storage, ("spec.nodeName",))
+    document = json.loads(record.json)
+    assert (record.key, record.uid, record.resource_version) == ("ns/a", document["metadata"]["uid"], "7")
+    assert document["metadata"]["labels"] == {"app": "web"}
+    assert objects.decode(record.json).same_version(record)
+
+
+def test_bytes_are_kept_as_they_came() -> None:
+    assert kept("bytes")[1].json == POD
+
+
+def test_stripped_objects_lack_managed_fields_and_the_copy_of_what_was_applied_only() -> None:
+    document = json.loads(POD)
+    del document["metadata"]["managedFields"], document["metadata"]["annotations"][APPLIED]
+    assert json.loads(kept("stripped")[1].json) == document
+
+
+def test_an_object_with_nothing_to_strip_is_not_copied() -> None:
+    raw = body("a", 7)
+    assert kept("stripped", raw=raw)[1].json is raw
+
+
+def test_a_projection_keeps_the_declared_fields_and_all_else_reads_as_absent() -> None:
+    objects, record = kept("projection", ("spec.nodeName", "status.phase"))
+    pod = objects.present(record)
+    assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Running", None)
+    assert pod.metadata.labels == {"app": "web"}
+
+
+def test_a_projection_without_fields_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UsageError, match="fields="):
+        kept("projection")
+
+
+def test_metadata_is_all_that_is_kept_even_if_the_server_sends_more() -> None:
+    objects, record = kept("metadata")
+    assert json.loads(record.json).keys() == {"metadata"}
+    assert objects.present(record).spec is None
+
+
+def test_a_dict_is_decoded_once_read_only_and_the_same_for_everybody() -> None:
+    objects, record = kept("dict")
+    pod = objects.present(record)
+    assert pod["spec"]["nodeName"] == "n1"
+    assert objects.present(record) is pod
+    with pytest.raises(TypeError, match="to_dict"):
+        pod["spec"]["nodeName"] = "n2"
+
+
+def test_a_dict_that_is_no_json_in_its_depth_is_refused_when_it_comes_in() -> None:
+    raw = POD.replace(b'"Running"', b'"\xff\xfe"')
+    with pytest.raises(DecodeError):
+        kept("dict", raw=raw)
+
+
+@pytest.mark.parametrize("storage", ["stripped", "projection", "metadata", "dict"])
+def test_no_tier_keeps_the_bytes_it_let_go_of_alive(storage: str) -> None:
+    marker = b'"x":"' + b"y" * 100_000 + b'"'
+    raw = POD.replace(b'"nodeName"', marker + b',"nodeName"').replace(b'"manager"', marker + b',"manager"')
+    _, record = kept(storage, ("spec.nodeName",), raw=raw)
+    del raw
+    gc.collect()
+    assert not [each for each in gc.get_referents(record, record.labels, record.fields) if len(repr(each)) > 200_000]
+
+
+@pytest.mark.parametrize("name", ["byte", "", "BYTES"])
+def test_a_tier_that_does_not_exist_is_refused_and_those_that_do_are_named(name: str) -> None:
+    with pytest.raises(UsageError, match="choose one of bytes, stripped, compressed"):
+        ObjectType(PODS, storage=name)
+
+
+def test_a_decoder_and_dicts_contradict_each_other() -> None:
+    with pytest.raises(UsageError, match="choose one"):
+        ObjectType(PODS, storage=Storage.DICT, decoder=dict)
+
+
+@pytest.mark.parametrize("storage", ["bytes", "stripped"])
+def test_the_users_own_model_reads_what_a_tier_keeps(storage: str) -> None:
+    class Spec(msgspec.Struct):
+        nodeName: str
+
+    class Pod(msgspec.Struct, weakref=True):
+        spec: Spec
+
+    objects: ObjectType[Pod] = ObjectType(PODS, storage=storage, decoder=Pod)
+    assert objects.present(objects.admit(objects.decode(POD))).spec.nodeName == "n1"
+
+
+# Compression.
+
+
+def pods(count: int, filler: str = "the same in all of them") -> list[bytes]:
+    return [body(f"pod-{n}", n, spec={"nodeName": f"node-{n % 7}", "text": f"{filler} {n}" * 20}) for n in range(count)]
+
+
+@pytest.fixture
+def trained() -> Compression:
+    wanted: list[bool] = []
+    tier = Compression(lambda: wanted.append(True))
+    for raw in pods(SAMPLES):
+        tier(decode_record(raw))
+    assert wanted == [True]
+    tier.adopt(Codec(tier.samples))
+    return tier
+
+
+def test_objects_are_kept_as_they_are_until_there_is_a_dictionary() -> None:
+    record = decode_record(POD)
+    assert Compression(lambda: None)(record) is record
+
+
+def test_a_packed_object_is_small_and_reads_as_it_came(trained: Compression) -> None:
+    raw = pods(1)[0]
+    packed = trained(decode_record(raw))
+    assert isinstance(packed, PackedRecord)
+    assert len(packed.raw) < len(raw) / 3
+    assert packed.json == raw
+
+
+def test_a_packed_object_takes_no_more_room_than_its_bytes(trained: Compression) -> None:
+    packed = trained(decode_record(pods(1)[0])).raw
+    assert packed.__sizeof__() < len(packed) + 64
+
+
+def test_objects_that_no_longer_resemble_the_first_make_another_dictionary() -> None:
+    wanted: list[int] = []
+    tier = Compression(lambda: wanted.append(len(tier.samples)))
+    for raw in pods(SAMPLES):
+        tier(decode_record(raw))
+    tier.adopt(Codec(tier.samples))
+    for raw in pods(1000):
+        tier(decode_record(raw))
+    strange = [json.dumps({"metadata": {"name": f"s{n}"}, "x": hex(pow(7, n + 900))}).encode() for n in range(2500)]
+    for raw in strange:
+        tier(decode_record(raw))
+    assert wanted == [SAMPLES, SAMPLES]
+    assert AGED > 1
+
+
+def test_objects_packed_with_an_older_dictionary_stay_readable(trained: Compression) -> None:
+    raw = pods(1)[0]
+    packed = trained(decode_record(raw))
+    trained.adopt(Codec(pods(SAMPLES, filler="something else")))
+    assert packed.json == raw

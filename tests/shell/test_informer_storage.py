@@ -1,0 +1,119 @@
+"""Informers with storage tiers, declared fields and indexes by path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.compression import SAMPLES, PackedRecord
+from aioinformer.errors import UsageError
+from aioinformer.objects import labels_of
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+def some_pods(count: int = 6) -> Collection:
+    pods = Collection()
+    for number in range(count):
+        pods.put(
+            f"pod-{number}",
+            metadata={"labels": {"app": f"app-{number % 3}"}},
+            spec={"nodeName": f"node-{number % 2}"},
+            status={"phase": "Running"},
+        )
+    return pods
+
+
+def names(objects: Any) -> list[str]:
+    return sorted(obj.metadata.name for obj in objects)
+
+
+@pytest.mark.parametrize("storage", ["bytes", "stripped", "compressed", "projection", "metadata"])
+async def test_handlers_are_told_the_same_story_in_every_tier(storage: str) -> None:
+    pods = some_pods()
+    informer = SharedIndexInformer(pods, storage=storage, fields=["spec.nodeName"])
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.put("pod-0", spec={"nodeName": "node-9"})
+        pods.delete("pod-1")
+        await settled()
+    assert recorder.told[:6] == [f"add! pod-{n} {n + 1}" for n in range(6)]
+    assert recorder.told[6:] == ["update pod-0 1 7", "delete pod-1 8"]
+
+
+async def test_an_index_by_path_needs_no_function_and_follows_changes() -> None:
+    pods = some_pods()
+    informer = SharedIndexInformer(pods, indexers={"node": "spec.nodeName"})
+    async with informer:
+        await settled()
+        assert names(informer.get_indexer().by_index("node", "node-1")) == ["pod-1", "pod-3", "pod-5"]
+        pods.put("pod-1", spec={"nodeName": "node-0"})
+        await settled()
+        assert names(informer.get_indexer().by_index("node", "node-1")) == ["pod-3", "pod-5"]
+
+
+async def test_an_index_by_path_that_is_added_to_a_running_informer_finds_what_is_cached() -> None:
+    informer = SharedIndexInformer(some_pods())
+    async with informer:
+        await settled()
+        informer.add_indexers({"app": "metadata.labels.app"})
+        assert names(informer.get_indexer().by_index("app", "app-2")) == ["pod-2", "pod-5"]
+
+
+@pytest.mark.parametrize("indexers", [{}, {"app": "metadata.labels.app", "node": "spec.nodeName"}])
+async def test_a_list_is_the_same_with_and_without_an_index_for_it(indexers: dict[str, str]) -> None:
+    pods = some_pods(12)
+    pods.put("pod-1", "elsewhere", metadata={"labels": {"app": "app-1"}}, spec={"nodeName": "node-1"})
+    informer = SharedIndexInformer(pods, indexers=indexers)
+    async with informer:
+        await settled()
+        lister = informer.lister()
+        assert names(lister.list("app=app-1")) == ["pod-1", "pod-1", "pod-10", "pod-4", "pod-7"]
+        assert names(lister.namespaced("elsewhere").list("app=app-1")) == ["pod-1"]
+        assert names(lister.list("app=app-1,app!=x", field_selector="spec.nodeName=node-0")) == ["pod-10", "pod-4"]
+        assert names(lister.namespaced("default").list(field_selector="spec.nodeName!=node-0,status.phase=")) == []
+        assert names(lister.list("app in (app-0,app-2)", field_selector="spec.nodeName=node-1")) == [
+            "pod-11", "pod-3", "pod-5", "pod-9"
+        ]  # fmt: skip
+
+
+async def test_an_index_is_used_instead_of_looking_at_every_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    import aioinformer.lister
+
+    looked_at: list[Any] = []
+
+    def noting(item: Any) -> Any:
+        looked_at.append(item)
+        return labels_of(item)
+
+    monkeypatch.setattr(aioinformer.lister, "labels_of", noting)
+    informer = SharedIndexInformer(some_pods(30), indexers={"app": "metadata.labels.app"})
+    async with informer:
+        await settled()
+        informer.lister().list("app=app-1")
+    assert len(looked_at) == 10
+
+
+async def test_what_came_before_there_was_a_dictionary_is_packed_when_there_is_one() -> None:
+    pods = some_pods(SAMPLES + 50)
+    informer = SharedIndexInformer(pods, storage="compressed")
+    async with informer:
+        await informer.wait_for_sync()
+        cells = informer.get_indexer().cells
+        await informer.wait_for("default/pod-0", lambda pod: pod is not None)
+        for _ in range(10_000):
+            if all(isinstance(record, PackedRecord) for record in cells.items()):
+                break
+            await settled()
+        assert {type(record) for record in cells.items()} == {PackedRecord}
+        assert informer.lister().namespaced("default").get("pod-7").spec.node_name == "node-1"
+
+
+async def test_a_path_that_does_not_parse_is_refused_when_the_informer_is_made() -> None:
+    with pytest.raises(UsageError, match="field path"):
+        SharedIndexInformer(some_pods(), fields=["spec..nodeName"])
