@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -14,8 +14,10 @@ from aioinformer.compression import AGED, SAMPLES, Codec, Compression, PackedRec
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.object_type import ObjectType
 from aioinformer.objects import Record, decode_record
-from aioinformer.resources import Resource
 from aioinformer.storage import Storage
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
 
 
 def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:
