@@ -263,7 +263,7 @@ class ListWatchProtocol:
                     self._progress_at = now
             elif event.type == DELETED and (key := _deleted_key(event)):
                 self._incoming.drop(key)
-            elif event.type == ERROR and event.error is not None:
+            elif event.type in (ERROR, DELETED) and event.error is not None:
                 self._over(now)
                 self._failed(event.error, now)
                 return len(events)
@@ -304,6 +304,9 @@ class ListWatchProtocol:
                 # A deletion whose last state cannot be shown: what was cached last is shown in its place.
                 version = record.resource_version if record is not None else ""
                 delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, self._known(key)))
+            elif event.type == DELETED:
+                failure = event.error  # whose it is cannot be read: a list shows what is left
+                break
             else:
                 self._pass_over(event)
                 continue

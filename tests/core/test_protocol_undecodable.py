@@ -78,6 +78,17 @@ def test_a_deletion_of_which_only_the_key_can_be_read_still_deletes() -> None:
     assert talk.protocol.phase is Phase.WATCHING
 
 
+def test_a_deletion_of_which_not_even_the_key_can_be_read_leads_to_a_list() -> None:
+    talk = watching("a", "b")
+    talk.events(undecodable("", DELETED), after=60)
+    assert talk.ask() == "watch @10"
+    talk.accept()
+    talk.events(undecodable("", DELETED))
+    assert talk.ask() == "list limit=500"
+    talk.page("b", version=20)
+    assert list(talk.cache) == ["ns/b"]
+
+
 def test_a_watch_that_is_opened_again_is_still_degraded() -> None:
     talk = watching("a")
     talk.events(undecodable("a"))
@@ -150,6 +161,16 @@ def test_an_object_that_is_deleted_within_a_streaming_list_is_neither_cached_nor
     talk.events(added("a", 3), undecodable("a"), event, initial_events_end(6))
     assert talk.cache == {}
     assert talk.protocol.phase is Phase.WATCHING
+
+
+def test_a_streaming_list_in_which_a_deletion_cannot_be_read_is_begun_again() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(added("a", 3), undecodable("", DELETED), initial_events_end(6))
+    assert talk.news == []
+    assert talk.delay() > 0
+    assert talk.ask() == "stream"
 
 
 def test_a_version_that_cannot_be_decoded_never_takes_an_object_back_behind_the_stream() -> None:

@@ -1,0 +1,88 @@
+"""What a ListWatch asks of the server: its path, its selection, its form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import SelectorError, UsageError
+from aioinformer.listwatch import ListWatch
+from aioinformer.options import ListOptions
+from aioinformer.resources import Resource
+
+if TYPE_CHECKING:
+    from aioinformer.transport import Request, Response
+
+DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment")
+NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False)
+
+
+class Recorder:
+    """A transport that keeps what it is asked, and never answers."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def request(self, request: Request) -> Response:
+        self.requests.append(request)
+        raise ConnectionError
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+async def asked(options: ListOptions, resource: Resource[Any] = DEPLOYMENTS, **selection: Any) -> Request:
+    transport = Recorder()
+    with pytest.raises(ConnectionError):
+        await ListWatch(transport, resource, **selection).request(options)
+    return transport.requests[0]
+
+
+async def test_a_list_asks_for_the_collection_with_its_options() -> None:
+    request = await asked(ListOptions(limit=5))
+    assert (request.path, dict(request.query)) == ("/apis/apps/v1/deployments", {"limit": "5"})
+
+
+async def test_one_namespace_is_a_path_of_its_own() -> None:
+    assert (await asked(ListOptions(), namespace="ns")).path == "/apis/apps/v1/namespaces/ns/deployments"
+
+
+async def test_selectors_are_sent_with_every_request() -> None:
+    request = await asked(ListOptions(watch=True), label_selector="app=x", field_selector="metadata.name=a")
+    assert dict(request.query) == {"labelSelector": "app=x", "fieldSelector": "metadata.name=a", "watch": "true"}
+
+
+async def test_a_tweak_has_the_last_word() -> None:
+    def tweak(options: ListOptions) -> None:
+        options.label_selector += ",tier=y"
+        options.limit = 1
+
+    request = await asked(ListOptions(limit=5), label_selector="app=x", tweak=tweak)
+    assert dict(request.query) == {"labelSelector": "app=x,tier=y", "limit": "1"}
+
+
+@pytest.mark.parametrize(("watch", "kind"), [(False, "PartialObjectMetadataList"), (True, "PartialObjectMetadata")])
+async def test_metadata_alone_is_asked_for_by_the_accepted_type(watch: bool, kind: str) -> None:
+    request = await asked(ListOptions(watch=watch), metadata_only=True)
+    assert f"as={kind};" in request.headers["Accept"]
+
+
+async def test_whole_objects_are_asked_for_as_json() -> None:
+    assert (await asked(ListOptions())).headers["Accept"] == "application/json"
+
+
+def test_a_namespace_for_what_has_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="cluster-scoped"):
+        ListWatch(Recorder(), NODES, "ns")
+
+
+@pytest.mark.parametrize("selection", [{"label_selector": "a in b"}, {"field_selector": "a=b=c,,=="}])
+def test_a_selector_that_does_not_parse_is_refused_before_anything_is_asked(selection: dict[str, Any]) -> None:
+    with pytest.raises(SelectorError):
+        ListWatch(Recorder(), DEPLOYMENTS, **selection)
+
+
+def test_a_list_watch_says_what_it_lists() -> None:
+    assert str(ListWatch(Recorder(), DEPLOYMENTS, "ns")) == "deployments.apps in namespace ns"
+    assert str(ListWatch(Recorder(), NODES)) == "nodes"
