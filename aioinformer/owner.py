@@ -54,8 +54,8 @@ class Owner:
         while not task.done():
             try:
                 await asyncio.wait({task})
-            except asyncio.CancelledError as error:
-                cancelled = error  # what is owned ends first, as in a task group
+            except asyncio.CancelledError as cancellation:
+                cancelled = cancellation  # what is owned ends first, as in a task group
         if cancelled is not None:
             raise cancelled
         if not task.cancelled() and (error := task.exception()) is not None:

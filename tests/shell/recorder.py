@@ -1,11 +1,14 @@
-"""A handler that writes down what it is told."""
+"""What write down what they are told: a handler, and a handler of states."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+
+if TYPE_CHECKING:
+    from aioinformer.shared_informer import SharedIndexInformer
 
 
 class Recorder:
@@ -40,3 +43,10 @@ class Recorder:
 
 def _named(obj: Any) -> str:
     return f"{obj.metadata.name} {obj.metadata.resource_version}"
+
+
+def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
+    """What the informer shows from now on."""
+    states: list[str] = []
+    informer.add_state_handler(lambda state: states.append(str(state)))
+    return states

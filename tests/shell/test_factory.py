@@ -67,7 +67,7 @@ async def test_entering_starts_what_was_asked_for_before_and_nothing_else() -> N
 
 
 @pytest.mark.conformance("FAC-04")
-async def test_starting_again_starts_what_is_new_and_nothing_twice() -> None:
+async def test_starting_again_starts_what_is_new_and_nothing_twice(caplog: pytest.LogCaptureFixture) -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     factory.core.v1.pods.informer()
@@ -79,6 +79,7 @@ async def test_starting_again_starts_what_is_new_and_nothing_twice() -> None:
         await settled()
         assert cluster.paths() == ["/api/v1/nodes", "/api/v1/pods"]
         assert len(cluster.requests) == 2
+    assert "was started already" not in caplog.text
 
 
 @pytest.mark.conformance("FAC-05")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 import pytest
 
@@ -12,18 +11,11 @@ from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
-from tests.shell.collection import Answer, Collection, cut
-from tests.shell.recorder import Recorder
+from tests.shell.collection import Answer, Collection, cut, line
+from tests.shell.recorder import Recorder, states_of
 from tests.shell.virtual_time import settled
 
 PAGES = ReflectorOptions(streaming_list=False)
-
-
-def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
-    """What the informer shows from now on."""
-    states: list[str] = []
-    informer.add_state_handler(lambda state: states.append(str(state)))
-    return states
 
 
 @pytest.mark.parametrize("options", [ReflectorOptions(), PAGES], ids=["stream", "pages"])
@@ -34,54 +26,6 @@ async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -
         await informer.wait_for_sync()
         await settled()
     assert states == ["syncing", "watching", "stopped"]
-
-
-async def test_an_idle_watch_is_opened_again_at_once_from_the_last_version_and_shows_nothing() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    states = states_of(informer)
-    async with informer:
-        await asyncio.sleep(89)
-        assert len(pods.requests) == 1
-        await asyncio.sleep(2)
-        assert [request.resource_version for request in pods.requests] == ["", "1"]
-        assert [answer.closed for answer in pods.answers] == [True, False]
-    assert states == ["syncing", "watching", "stopped"]
-
-
-async def test_the_second_idle_watch_in_a_row_is_a_failure_and_shown() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await asyncio.sleep(180.5)
-        assert informer.state.phase is Phase.BACKING_OFF
-        assert "not a byte came for 90 s" in informer.state.reason
-        assert len(pods.requests) == 2
-        await asyncio.sleep(2)
-        assert len(pods.requests) == 3
-
-
-async def test_a_byte_in_between_makes_the_next_idle_watch_the_first() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    states = states_of(informer)
-    async with informer:
-        for _ in range(3):
-            await asyncio.sleep(91)
-            pods.put("a")
-            await settled()
-        assert len(pods.requests) == 4
-    assert states == ["syncing", "watching", "stopped"]
-
-
-async def test_bookmarks_keep_a_quiet_watch_open() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        for _ in range(5):
-            await asyncio.sleep(60)
-            pods.bookmark()
-        assert len(pods.requests) == 1
 
 
 @pytest.mark.conformance("REF-06")
@@ -206,6 +150,33 @@ async def test_an_object_deleted_and_made_again_unseen_is_one_update_with_two_ui
     assert uids == [("uid-1", "uid-3")]
 
 
+async def test_the_deletion_of_an_object_that_was_never_seen_tells_nothing() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.send(line("DELETED", {"metadata": {"name": "b", "namespace": "default", "resourceVersion": "2"}}))
+        await settled()
+        assert informer.last_sync_resource_version == "2"
+    assert recorder.told == ["add! a 1"]
+
+
+async def test_an_object_made_and_deleted_between_two_reads_is_told_as_both_or_not_at_all() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        with pods.at_once():
+            pods.put("a")
+            pods.delete("a")
+        await settled()
+    assert recorder.told in ([], ["add a 1", "delete a 2"])
+
+
 @pytest.mark.conformance("SI-09")
 async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(caplog: pytest.LogCaptureFixture) -> None:
     pods = Collection("a")
@@ -255,25 +226,3 @@ async def test_what_goes_wrong_is_a_warning_in_the_log_and_what_goes_right_is_no
         await informer.wait_for_sync()
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == ["informer of pods: forbidden: 403 Forbidden"]
-
-
-async def test_a_version_that_brings_nothing_for_four_idle_watches_is_doubted_and_the_list_is_asked() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    async with informer:
-        await informer.wait_for_sync()
-        pods.mute()
-        pods.put("b")
-        await asyncio.sleep(4 * 90 + 60)
-        assert [request.watch for request in pods.requests[:6]] == [False, True, True, True, True, False]
-        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
-
-
-async def test_a_stream_that_falls_silent_before_its_end_is_followed_by_pages() -> None:
-    pods = Collection("a")
-    silent = Answer()
-    pods.refusals.append(silent)
-    informer = SharedIndexInformer(pods, options=ReflectorOptions(stream_patience=1000))
-    async with informer:
-        await asyncio.wait_for(informer.wait_for_sync(), 95)
-        assert [request.watch for request in pods.requests[:2]] == [True, False]

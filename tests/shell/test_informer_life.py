@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from typing import Any
 
@@ -77,7 +78,8 @@ async def test_run_may_be_cancelled_by_its_caller() -> None:
 
 
 async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -> None:
-    informer = SharedIndexInformer(Collection("a"), 10, name="the pods")
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, 10, name="the pods")
     informer.add_event_handler(Recorder())
     created: list[str] = []
     loop = asyncio.get_running_loop()
@@ -92,6 +94,9 @@ async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -
     async with informer:
         await settled()
         informer.add_event_handler(Recorder())
+        pods.expire_watches()  # an answer that is left in its middle
+        await settled()
+        gc.collect()
         await settled()
     await settled()
     loop.set_task_factory(None)
