@@ -51,8 +51,8 @@ docs: $(VENV)/.package $(VENV)/.dev ## The documentation, into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'Open site/index.html.'
 
-bench: $(VENV)/.package $(VENV)/.dev ## What the pipeline costs beside the simplest loop
-	@$(BIN)/python benchmarks/pipeline.py $(ARGS)
+bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, one after the other
+	@for question in $$(grep -l '^QUESTION' benchmarks/*.py); do $(BIN)/python $$question $(ARGS) || exit 1; done
 
 generate: $(VENV)/.package $(VENV)/.dev ## Write the generated files anew
 	@$(BIN)/python scripts/generate.py
