@@ -93,7 +93,7 @@ class Collection:
         known = self.objects.get(key)
         uid = known["metadata"]["uid"] if known else f"uid-{self.version}"
         metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(self.version)}
-        self.objects[key] = {"metadata": metadata, **fields}
+        self.objects[key] = {"metadata": metadata | fields.pop("metadata", {}), **fields}
         self._happened("MODIFIED" if known else "ADDED", self.objects[key])
         return str(self.version)
 
