@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.deltas import Delta, DeltaType
 from aioinformer.errors import FIFOClosed
 from aioinformer.fifo import DeltaFIFO
 
@@ -43,6 +44,15 @@ async def test_popping_waits_for_something_to_pop() -> None:
     await queue.add(obj("a"))
     deltas = await consumer
     assert [delta.object for delta in deltas] == [obj("a")]
+
+
+async def test_a_batch_waits_for_something_to_pop() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop_batch(ignore))
+    await turns()
+    assert not consumer.done()
+    await queue.apply([Delta(DeltaType.ADDED, obj("a"))], "4")
+    assert await consumer == "4"
 
 
 async def test_a_version_alone_does_not_end_the_wait_for_a_key() -> None:

@@ -101,6 +101,19 @@ def test_a_list_is_the_callers_own(lister: Lister[Any]) -> None:
     assert len(lister.list()) == 4
 
 
+def test_a_label_that_is_null_is_an_empty_one() -> None:
+    made = filled(DEPLOYMENTS)
+    made.cells.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": None, "tier": "z"}}))
+    assert keys(Lister(made, DEPLOYMENTS).list("app=,tier=z")) == ["one/odd"]
+
+
+def test_a_store_that_is_filled_by_hand_can_be_listed_by_labels() -> None:
+    made: Indexer[Any] = Indexer()
+    made.add({"metadata": {"name": "a", "namespace": "one", "labels": {"app": "x"}}})
+    made.add({"metadata": {"name": "b", "namespace": "one"}})
+    assert [each["metadata"]["name"] for each in Lister(made, DEPLOYMENTS).list("app=x")] == ["a"]
+
+
 def test_labels_that_are_no_strings_match_nothing_and_raise_nothing() -> None:
     made = filled(DEPLOYMENTS)
     made.cells.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))

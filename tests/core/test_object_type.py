@@ -192,3 +192,23 @@ def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
     with pytest.raises(DecodeError) as caught:
         intake.admitted(encoded())
     assert caught.value.key == "ns/a"
+
+
+# What a record remembers.
+
+
+def test_a_model_that_cannot_be_referred_to_weakly_is_kept_for_its_first_reader_only() -> None:
+    kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget)
+    found = kind.admit(encoded())
+    assert kind.present(found).spec.size == 3
+    assert found.recall() is None
+
+
+def test_a_body_that_dies_is_not_forgotten_in_the_place_of_another() -> None:
+    found, first, second = encoded(), DataSpec(1), DataSpec(2)
+    found.remember(first)
+    found.remember(second)
+    del first
+    assert found.recall() is second
+    del second
+    assert found.recall() is None

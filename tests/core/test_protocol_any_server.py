@@ -140,6 +140,10 @@ class AnyServer:
         """How many requests of a span of time failed, or ended at once."""
         return sum(attempt.bad for attempt in self.attempts if since <= attempt.sent < since + seconds)
 
+    def requests(self, since: float, seconds: float) -> int:
+        """How many requests were sent in a span of time, pages apart."""
+        return sum(not attempt.page and since <= attempt.sent < since + seconds for attempt in self.attempts)
+
 
 class GoodServer:
     """A server that can do everything, and whose history begins where it is now."""
@@ -183,6 +187,7 @@ def test_there_is_always_a_next_step_and_never_too_many(data: st.DataObject, opt
         server.turn()
     for attempt in server.attempts:
         assert server.bad_ends(attempt.sent, 2.0) <= 3
+        assert server.requests(attempt.sent, 2.0) <= 6
 
 
 @given(st.data(), OPTIONS)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer import wire
 from aioinformer.errors import DecodeError, Expired
 from aioinformer.objects import decode_record
 from aioinformer.wire import WatchEvent, decode_watch_line
@@ -225,3 +226,10 @@ def test_any_object_gives_an_event(kind: str, obj: Any) -> None:
 def test_bytes_of_any_kind_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) -> None:
     with contextlib.suppress(DecodeError):
         read(line("ADDED", noise) if wrapped else noise)
+
+
+def test_a_line_as_the_api_server_writes_it_is_decoded_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_decode_line", lambda text: pytest.fail("decoded as a whole"))
+    event = read(line("MODIFIED", POD))
+    assert event.record is not None
+    assert event.record.raw == POD
