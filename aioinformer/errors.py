@@ -129,9 +129,7 @@ class ResourceVersionTooLarge(ApiError):
     """The version asked for lies in the server's future; typical after a restore or a fail-over."""
 
 
-def api_error(
-    status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None
-) -> ApiError:
+def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None) -> ApiError:
     """Makes the error that fits a `Status` object (or none) under an HTTP status.
 
     Args:

@@ -21,9 +21,7 @@ T = TypeVar("T")
 class InformerSource(Protocol):
     """What accessors need of a factory."""
 
-    def informer_for(
-        self, resource: Resource[T], **options: Unpack[InformerOptions[T]]
-    ) -> SharedIndexInformer[T]:
+    def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
         """The one informer of this resource; made with these options if there is none yet."""
 
 
