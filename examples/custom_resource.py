@@ -12,13 +12,16 @@ python examples/custom_resource.py [--kubeconfig FILE]
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from aioinformer import Resource, SharedInformerFactory
 
 import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1CustomResourceDefinition
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,9 +41,6 @@ class Widget(msgspec.Struct, frozen=True):
 
 
 WIDGETS: Resource[Widget] = Resource("example.com", "v1", "widgets", kind="Widget")
-DEFINITIONS: Resource[Any] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", kind="CustomResourceDefinition", namespaced=False
-)
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -76,18 +76,17 @@ def widget(name: str, size: int) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
 
 
-def is_served(definition: Any) -> bool:
-    if definition is None:
+def is_served(definition: V1CustomResourceDefinition | None) -> bool:
+    if definition is None or definition.status is None:
         return False
-    conditions = definition.to_dict().get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
+    return any(each.type == "Established" and each.status == "True" for each in definition.status.conditions or ())
 
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
-        definitions = factory.informer_for(DEFINITIONS)
+        definitions = factory.apiextensions.v1.customresourcedefinitions.informer()
         factory.start()
-        await cluster.send(transport, "POST", DEFINITIONS.path(), DEFINITION)
+        await cluster.send(transport, "POST", definitions.resource.path(), DEFINITION)
         try:
             # An informer would wait for a resource that does not exist yet; this program has nothing else to do.
             await definitions.wait_for("widgets.example.com", is_served, timeout=30)
@@ -108,7 +107,7 @@ async def main(arguments: argparse.Namespace) -> None:
             total = sum(each.spec.size for each in widgets.lister().list())
             print(f"{len(widgets.lister().list())} widgets of size {total} together")
         finally:
-            await cluster.send(transport, "DELETE", DEFINITIONS.path(name="widgets.example.com"))
+            await cluster.send(transport, "DELETE", definitions.resource.path(name="widgets.example.com"))
 
 
 if __name__ == "__main__":
