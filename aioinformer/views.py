@@ -94,6 +94,9 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetadataView) and self.to_dict() == other.to_dict()
 
+    def __ne__(self, other: object) -> bool:
+        return not self.__eq__(other)  # the one of Struct compares identities
+
     def __hash__(self) -> int:
         return hash((self.namespace, self.name, self.uid, self.resource_version))
 
@@ -149,6 +152,10 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         if self._record.key != other._record.key or not self._record.same_version(other._record):
             return False
         return self._resource == other._resource and self._record.same_content(other._record)
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)  # the one of Struct compares identities
+        return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
         return hash((self._record.key, self._record.uid, self._record.resource_version))
@@ -214,6 +221,11 @@ class MappingView(View, frozen=True, eq=False, gc=False):
     def api_version(self) -> str:
         """`group/version` of the object."""
         return str(self.get("apiVersion") or self._resource.api_version)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object."""
+        return str(self.get("kind") or self._resource.kind)
 
     @property
     def openapi_types(self) -> dict[str, str]:

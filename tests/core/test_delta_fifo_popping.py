@@ -10,6 +10,7 @@ import pytest
 from aioinformer.deltas import Delta, DeltaType
 from aioinformer.errors import FIFOClosed
 from aioinformer.fifo import DeltaFIFO
+from aioinformer.store import ThreadSafeStore
 
 if TYPE_CHECKING:
     from aioinformer.deltas import Deltas
@@ -53,6 +54,17 @@ async def test_a_batch_waits_for_something_to_pop() -> None:
     assert not consumer.done()
     await queue.apply([Delta(DeltaType.ADDED, obj("a"))], "4")
     assert await consumer == "4"
+
+
+@pytest.mark.parametrize("what", ["replace", "resync"])
+async def test_a_replacement_and_a_resync_wake_who_waits(what: str) -> None:
+    known: ThreadSafeStore[Any] = ThreadSafeStore()
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known)
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    known.put("a", obj("a"))
+    await (queue.resync() if what == "resync" else queue.replace([obj("a")]))
+    await consumer
 
 
 async def test_a_version_alone_does_not_end_the_wait_for_a_key() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import json
-import pickle
 import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,49 +13,11 @@ from kubernetes_asyncio.client import ApiClient
 
 from aioinformer import views
 from aioinformer.errors import DecodeError
-from aioinformer.objects import decode_record
-from aioinformer.resources import Resource
-from aioinformer.views import ModelView, View, view_class
+from aioinformer.views import view_class
+from tests.core.view_samples import POD, PODS, WIDGET, encoded, pod, widget
 
 if TYPE_CHECKING:
     from aioinformer.objects import Record
-
-PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
-SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", model="V1Secret")
-WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
-
-POD = {
-    "metadata": {
-        "name": "a",
-        "namespace": "ns",
-        "uid": "u",
-        "resourceVersion": "7",
-        "labels": {"app": "x"},
-        "annotations": {"k": "v"},
-        "creationTimestamp": "2025-02-01T10:00:00Z",
-        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "o"}],
-    },
-    "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": "1"}]}]},
-    "status": {"phase": "Running"},
-}
-WIDGET = {
-    "apiVersion": "example.com/v1",
-    "kind": "Widget",
-    "metadata": POD["metadata"],
-    "spec": {"size": 3, "parts": [{"name": "p", "tags": ["t"]}], "items": {"keys": 1}},
-}
-
-
-def encoded(obj: Any) -> Record:
-    return decode_record(json.dumps(obj).encode())
-
-
-def pod(obj: Any = POD) -> Any:
-    return view_class(PODS)(encoded(obj))
-
-
-def widget(obj: Any = WIDGET) -> Any:
-    return view_class(WIDGETS)(encoded(obj))
 
 
 @pytest.fixture(params=[pod, widget], ids=["model", "mapping"])
@@ -232,45 +192,3 @@ def test_a_body_that_does_not_fit_its_model_says_whose_it_is_and_nothing_of_it()
         seen.spec  # noqa: B018
     assert "hunter2" not in str(caught.value)
     assert seen.metadata.name == "a"
-
-
-# Values among values.
-
-
-def test_equality_is_of_kind_version_and_content() -> None:
-    assert pod() == pod()
-    assert pod() != pod({**POD, "spec": {"nodeName": "n2"}})
-    assert pod() != pod({**POD, "metadata": {**POD["metadata"], "resourceVersion": "8"}})  # type: ignore[dict-item]
-    assert pod() != view_class(SECRETS)(encoded(POD))
-    assert pod() != POD
-    assert len({pod(), pod()}) == 1
-
-
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_view_can_be_pickled(view: Any, protocol: int) -> None:
-    again = pickle.loads(pickle.dumps(view, protocol))
-    assert again == view
-    assert again.to_dict() == view.to_dict()
-    assert type(again) is type(view)
-
-
-def test_copies_of_what_cannot_change_are_the_same(view: Any) -> None:
-    assert copy.copy(view) is view
-    assert copy.deepcopy(view) is view
-
-
-@pytest.mark.parametrize("resource", [SECRETS, WIDGETS], ids=["model", "mapping"])
-def test_a_repr_never_shows_content(resource: Resource[Any]) -> None:
-    metadata = {"name": "a", "namespace": "ns", "annotations": {"k": "hunter2"}}
-    found = encoded({"metadata": metadata, "data": {"p": "hunter2"}})
-    seen: Any = view_class(resource)(found)
-    assert seen.data is not None
-    assert "hunter2" not in repr(seen) + str(seen) + repr(seen.metadata) + repr(found)
-    assert "ns/a" in repr(seen)
-
-
-def test_a_resource_has_one_class_of_views() -> None:
-    assert view_class(PODS) is view_class(PODS)
-    assert issubclass(view_class(PODS), ModelView)
-    assert issubclass(view_class(WIDGETS), View)
-    assert view_class(PODS).__name__ == "V1Pod"

@@ -1,0 +1,50 @@
+"""One pod and one custom resource, and what readers see of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.objects import decode_record
+from aioinformer.resources import Resource
+from aioinformer.views import view_class
+
+if TYPE_CHECKING:
+    from aioinformer.objects import Record
+
+PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
+SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", model="V1Secret")
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+POD = {
+    "metadata": {
+        "name": "a",
+        "namespace": "ns",
+        "uid": "u",
+        "resourceVersion": "7",
+        "labels": {"app": "x"},
+        "annotations": {"k": "v"},
+        "creationTimestamp": "2025-02-01T10:00:00Z",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "o"}],
+    },
+    "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": "1"}]}]},
+    "status": {"phase": "Running"},
+}
+WIDGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": POD["metadata"],
+    "spec": {"size": 3, "parts": [{"name": "p", "tags": ["t"]}], "items": {"keys": 1}},
+}
+
+
+def encoded(obj: Any) -> Record:
+    return decode_record(json.dumps(obj).encode())
+
+
+def pod(obj: Any = POD) -> Any:
+    return view_class(PODS)(encoded(obj))
+
+
+def widget(obj: Any = WIDGET) -> Any:
+    return view_class(WIDGETS)(encoded(obj))
