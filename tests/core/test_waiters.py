@@ -85,6 +85,15 @@ async def test_a_version_that_was_reached_is_not_waited_for() -> None:
     await waiters.wait("9")
 
 
+async def test_a_later_version_than_the_last_one_is_waited_for() -> None:
+    waiters = VersionWaiters()
+    waiters.reached("10")
+    task = await begun(waiters.wait("11"))
+    assert not task.done()
+    waiters.reached("12")
+    await task
+
+
 async def test_only_those_whose_version_was_reached_are_woken() -> None:
     waiters = VersionWaiters()
     tasks = {version: await begun(waiters.wait(version)) for version in ("30", "9", "10", "100")}
