@@ -1,17 +1,25 @@
 """From deltas to cache and notifications: what a change means depends on what is cached, not on what it is called.
 
 The cache and its indices change first, then listeners are told, then those who wait for the object.
+
+A collection that is replaced as a whole is compared in steps, while the cache stays as it was; then, in one step, the
+cache changes and everything is told: deletions first, then what is new or changed, in the order of the list (CTL-13).
+So readers see the old state or the new one, and who joins between two steps finds cache and notifications in step.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from aioinformer.bulk_change import BulkChange
 from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.objects import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aioinformer.notifications import Notification
     from aioinformer.object_type import ObjectType
     from aioinformer.processor import SharedProcessor
     from aioinformer.store import Indexer
@@ -59,13 +67,62 @@ class CacheUpdates(Generic[T]):
                 assert isinstance(obj, Record)
                 self._upserted(obj, is_in_initial_list)
 
+    def replace_all(self, objects: list[Record], is_in_initial_list: bool) -> Iterator[None]:
+        """Takes in a whole collection, in steps: what is cached and not in there is gone, and that was missed.
+
+        Nothing else may change the cache until the last step.
+
+        Args:
+            objects: all there are; of a key that is in there twice, the last counts.
+            is_in_initial_list: it is the first list.
+        """
+        cells, present = self._cells, self._present
+        change = BulkChange(cells)
+        listed: dict[str, Record] = {}
+        for record in objects:
+            listed[record.key] = record
+            yield
+        told: list[Notification[T]] = []
+        changed: list[str] = []
+        for key in cells.all_keys():
+            if key not in listed:
+                change.delete(key)
+                changed.append(key)
+                told.append(DeleteNotification(DeletedFinalStateUnknown(key, present(cells.item(key)))))
+            yield
+        for key, record in listed.items():
+            old = cells.item(key)
+            if old is None:
+                told.append(AddNotification(present(record), is_in_initial_list))
+            elif not _is_same(old, record):
+                told.append(UpdateNotification(present(old), present(record)))
+            else:
+                yield
+                continue
+            change.put(key, record)
+            changed.append(key)
+            yield
+        change.commit()
+        for notification in told:
+            self._distribute(notification)
+        for key in changed:
+            if key in self._waiters:
+                record = cells.item(key)
+                self._waiters.changed(key, present(record) if record is not None else None)
+
+    def sync_all(self) -> Iterator[None]:
+        """Tells of everything again, in steps (CTL-14)."""
+        for key in self._cells.all_keys():
+            self._repeated(key)
+            yield
+
     def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
         key = record.key
         old = self._cells.item(key)
         if old is None:
             self._cells.put(key, record)
             self._distribute(AddNotification(self._present(record), is_in_initial_list))
-        elif old is record or (old.same_version(record) and old.same_content(record)):
+        elif _is_same(old, record):
             return
         else:
             self._cells.put(key, record)
@@ -89,3 +146,7 @@ class CacheUpdates(Generic[T]):
         if record is not None:
             obj = self._present(record)
             self._distribute(UpdateNotification(obj, obj), sync=True)
+
+
+def _is_same(old: Record, new: Record) -> bool:
+    return old is new or (old.same_version(new) and old.same_content(new))

@@ -10,6 +10,7 @@ from aioinformer.catalog import find
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.listwatch import ListWatch
 from aioinformer.owner import Owner, collapsed
+from aioinformer.queue_choice import QueueKind
 from aioinformer.resync import checked_period
 from aioinformer.shared_informer import SharedIndexInformer
 
@@ -110,6 +111,7 @@ class SharedInformerFactory(Accessors):
             transform=options.get("transform") or self._transform,
             storage="metadata" if options.get("metadata_only") else options.get("storage", "bytes"),
             fields=options.get("fields", ()),
+            queue=options.get("queue", QueueKind.DELTA),
             options=options.get("options") or self._options,
             shutdown_grace=self._shutdown_grace,
         )

@@ -24,6 +24,7 @@ class InformerOptions(TypedDict, Generic[T], total=False):
         transform: sees each object before anybody else does; what it returns is cached. Instead of the factory's.
         storage: in what form objects are kept: "bytes", "stripped", "compressed", "projection", "metadata", "dict".
         fields: paths that are decoded with the metadata, such as "spec.nodeName".
+        queue: what is between reflector and cache, "delta" or "in_order"; see `aioinformer.queue_choice`.
         resync_period: in seconds, 0 for never; instead of the factory's.
         metadata_only: the same as `storage="metadata"`.
         options: paging, time-outs, backoff; instead of the factory's.
@@ -34,6 +35,7 @@ class InformerOptions(TypedDict, Generic[T], total=False):
     transform: Transform[T] | None
     storage: str
     fields: Iterable[str]
+    queue: str
     resync_period: float | None
     metadata_only: bool
     options: ReflectorOptions | None

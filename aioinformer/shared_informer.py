@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
@@ -26,7 +27,6 @@ from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.cache_updates import CacheUpdates
 from aioinformer.compressor import Compressor
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.fifo import DeltaFIFO
 from aioinformer.indices import Indexers, field_paths
 from aioinformer.keys import meta_namespace_index_func
 from aioinformer.latch import Latch
@@ -42,8 +42,10 @@ from aioinformer.object_type import BodyDecoder, ObjectType, Transform
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import Owner, collapsed
 from aioinformer.processor import SharedProcessor, describe
+from aioinformer.queue_choice import QueueKind, queue_of
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
+from aioinformer.slices import Slicer
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
+    from aioinformer.fifo import Queue
     from aioinformer.indices import Indexers
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
@@ -84,6 +87,8 @@ class SharedIndexInformer(Generic[T]):
         fields: paths that are decoded with the metadata, such as "spec.nodeName"; see `aioinformer.fields`. Those of
             `indexers` need not be repeated.
 
+        queue: what is between reflector and cache: "delta" brings together what waits of an object, "in_order" keeps
+            the order between objects and replaces the cache in one piece; see `aioinformer.queue_choice`.
         options: paging, time-outs, backoff.
         shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled.
         watch_error_handler: told of every failure of a list or watch.
@@ -102,6 +107,7 @@ class SharedIndexInformer(Generic[T]):
         storage: str = Storage.BYTES,
         fields: Iterable[str] = (),
         # How it is kept
+        queue: str = QueueKind.DELTA,
         options: ReflectorOptions | None = None,
         shutdown_grace: float = 1.0,
         watch_error_handler: WatchErrorHandler | None = None,
@@ -129,10 +135,8 @@ class SharedIndexInformer(Generic[T]):
         self._watch_error_handler = watch_error_handler
         self._processor: SharedProcessor[T] = SharedProcessor()
         self._keys: KeyWaiters[T] = KeyWaiters()
-        self._queue: DeltaFIFO[Record] = DeltaFIFO(
-            _key_of_record, self._indexer.cells, slice_seconds=self._options.slice_seconds
-        )
         self._updates: CacheUpdates[T] = CacheUpdates(self._indexer, self._objects, self._processor, self._keys)
+        self._queue: Queue[Record] = queue_of(queue, self._indexer.cells, self._updates, self._options.slice_seconds)
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._synced = Latch()
@@ -184,7 +188,7 @@ class SharedIndexInformer(Generic[T]):
             # already must not come to this one on top of it.
             self._processor.flush()
             present = self._objects.present
-            records = [record for _, record in self._indexer.cells.snapshot()]
+            records = self._indexer.cells.items()
             listener.add((AddNotification(present(record), True) for record in records), len(records))
         self._processor.add_listener(listener)
         if self._synced:
@@ -233,15 +237,30 @@ class SharedIndexInformer(Generic[T]):
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
 
+        That holds the event loop for as long as the functions take for everything in the cache. Once there is much of
+        it, await `add_indexers_in_slices` instead.
+
         Raises:
             InformerStopped: the informer has stopped.
             UsageError: a name is taken; nothing is changed then.
         """
-        if self._stopped:
-            raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
-        if not self._started:
-            self._objects.declare(field_paths(indexers))
+        self._before_indexers(indexers)
         self._indexer.add_indexers(indexers)
+
+    async def add_indexers_in_slices(self, indexers: Indexers[T]) -> None:
+        """The same as `add_indexers`, while the event loop goes on: the indices can be asked once this returns.
+
+        If it is cancelled, nothing is added.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+            UsageError: a name is taken; nothing is changed then.
+        """
+        self._before_indexers(indexers)
+        slicer = Slicer(self._options.slice_seconds)
+        with closing(self._indexer.cells.adding_indexers(indexers)) as steps:
+            for _ in steps:
+                await slicer.pause()
 
     # Reading.
 
@@ -457,6 +476,12 @@ class SharedIndexInformer(Generic[T]):
 
     # Small things.
 
+    def _before_indexers(self, indexers: Indexers[T]) -> None:
+        if self._stopped:
+            raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
+        if not self._started:
+            self._objects.declare(field_paths(indexers))
+
     def _before_start(self, what: str) -> None:
         if self._started:
             raise UsageError(f"{self.name} was started already: set {what} before that")
@@ -470,10 +495,6 @@ class SharedIndexInformer(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"
-
-
-def _key_of_record(record: Record) -> str:
-    return record.key
 
 
 def _exists(obj: object) -> bool:

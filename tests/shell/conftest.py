@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from aioinformer.queue_choice import QueueKind
+from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -17,6 +19,16 @@ if TYPE_CHECKING:
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"virtual time": VirtualTimeLoop}
+
+
+@pytest.fixture(params=list(QueueKind), autouse=True)
+def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueKind:
+    """What is promised to users does not depend on the queue: every test runs with each of them."""
+    kind: QueueKind = request.param
+    defaults = SharedIndexInformer.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "queue", kind)
+    return kind
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,75 @@
+"""Changes of many objects that readers see as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.bulk_change import BulkChange
+from aioinformer.store import ThreadSafeStore
+
+Item = dict[str, Any]
+
+
+def by_tag(item: Item) -> list[str]:
+    tags: list[str] = item["tags"]
+    return tags
+
+
+def store(**items: list[str]) -> ThreadSafeStore[Item]:
+    cells: ThreadSafeStore[Item] = ThreadSafeStore({"tag": by_tag})
+    for key, tags in items.items():
+        cells.put(key, {"tags": tags})
+    return cells
+
+
+def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
+    """What readers find: keys by value of the index, and "*" for all."""
+    return {"*": sorted(cells.all_keys())} | {
+        tag: cells.indexed_keys("tag", tag) for tag in sorted(cells.values("tag"))
+    }
+
+
+@pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
+def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: ThreadSafeStore[Item]) -> None:
+    before = seen(cells)
+    change = BulkChange(cells)
+    for key in cells.all_keys():
+        if key != "c":
+            change.delete(key)
+    change.put("c", {"tags": ["x"]})
+    change.put("d", {"tags": ["x", "w"]})
+    assert seen(cells) == before
+    change.commit()
+    assert seen(cells) == {"*": ["c", "d"], "w": ["d"], "x": ["c", "d"]}
+
+
+@pytest.mark.parametrize("cells", [store(), store(a=["x"])], ids=["empty", "filled"])
+def test_an_index_that_comes_meanwhile_is_complete(cells: ThreadSafeStore[Item]) -> None:
+    change = BulkChange(cells)
+    change.put("b", {"tags": ["x", "y"]})
+    cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
+    change.commit()
+    assert cells.indexed_keys("count", "2") == ["b"]
+    assert cells.indexed_keys("count", "1") == [key for key in ("a",) if cells.item(key)]
+
+
+def test_what_is_not_touched_may_take_another_form_meanwhile() -> None:
+    cells = store(a=["x"], b=["x"])
+    packed = {"tags": ["x"]}
+    change = BulkChange(cells)
+    change.delete("b")
+    cells.exchange("a", cells.item("a"), packed)
+    change.commit()
+    assert cells.item("a") is packed
+
+
+def test_an_object_that_is_put_twice_has_the_last_values() -> None:
+    for cells in (store(), store(a=["x"], b=["x"])):
+        change = BulkChange(cells)
+        change.put("a", {"tags": ["y"]})
+        change.put("a", {"tags": ["z"]})
+        change.commit()
+        assert cells.indexed_keys("tag", "z") == ["a"]
+        assert cells.indexed_keys("tag", "y") == []

@@ -1,0 +1,286 @@
+"""RealFIFO: client-go's rules, each by what its consumer gets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.errors import FIFOClosed, KeyFuncError, UsageError
+from aioinformer.real_fifo import RealFIFO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What a consumer was handed, and whether it belonged to the initial list.
+Handed = tuple[str, Any, bool]
+
+
+def obj(name: str, value: Any = 0) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "value": value}
+
+
+class Consumer:
+    """Writes down what it is handed."""
+
+    def __init__(self) -> None:
+        self.handed: list[Handed] = []
+
+    def process(self, deltas: Deltas[Any], initial: bool) -> None:
+        (delta,) = deltas
+        thing = delta.object
+        said = ("tombstone", thing.key) if isinstance(thing, DeletedFinalStateUnknown) else thing["value"]
+        self.handed.append((delta.type.value, said, initial))
+
+    def replace_all(self, objects: list[Any], is_in_initial_list: bool) -> Iterator[None]:
+        for _ in objects:
+            yield
+        self.handed.append(("ReplacedAll", [each["value"] for each in objects], is_in_initial_list))
+
+    def sync_all(self) -> Iterator[None]:
+        yield
+        self.handed.append(("SyncAll", None, False))
+
+
+async def drained(queue: RealFIFO[Any], consumer: Consumer) -> list[Handed]:
+    while len(queue):
+        await queue.pop(consumer.process)
+    return consumer.handed
+
+
+def made(**options: Any) -> tuple[RealFIFO[Any], Consumer]:
+    consumer = Consumer()
+    return RealFIFO(consumer, **options), consumer
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.conformance("RF-01", "RF-02")
+async def test_everything_is_told_in_the_order_in_which_it_came() -> None:
+    queue, consumer = made()
+    await queue.add(obj("a", 1))
+    await queue.update(obj("b", 2))
+    await queue.update(obj("a", 3))
+    await queue.delete(obj("b", 4))
+    await queue.replace([obj("a", 5)])
+    await queue.resync()
+    await queue.delete(DeletedFinalStateUnknown("a", None))
+    assert [(kind, said) for kind, said, _ in await drained(queue, consumer)] == [
+        ("Added", 1),
+        ("Updated", 2),
+        ("Updated", 3),
+        ("Deleted", 4),
+        ("ReplacedAll", [5]),
+        ("SyncAll", None),
+        ("Deleted", ("tombstone", "a")),
+    ]
+
+
+@pytest.mark.conformance("RF-03")
+async def test_a_deletion_of_what_nobody_knows_is_queued() -> None:
+    queue, consumer = made()
+    await queue.delete(obj("a", 1))
+    assert [kind for kind, _, _ in await drained(queue, consumer)] == ["Deleted"]
+
+
+@pytest.mark.conformance("RF-06")
+async def test_each_list_is_one_delta() -> None:
+    queue, consumer = made()
+    await queue.add(obj("x", 0))
+    await queue.replace([obj("a", 1), obj("b", 2)])
+    await queue.replace([])
+    assert len(queue) == 3
+    assert [said for _, said, _ in await drained(queue, consumer)] == [0, [1, 2], []]
+
+
+@pytest.mark.conformance("RF-08", "RF-12")
+async def test_a_version_is_told_once_everything_before_it_was_processed_and_not_earlier() -> None:
+    queue, consumer = made(batch_size=2)
+    await queue.apply([Delta(DeltaType.ADDED, obj("a", 1))], "1")
+    await queue.apply([Delta(DeltaType.ADDED, obj("b", 2)), Delta(DeltaType.ADDED, obj("c", 3))], "3")
+    batches = []
+    while len(queue):
+        version = await queue.pop_batch(consumer.process)
+        batches.append((version, [said for _, said, _ in consumer.handed]))
+    assert batches == [("1", [1]), ("1", [1, 2, 3]), ("3", [1, 2, 3])]
+
+
+@pytest.mark.conformance("RF-08")
+async def test_a_bookmark_is_no_population() -> None:
+    queue, consumer = made()
+    await queue.bookmark("5")
+    assert await queue.pop_batch(consumer.process) == "5"
+    assert not queue.has_synced()
+
+
+async def test_a_list_brings_its_version_once_it_is_processed() -> None:
+    queue, consumer = made()
+    await queue.replace([obj("a")], "7")
+    assert await queue.pop_batch(consumer.process) == "7"
+
+
+@pytest.mark.conformance("RF-09")
+async def test_every_object_is_transformed_on_its_way_in_but_not_tombstones() -> None:
+    queue, consumer = made(transformer=lambda each: {**each, "value": each["value"] + 100})
+    await queue.add(obj("a", 1))
+    await queue.replace([obj("a", 2), obj("b", 3)])
+    await queue.delete(obj("b", 4))
+    await queue.delete(DeletedFinalStateUnknown("a", obj("a", 5)))
+    assert [said for _, said, _ in await drained(queue, consumer)] == [101, [102, 103], 104, ("tombstone", "a")]
+
+
+@pytest.mark.conformance("RF-09")
+async def test_a_list_with_an_object_that_cannot_be_transformed_is_not_queued() -> None:
+    queue, _ = made(transformer=lambda each: {**each, "value": 1 // each["value"]})
+    with pytest.raises(ZeroDivisionError):
+        await queue.replace([obj("a", 1), obj("b", 0)])
+    assert len(queue) == 0
+    assert not queue.has_synced()
+
+
+@pytest.mark.conformance("RF-10", "RF-11")
+async def test_an_empty_first_list_has_synced_when_it_was_processed() -> None:
+    queue, consumer = made()
+    await queue.replace([])
+    assert not queue.has_synced()
+    await queue.pop(consumer.process)
+    assert queue.has_synced()
+    assert consumer.handed == [("ReplacedAll", [], True)]
+
+
+@pytest.mark.conformance("RF-11", "RF-12")
+async def test_a_batch_ends_with_the_first_population_and_what_follows_is_not_initial() -> None:
+    queue, consumer = made()
+    await queue.bookmark("1")
+    await queue.replace([obj("a", 1)], "2")
+    await queue.add(obj("b", 2))
+    assert await queue.pop_batch(consumer.process) == "2"
+    assert queue.has_synced()
+    assert consumer.handed == [("ReplacedAll", [1], True)]
+    await queue.pop_batch(consumer.process)
+    assert consumer.handed[1:] == [("Added", 2, False)]
+
+
+@pytest.mark.conformance("Q-04", "RF-11")
+async def test_a_queue_that_is_not_replaced_first_has_synced_at_once() -> None:
+    queue, consumer = made()
+    await queue.add(obj("a", 1))
+    assert queue.has_synced()
+    await queue.replace([])
+    assert [initial for _, _, initial in await drained(queue, consumer)] == [False, False]
+
+
+@pytest.mark.conformance("Q-02", "RF-12")
+async def test_a_batch_has_no_more_than_its_size_and_the_rest_is_the_next() -> None:
+    queue, consumer = made(batch_size=3)
+    await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}", number)) for number in range(7)])
+    sizes = []
+    while len(queue):
+        before = len(consumer.handed)
+        await queue.pop_batch(consumer.process)
+        sizes.append(len(consumer.handed) - before)
+    assert sizes == [3, 3, 1]
+
+
+@pytest.mark.conformance("RF-13")
+async def test_an_object_without_key_is_the_consumers_to_refuse() -> None:
+    queue, _ = made()
+    await queue.apply([Delta(DeltaType.ADDED, {"no": "metadata"}), Delta(DeltaType.ADDED, obj("b", 1))])
+    keys: list[str] = []
+
+    def process(deltas: Deltas[Any], initial: bool) -> None:
+        keys.append(queue.key_of(deltas))
+
+    with pytest.raises(KeyFuncError):
+        await queue.pop_batch(process)
+    await queue.pop_batch(process)
+    assert keys == ["b"]
+
+
+@pytest.mark.conformance("RF-15")
+async def test_who_fills_the_queue_waits_for_the_batch_that_is_processed() -> None:
+    queue, consumer = made(slice_seconds=1e-9)
+    await queue.replace([obj(f"o{number}", number) for number in range(100)])
+    batch = asyncio.create_task(queue.pop_batch(consumer.process))
+    await asyncio.sleep(0)
+    late = asyncio.create_task(queue.add(obj("late")))
+    await asyncio.sleep(0)
+    assert not late.done()
+    await batch
+    await late
+    assert len(queue) == 1
+
+
+@pytest.mark.conformance("RF-10", "Q-01")
+async def test_what_makes_the_consumer_raise_is_not_queued_again_and_counts_as_processed() -> None:
+    class Broken(Consumer):
+        def replace_all(self, objects: list[Any], is_in_initial_list: bool) -> Iterator[None]:
+            yield from super().replace_all(objects, is_in_initial_list)
+            raise ZeroDivisionError
+
+    consumer = Broken()
+    queue: RealFIFO[Any] = RealFIFO(consumer)
+    await queue.replace([obj("a")])
+    with pytest.raises(ZeroDivisionError):
+        await queue.pop(consumer.process)
+    assert len(queue) == 0
+    assert queue.has_synced()
+
+
+async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> None:
+    queue, _ = made(slice_seconds=1e-9)
+    await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}")) for number in range(100)])
+    log: list[str] = []
+
+    async def neighbour() -> None:
+        while True:
+            log.append("turn")
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(neighbour())
+    await queue.pop_batch(lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
+    other.cancel()
+    assert log.count("object") == 100
+    assert log[-1] == "flush"
+    assert log.count("turn") > 1
+    assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)
+
+
+@pytest.mark.conformance("RF-17", "Q-03")
+async def test_a_closed_queue_is_emptied_first_and_then_wakes_everybody() -> None:
+    queue, consumer = made()
+    await queue.add(obj("a"))
+    await queue.close()
+    await queue.pop(consumer.process)
+    waiting = [asyncio.create_task(pop(consumer.process)) for pop in (queue.pop, queue.pop_batch)]
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ended] == [FIFOClosed] * 2
+
+
+@pytest.mark.conformance("RF-17")
+async def test_closing_wakes_who_waits_already() -> None:
+    queue, consumer = made()
+    waiting = asyncio.create_task(queue.pop_batch(consumer.process))
+    await turns()
+    assert not waiting.done()
+    await queue.close()
+    with pytest.raises(FIFOClosed):
+        await waiting
+
+
+@pytest.mark.conformance("RF-18")
+async def test_the_key_of_an_object_a_delta_deltas_or_a_tombstone() -> None:
+    queue, _ = made()
+    delta = Delta(DeltaType.ADDED, obj("a"))
+    things = [obj("a"), delta, Deltas([delta]), DeletedFinalStateUnknown("a", None)]
+    assert [queue.key_of(thing) for thing in things] == ["a"] * 4
+
+
+def test_a_batch_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="batch_size=0"):
+        made(batch_size=0)
