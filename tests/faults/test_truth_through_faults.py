@@ -43,7 +43,7 @@ _CASES: list[tuple[str, dict[str, Any], Phase | None]] = [
     ("server_error", {"times": 3, "text": True}, BACKING_OFF),
     ("slow", {"times": 20, "seconds": 0.02}, None),
     ("throttle", {"times": 1, "retry_after": 1}, BACKING_OFF),
-    ("too_large", {"times": 2}, BACKING_OFF),
+    ("too_large", {"times": 1}, BACKING_OFF),
     ("unauthorized", {"times": 3}, Phase.UNAUTHORIZED),
     ("unavailable", {"times": 1, "retry_after": 1}, BACKING_OFF),
     ("undecodable_object", {"times": 3, "namespace": "default", "name": "broken"}, Phase.DEGRADED),

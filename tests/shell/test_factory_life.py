@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from aioinformer.factory import SharedInformerFactory
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
-from tests.shell.virtual_time import settled
+from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
     from aioinformer.shared_informer import SharedIndexInformer
@@ -133,3 +134,27 @@ async def test_who_waits_for_what_is_asked_for_while_a_crashed_factory_ends_is_t
         await factory.wait_for_cache_sync()
     with pytest.raises(Broken):
         await factory.shutdown()
+
+
+def test_ctrl_c_ends_a_factory_in_order() -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
+    finished: list[str] = []
+
+    async def on_add(pod: Any) -> None:
+        await asyncio.sleep(3)
+        finished.append(pod.metadata.name)
+
+    informer = factory.core.v1.pods.informer()
+    informer.add_event_handler(on_add=on_add)
+
+    async def main() -> None:
+        async with factory:
+            await factory.wait_for_cache_sync()
+            await settled()
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(3600)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(KeyboardInterrupt):
+        runner.run(main())
+    assert informer.is_stopped()
+    assert finished == ["a"]

@@ -1,0 +1,90 @@
+"""Many handlers come and go while much changes: each is told the truth, from its first word to its last."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aioinformer.errors import InformerStopped
+from aioinformer.options import ReflectorOptions
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.faults.witness import Witness, truth
+from tests.shell.collection import Collection, cut
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.registration import HandlerRegistration
+
+WORKERS, CHANGES = 30, 400
+
+
+class Crowd:
+    """Workers that join an informer, listen for a while and leave it again, over and over."""
+
+    def __init__(self, informer: SharedIndexInformer[object], random: Random) -> None:
+        self._informer = informer
+        self._random = random
+        self._registrations: list[HandlerRegistration[object]] = []
+        self.witnesses: list[Witness] = []
+
+    async def work(self) -> None:
+        """Ends when the informer does."""
+        while True:
+            witness = Witness()
+            try:
+                registration = self._informer.add_event_handler(witness)
+            except InformerStopped:
+                return
+            self.witnesses.append(witness)
+            self._registrations.append(registration)
+            await asyncio.sleep(self._random.choice([0, 0, 1e-3, 1]))
+            if self._random.random() < 0.1:
+                await asyncio.sleep(3600)
+            self._informer.remove_event_handler(registration)
+
+    def errors(self) -> int:
+        return sum(registration.errors for registration in self._registrations)
+
+
+def change(pods: Collection, random: Random) -> None:
+    name = f"p{random.randrange(40)}"
+    if f"default/{name}" in pods.objects and random.random() < 0.3:
+        pods.delete(name)
+    else:
+        pods.put(name)
+    match random.randrange(40):
+        case 0:
+            pods.end_watches(cut())
+        case 1:
+            pods.expire_watches()
+        case 2:
+            pods.bookmark()
+
+
+@pytest.mark.conformance("SI-18", "SI-20", "SI-22")
+@pytest.mark.parametrize("seed", range(5))
+async def test_handlers_that_come_and_go_are_told_nothing_that_is_not_true(seed: int) -> None:
+    random = Random(seed)
+    pods = Collection(*(f"p{number}" for number in range(40)))
+    informer: SharedIndexInformer[object] = SharedIndexInformer(pods, options=ReflectorOptions(slice_seconds=1e-9))
+    crowd = Crowd(informer, random)
+    steady = Witness()
+    informer.add_event_handler(steady)
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(WORKERS):
+            workers.create_task(crowd.work())
+        async with informer:
+            for _ in range(CHANGES):
+                change(pods, random)
+                await asyncio.sleep(random.choice([0, 0, 0, 1e-3, 1]))
+            await asyncio.sleep(300)
+            late = Witness()
+            informer.add_event_handler(late)
+            await settled()
+            there = truth(list(pods.objects.values()))
+            assert steady.present == late.present == there
+    assert [lie for witness in (steady, late, *crowd.witnesses) for lie in witness.lies] == []
+    assert crowd.errors() == 0
