@@ -18,29 +18,24 @@ import logging
 import random
 import socket
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import anyio
 
 from aioinformer.errors import AioinformerError, ApiError, UsageError
-from aioinformer.lease import JITTER, LeaderElectionOptions, LeaseMachine, LeaseReply, Verdict
+from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
+from aioinformer.lease_candidate import LeaseCandidate
 from aioinformer.lease_lock import LeaseLock
-from aioinformer.retry import is_conflict
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
-    from aioinformer.lease import LeaseRequest
     from aioinformer.transport import Transport
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-#: Between two tries to release a lease that somebody else writes to.
-_RELEASE_PAUSE = 0.1
 
 
 class LeadershipLost(AioinformerError):
@@ -102,6 +97,10 @@ class LeaderElector:
             when there is none. A plain function; an exception is logged.
         random: for the jitter, gives numbers in [0, 1).
 
+    Attributes:
+        identity: of this candidate.
+        lease: as messages name it.
+
     Raises:
         UsageError: name, namespace or identity are empty.
     """
@@ -125,14 +124,12 @@ class LeaderElector:
         if identity == "":
             raise UsageError("identity must not be empty; leave it out to get one")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
-        self.lease = f"lease {namespace}/{name}"
         self._options = options or LeaderElectionOptions()
-        self._lock = LeaseLock(transport, name, namespace)
-        self._machine = LeaseMachine(self.identity, self._lock.template, labels or {}, self._options)
-        self._on_new_leader = on_new_leader
+        lock = LeaseLock(transport, name, namespace)
+        self.lease = str(lock)
+        self._candidate = LeaseCandidate(lock, self.identity, labels or {}, self._options, on_new_leader)
+        self._machine = self._candidate.machine
         self._random = random
-        self._reported = ""
-        self._complaint = ""
         self._competing = False
         self._term: Term | None = None
         self._scope: asyncio.Timeout | None = None
@@ -218,7 +215,7 @@ class LeaderElector:
         loop = asyncio.get_running_loop()
         try:
             while True:
-                verdict = await self._attempt(self._options.renew_deadline)
+                verdict = await self._candidate.attempt(self._options.renew_deadline)
                 # An answer that took too long is true no more.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
@@ -230,7 +227,7 @@ class LeaderElector:
             # Cancelled in the middle of a write, we may have become the leader without knowing.
             if self._machine.claimed:
                 with anyio.CancelScope(shield=True):
-                    await self._release(self._options.request_timeout)
+                    await self._candidate.release(self._options.request_timeout)
             raise
         _log.info("%s holds %s, term %d", self.identity, self.lease, self._machine.record.lease_transitions)
 
@@ -240,7 +237,7 @@ class LeaderElector:
             while True:
                 # Whatever the server says of retries: a leader that keeps quiet for long is none.
                 await asyncio.sleep(self._options.retry_period)
-                verdict = await self._attempt(self._machine.deadline - loop.time())
+                verdict = await self._candidate.attempt(self._machine.deadline - loop.time())
                 if scope.expired():
                     return
                 if verdict is Verdict.LEADING:
@@ -262,49 +259,9 @@ class LeaderElector:
             if left <= 0:
                 _log.error("%s expired %.1f s before what it guards had ended", self.lease, -left)
             elif self._options.release and self._machine.claimed:
-                await self._release(min(self._options.renew_deadline, left))
+                await self._candidate.release(min(self._options.renew_deadline, left))
         finally:
             self._machine.give_up()
-
-    async def _release(self, seconds: float) -> None:
-        """Gives the lease back, if that can be done in so many seconds."""
-        error: BaseException | None = None
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    error = await self._talk(self._machine.release(), seconds)
-                    if error is None or not is_conflict(error):
-                        break
-                    await asyncio.sleep(_RELEASE_PAUSE)
-        except TimeoutError as late:
-            error = error or late
-        finally:
-            self._machine.give_up()
-        if error is not None:
-            _log.warning("%s was not released, others have to wait for its end: %s", self.lease, error)
-
-    async def _attempt(self, seconds: float) -> Verdict:
-        """One try to become or stay the leader, each of its requests within so many seconds."""
-        loop = asyncio.get_running_loop()
-        verdict = await self._talk(self._machine.attempt(loop.time(), _wall()), seconds)
-        self._complain(str(self._machine.error) if verdict is Verdict.FAILED else "")
-        leader = self.leader()
-        if leader != self._reported:
-            self._reported = leader
-            self._report(leader)
-        return verdict
-
-    async def _talk(self, talk: Generator[LeaseRequest, LeaseReply, T], seconds: float) -> T:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        request = next(talk)
-        while True:
-            answer = await self._lock.send(request, min(self._options.request_timeout, until - loop.time()))
-            try:
-                request = talk.send(LeaseReply(answer, loop.time(), _wall()))
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
 
     # Small things.
 
@@ -323,26 +280,7 @@ class LeaderElector:
         finally:
             self._competing = False
 
-    def _complain(self, failure: str) -> None:
-        """Tells the log of a failure, once for as long as it stays the same."""
-        if failure and failure != self._complaint:
-            _log.warning("%s: %s", self.lease, failure)
-        self._complaint = failure
-
     def _lost(self) -> LeadershipLost:
         leader = self.leader()
         other = f": {leader} leads" if leader not in ("", self.identity) else ""
         return LeadershipLost(f"{self.identity} has lost {self.lease}{other}")
-
-    def _report(self, leader: str) -> None:
-        if self._on_new_leader is None:
-            return
-        try:
-            self._on_new_leader(leader)
-        except Exception:
-            _log.exception("%s: on_new_leader raised", self.lease)
-
-
-def _wall() -> str:
-    """The time of day as a Lease says it; for people, nothing is decided by it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

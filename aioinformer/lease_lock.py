@@ -40,6 +40,7 @@ class LeaseLock:
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
         self._transport = transport
+        self._name = f"lease {namespace}/{name}"
         self._collection = LEASES.path(namespace)
         self._object = LEASES.path(namespace, name)
         self.template: Mapping[str, Any] = {
@@ -62,6 +63,9 @@ class LeaseLock:
             return TransportError(f"no answer within {max(timeout, 0):g} s")
         except AioinformerError as error:
             return error
+
+    def __str__(self) -> str:
+        return self._name
 
     def _request(self, request: LeaseRequest, seconds: float) -> Request:
         match request:
