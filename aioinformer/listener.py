@@ -77,6 +77,8 @@ class ProcessorListener(Generic[T]):
             tasks.create_task(self.pop(), name=f"{self.name}: pop"),
             tasks.create_task(self.run(), name=f"{self.name}: run"),
         ]
+        # Not by the task itself: one that is cancelled before its first step never takes it.
+        self._tasks[1].add_done_callback(lambda _: self.finished.set())
 
     def stop(self) -> None:
         """Nothing more is delivered; a call of the handler that is under way may finish."""
@@ -107,18 +109,15 @@ class ProcessorListener(Generic[T]):
 
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
-        try:
-            while not self.stopped():
-                batch = await self._next.get()
-                self._slicer.start()
-                for notification in batch:
-                    await self._call(notification)
-                    if self._slicer.due():
-                        await self._slicer.let_go()
-                    if self.stopped():
-                        return
-        finally:
-            self.finished.set()
+        while not self.stopped():
+            batch = await self._next.get()
+            self._slicer.start()
+            for notification in batch:
+                await self._call(notification)
+                if self._slicer.due():
+                    await self._slicer.let_go()
+                if self.stopped():
+                    return
 
     async def _call(self, notification: Notification[T]) -> None:
         self._delivering = True

@@ -117,6 +117,18 @@ async def test_a_handler_removed_before_the_start_is_told_nothing() -> None:
     assert recorder.told == []
 
 
+@pytest.mark.conformance("SI-22")
+async def test_handlers_removed_at_once_leave_nothing_behind_that_the_stop_would_wait_for() -> None:
+    loop = asyncio.get_running_loop()
+    informer = SharedIndexInformer(Collection("a"), shutdown_grace=60)
+    async with informer:
+        await settled()
+        for _ in range(3):
+            informer.remove_event_handler(informer.add_event_handler(Recorder()))
+        stop = loop.time()
+    assert loop.time() == stop
+
+
 @pytest.mark.conformance("SI-22", "SI-06")
 async def test_a_call_under_way_at_the_removal_finishes_and_what_waits_is_dropped() -> None:
     pods = Collection("a", "b")
