@@ -31,8 +31,8 @@ class Owner:
             Exception: that.
         """
         task = self._task
-        if task is not None and task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+        if task is not None and task.done() and not task.cancelled():
+            task.result()
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         """Starts the task."""
@@ -58,8 +58,8 @@ class Owner:
                 cancelled = cancellation  # what is owned ends first, as in a task group
         if cancelled is not None:
             raise cancelled
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+        if not task.cancelled():
+            task.result()
 
 
 def collapsed(error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ import heapq
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from aioinformer.latch import Failure
 from aioinformer.versions import covers, version_number
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class VersionWaiters:
         self._waiters: list[tuple[int, int, str, asyncio.Future[None]]] = []
         #: Versions that are no numbers have no order: who waits for one waits for just that one.
         self._opaque: dict[str, set[asyncio.Future[None]]] = {}
-        self._error: BaseException | None = None
+        self._failure: Failure | None = None
 
     def reached(self, version: str) -> None:
         """Everything up to this version is in the cache."""
@@ -41,7 +42,7 @@ class VersionWaiters:
 
     def fail(self, error: BaseException) -> None:
         """No further version will be reached."""
-        self._error = error
+        self._failure = Failure(error)
         opaque = [future for futures in self._opaque.values() for future in futures]
         for future in [*(future for *_, future in self._waiters), *opaque]:
             if not future.done():
@@ -52,8 +53,8 @@ class VersionWaiters:
         """Returns once the cache has this version, or a later one."""
         if self.version and covers(self.version, version):
             return
-        if self._error is not None:
-            raise self._error
+        if self._failure is not None:
+            raise self._failure.error
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         number = version_number(version)
         if number < 0:
@@ -85,7 +86,7 @@ class KeyWaiters(Generic[T]):
 
     def __init__(self) -> None:
         self._waiters: dict[str, list[tuple[Callable[[T | None], Any], asyncio.Future[T | None]]]] = {}
-        self._error: BaseException | None = None
+        self._failure: Failure | None = None
 
     def __contains__(self, key: str) -> bool:
         return key in self._waiters
@@ -98,12 +99,16 @@ class KeyWaiters(Generic[T]):
             try:
                 if predicate(obj):
                     future.set_result(obj)
+            except StopIteration as error:  # which futures refuse, as coroutines do: next() of nothing raises it
+                failure = RuntimeError("the predicate raised StopIteration")
+                failure.__cause__ = error
+                future.set_exception(failure)
             except Exception as error:
                 future.set_exception(error)
 
     def fail(self, error: BaseException) -> None:
         """Nothing will change any more."""
-        self._error = error
+        self._failure = Failure(error)
         for waiters in self._waiters.values():
             for _, future in waiters:
                 if not future.done():
@@ -111,8 +116,8 @@ class KeyWaiters(Generic[T]):
 
     async def wait(self, key: str, predicate: Callable[[T | None], Any]) -> T | None:
         """Returns the object under a key, None if it is gone, once the predicate is true of it."""
-        if self._error is not None:
-            raise self._error
+        if self._failure is not None:
+            raise self._failure.error
         future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(key, [])
         entry = (predicate, future)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -58,6 +59,24 @@ async def test_a_latch_that_fails_raises_for_all_who_wait_and_for_those_who_come
             await wait
     latch.set()
     assert not latch
+
+
+def depth(error: BaseException) -> int:
+    """How many frames the traceback has."""
+    return len(traceback.extract_tb(error.__traceback__))
+
+
+@pytest.mark.parametrize("waiters", [Latch, VersionWaiters, KeyWaiters])
+async def test_what_is_raised_again_and_again_does_not_grow(waiters: Any) -> None:
+    failed = waiters()
+    failed.fail(Over())
+    wait = {Latch: failed.wait, VersionWaiters: lambda: failed.wait("1"), KeyWaiters: lambda: failed.wait("a", bool)}
+    depths = []
+    for _ in range(5):
+        with pytest.raises(Over) as raised:
+            await wait[waiters]()
+        depths.append(depth(raised.value))
+    assert depths == depths[:1] * 5
 
 
 async def test_a_latch_that_has_come_true_does_not_fail() -> None:
@@ -185,6 +204,14 @@ async def test_a_predicate_that_raises_raises_for_its_owner_alone() -> None:
     with pytest.raises(ZeroDivisionError):
         await broken
     assert await well == 7
+
+
+async def test_a_predicate_that_asks_for_the_next_of_nothing_fails_and_does_not_wait_for_ever() -> None:
+    waiters: KeyWaiters[int] = KeyWaiters()
+    broken = await begun(waiters.wait("a", lambda value: next(iter(()))))
+    waiters.changed("a", 7)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await broken
 
 
 async def test_a_wait_for_an_object_that_is_cancelled_leaves_nothing_behind() -> None:
