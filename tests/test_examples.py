@@ -99,6 +99,12 @@ def test_the_custom_resource_is_read_as_a_class_of_its_own() -> None:
     ]
 
 
+def test_the_workqueue_controller_works_on_what_changes_and_retries_what_fails() -> None:
+    output = run("workqueue_controller.py", "--duration", "5")
+    assert {line.split()[0] for line in output.splitlines()} >= {"synced", "failed", "dropped", "gone"}
+    assert re.search(r"^\d+ keys were worked on, [1-9]\d* of them again$", output, re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
 def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None:
     with service(name) as url:

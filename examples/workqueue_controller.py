@@ -1,0 +1,93 @@
+"""A controller: handlers put keys into a queue, workers take them out and look at the cache.
+
+Between a change and the work on it there may be any number of further changes: a key is in the queue once, and the
+cache has the latest state. Two workers never have the same key. Work that fails is tried again, ever later, five times.
+
+The work here is to say which pods there are. On the embedded server some of it fails, on purpose.
+
+python examples/workqueue_controller.py [--kubeconfig FILE] [--duration SECONDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from aioinformer import (
+    Lister,
+    ListWatch,
+    NotFound,
+    Resource,
+    SharedIndexInformer,
+    deletion_handling_object_name,
+    object_name,
+)
+from aioinformer.keys import ObjectName
+from aioinformer.rate_limiting_queue import RateLimitingQueue
+
+import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1Pod
+
+PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
+WORKERS = 2
+MOST_RETRIES = 5
+
+
+class Controller:
+    def __init__(self, informer: SharedIndexInformer[V1Pod]) -> None:
+        self.queue: RateLimitingQueue[ObjectName] = RateLimitingQueue(name="pods")
+        self.pods: Lister[V1Pod] = informer.lister()
+        informer.add_event_handler(
+            on_add=lambda pod: self.queue.add(object_name(pod)),
+            on_update=lambda old, new: self.queue.add(object_name(new)),
+            on_delete=lambda pod: self.queue.add(deletion_handling_object_name(pod)),
+        )
+
+    async def work(self) -> None:
+        async for key in self.queue:
+            try:
+                await self.reconcile(key)
+            except Exception as error:
+                self.failed(key, error)
+            else:
+                self.queue.forget(key)
+
+    def failed(self, key: ObjectName, error: Exception) -> None:
+        retries = self.queue.num_requeues(key)
+        if retries < MOST_RETRIES:
+            print(f"failed  {key}: {error} (retry {retries + 1} of {MOST_RETRIES} follows)")
+            self.queue.add_rate_limited(key)
+        else:
+            print(f"dropped {key}: {error}")
+            self.queue.forget(key)
+
+    async def reconcile(self, key: ObjectName) -> None:
+        try:
+            pod = self.pods.namespaced(key.namespace).get(key.name)
+        except NotFound:
+            print(f"gone    {key}")
+            return
+        await asyncio.sleep(0)  # whatever a controller has to ask the world
+        if not pod.spec.node_name:
+            raise LookupError("it has no node yet")
+        print(f"synced  {key} on {pod.spec.node_name}")
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    async with cluster.connect(arguments) as transport:
+        informer = SharedIndexInformer(ListWatch(transport, PODS))
+        controller = Controller(informer)
+        async with informer, asyncio.TaskGroup() as workers, controller.queue:
+            await informer.wait_for_sync()
+            for number in range(WORKERS):
+                workers.create_task(controller.work(), name=f"worker {number}")
+            await cluster.pause(arguments)
+        statistics = controller.queue.statistics()
+        print(f"{statistics.adds} keys were worked on, {statistics.retries} of them again")
+
+
+if __name__ == "__main__":
+    cluster.run(main, __doc__)
