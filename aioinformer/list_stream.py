@@ -226,9 +226,10 @@ class ListParser(Generic[T]):
             self._separator = b"}," + match.group() if match is not None else b"\0"
         return True
 
-    def _find_end(self) -> int | tuple[T, int]:
+    def _find_end(self) -> int | tuple[T | DecodeError, int]:
         """The offset behind the item, or -1 if that is not there yet; with the item if a guess was confirmed."""
         buffer, start = self._buffer, self._start
+        refused: tuple[DecodeError, int] | None = None
         if self._scanner is None:
             found = buffer.find(self._separator, max(start, self._searched))
             if found >= 0:
@@ -237,12 +238,15 @@ class ListParser(Generic[T]):
                     item = self._attempt(_cut(buffer, start, found + 1))
                     if not isinstance(item, DecodeError):
                         return item, found + 1
+                    refused = item, found + 1
             else:
                 self._searched = max(start, len(buffer) - len(self._separator))
                 if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
                     return -1
             self._scanner = ItemScanner(start)
         end = self._scanner.end(buffer)
+        if refused is not None and end == refused[1]:
+            return refused  # it was the item itself: whoever refuses it (a transform) must not be asked twice
         if (len(buffer) if end < 0 else end) - start > self._max_item:
             raise FrameTooLarge(
                 f"an item of the list exceeds {self._max_item} bytes; raise max_frame if objects are really that large"

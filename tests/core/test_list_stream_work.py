@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from aioinformer import list_stream
+from aioinformer.errors import DecodeError
 from aioinformer.list_stream import ListParser
 
 if TYPE_CHECKING:
@@ -91,3 +92,20 @@ def test_a_body_that_shows_no_items_is_looked_at_once(monkeypatch: pytest.Monkey
         parser.feed(chunk)
         assert not list(parser.items())
     assert looks.bytes < 1.3 * len(body)
+
+
+def test_who_refuses_an_item_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def refuse(raw: bytes) -> bytes:
+        try:
+            asked.append(json.loads(raw)["metadata"]["name"])
+        except ValueError as error:
+            raise DecodeError("no JSON") from error
+        raise DecodeError("refused")
+
+    parser = ListParser(refuse)
+    parser.feed(json.dumps({"metadata": {}, "items": objects(3)}, separators=(",", ":")).encode())
+    parser.feed_eof()
+    assert all(isinstance(item, DecodeError) for item in parser.items())
+    assert asked == ["n0", "n1", "n2"]
