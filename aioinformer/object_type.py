@@ -104,10 +104,12 @@ class ObjectType(Generic[T]):
         """
         if self.transform is not None:
             record = self._transformed(record, self.transform)
-        body = load_body(record, self._decode) if self._decode is not None else None
+        source = record
         if self._tier is not None:
             record = self._tier(record)
-        if body is not None:
+            if self._compression is None:
+                source = record  # what a tier leaves out, no reader sees: neither the first nor the model
+        if self._decode is not None and (body := load_body(source, self._decode)) is not None:
             record.hold(body)
         return record
 

@@ -116,6 +116,21 @@ def test_a_class_that_nothing_can_make_of_json_is_refused_with_a_remedy() -> Non
         ObjectType(WIDGETS, Opaque)
 
 
+@pytest.mark.parametrize("storage", ["stripped", "projection", "metadata"])
+def test_a_users_model_is_made_of_what_is_kept_for_the_first_reader_too(storage: str) -> None:
+    kind: ObjectType[Any] = ObjectType(WIDGETS, json.loads, storage=storage, fields=["spec.size"])
+    metadata = {**WIDGET["metadata"], "managedFields": [{"manager": "me"}]}  # type: ignore[dict-item]  # it is a dict
+    record = kind.admit(encoded(metadata=metadata, spec={"size": 3, "more": 4}))
+    first = kind.present(record)
+    assert first == kind.present(record) == json.loads(record.json)
+
+
+def test_a_users_model_that_needs_what_is_not_kept_refuses_the_object_as_it_comes_in() -> None:
+    kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget, storage="projection", fields=["status.phase"])
+    with pytest.raises(DecodeError, match="spec"):
+        kind.admit(encoded())
+
+
 def test_nothing_is_decoded_early_without_a_model_or_a_transform() -> None:
     assert not ObjectType(WIDGETS).decodes_early
     assert ObjectType(WIDGETS, StructWidget).decodes_early
