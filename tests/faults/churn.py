@@ -40,11 +40,15 @@ class Following:
         states: what the informer showed.
     """
 
-    def __init__(self, server: ApiServer, transport: HttpTransport, random: Random, options: ReflectorOptions) -> None:
+    def __init__(
+        self, server: ApiServer, transport: HttpTransport, random: Random, options: ReflectorOptions, queue: str
+    ) -> None:
         resource = find("", "v1", "configmaps")
         assert resource is not None
         self.server = server
-        self.informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, resource), options=options)
+        self.informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            ListWatch(transport, resource), options=options, queue=queue
+        )
         self.witness = Witness()
         self.states: list[InformerState] = []
         self._registration = self.informer.add_event_handler(self.witness)
@@ -110,17 +114,18 @@ class Following:
 
 
 @asynccontextmanager
-async def following(random: Random, **options: Any) -> AsyncIterator[Following]:
+async def following(random: Random, *, queue: str = "delta", **options: Any) -> AsyncIterator[Following]:
     """A server with objects, and an informer that is not started yet.
 
     Args:
         random: decides what happens to the objects.
+        queue: of the informer.
         options: of the reflector, where they are not `QUICK`.
     """
     async with (
         ApiServer(bookmark_interval=0.1) as server,
         HttpTransport(server.url, header_timeout=0.5) as transport,
     ):
-        follower = Following(server, transport, random, ReflectorOptions(**{**QUICK, **options}))
+        follower = Following(server, transport, random, ReflectorOptions(**{**QUICK, **options}), queue)
         follower.change(40)
         yield follower

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aioinformer.queue_choice import QueueKind
 from aioinformer.state import Phase
 from aioinformer.testing import FAULTS, Fault
 from tests.faults.churn import Following, following
@@ -85,7 +86,10 @@ async def test_a_fault_from_the_start(name: str, params: dict[str, Any], shown: 
 
 @pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(ways=False))
 async def test_a_fault_in_a_life(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
-    async with following(Random(name), streaming_list=streaming) as follower, follower.informer:
+    async with (
+        following(Random(name), queue=QueueKind.IN_ORDER, streaming_list=streaming) as follower,
+        follower.informer,
+    ):
         await follower.catch_up()
         async with follower.server.fault(name, **params) as fault:
             if name in _WAYS:
@@ -102,11 +106,12 @@ async def test_a_fault_in_a_life(name: str, params: dict[str, Any], shown: Phase
 
 
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
+@pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
 async def test_what_happened_while_the_server_was_away_and_forgot_its_history_is_told_once(
-    name: str, params: dict[str, Any]
+    name: str, params: dict[str, Any], queue: str
 ) -> None:
-    async with following(Random(name)) as follower, follower.informer:
+    async with following(Random(name), queue=queue) as follower, follower.informer:
         await follower.catch_up()
         before = set(follower.witness.present)
         failing = asyncio.create_task(follower.server.fault(name, **params).__aenter__())
@@ -121,8 +126,9 @@ async def test_what_happened_while_the_server_was_away_and_forgot_its_history_is
         assert {key: follower.witness.deletions[key] for key in gone} == dict.fromkeys(gone, 1)
 
 
-async def test_a_server_restored_from_a_backup_is_believed() -> None:
-    async with following(Random("restore"), idle_timeout=0.3) as follower, follower.informer:
+@pytest.mark.parametrize("queue", list(QueueKind))
+async def test_a_server_restored_from_a_backup_is_believed(queue: str) -> None:
+    async with following(Random("restore"), queue=queue, idle_timeout=0.3) as follower, follower.informer:
         await follower.catch_up()
         backup = follower.server.backup()
         follower.change(200)
