@@ -51,11 +51,16 @@ class BulkChange:
             late = cells._indices.keys() - self._indices.keys()
             for name in late:
                 self._indices[name] = cells._built(name, cells._indices[name].function, self._items.items())
+            unfinished = {
+                name: cells._built(name, index.function, self._items.items())
+                for name, index in cells._unfinished.items()
+            }
             with cells._lock:
                 cells._items = self._items
                 cells._indices = self._indices
+                cells._unfinished.update(unfinished)
             return
-        indices = cells._indices
+        indices = {**cells._indices, **cells._unfinished}
         late = indices.keys() - self._indices.keys()
         for key, (item, values) in self._puts.items():
             values |= {name: indices[name].evaluate(key, item) for name in late}

@@ -72,7 +72,7 @@ class DeltaFIFO(Generic[T]):
         known_objects: KnownObjects | None = None,
         *,
         transformer: Callable[[T], T] | None = None,
-        slice_seconds: float = 0.002,
+        slice_seconds: float = 0.001,
     ) -> None:
         self._key_func = key_func
         self._known = known_objects

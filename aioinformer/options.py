@@ -79,7 +79,7 @@ class ReflectorOptions:
     idle_timeout: float = 90.0
     backoff: BackoffOptions = field(default_factory=BackoffOptions)
     max_frame: int = DEFAULT_MAX_FRAME
-    slice_seconds: float = 0.002
+    slice_seconds: float = 0.001
 
     def __post_init__(self) -> None:
         if self.page_size < 0:

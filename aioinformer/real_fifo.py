@@ -86,7 +86,7 @@ class RealFIFO(Generic[T]):
         *,
         transformer: Callable[[T], T] | None = None,
         batch_size: int = 1000,
-        slice_seconds: float = 0.002,
+        slice_seconds: float = 0.001,
     ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size={batch_size} must be 1 at least")

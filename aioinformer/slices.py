@@ -18,7 +18,7 @@ class Slicer:
 
     __slots__ = ("_count", "_seconds", "_since")
 
-    def __init__(self, seconds: float = 0.002) -> None:
+    def __init__(self, seconds: float = 0.001) -> None:
         self._seconds = seconds
         self._since = perf_counter()
         self._count = 0

@@ -14,7 +14,7 @@ Index functions are called outside the lock, so that they may read the store.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from aioinformer.deltas import DeletedFinalStateUnknown
@@ -65,6 +65,8 @@ class ThreadSafeStore(Generic[T]):
         self._lock = threading.Lock()
         self._items: dict[str, Any] = {}
         self._indices: Indices[T] = {}
+        #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
+        self._unfinished: Indices[T] = {}
         self.resource_version = ""
         if indexers:
             self.add_indexers(indexers)
@@ -76,7 +78,7 @@ class ThreadSafeStore(Generic[T]):
         known = key in self._items
         values = [
             (index, index.evaluate(key, item))
-            for index in self._indices.values()
+            for index in (*self._indices.values(), *self._unfinished.values())
             if not (known and index.is_settled(item))
         ]
         with self._lock:
@@ -97,16 +99,20 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             old = self._items.pop(key, None)
             if old is not None:
-                for index in self._indices.values():
+                for index in (*self._indices.values(), *self._unfinished.values()):
                     index.remove(key, old)
         return old
 
     def replace(self, items: Mapping[str, Any]) -> None:
         """These are all items there are; what is not among them is gone."""
-        built = {name: self._built(name, index.function, items.items()) for name, index in self._indices.items()}
+        built = [
+            (indices, {name: self._built(name, index.function, items.items()) for name, index in indices.items()})
+            for indices in (self._indices, self._unfinished)
+        ]
         with self._lock:
             self._items = dict(items)
-            self._indices.update(built)
+            for indices, rebuilt in built:
+                indices.update(rebuilt)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions; what is in the store is indexed at once.
@@ -114,13 +120,40 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             UsageError: a name is taken, or a function is none; nothing is changed then.
         """
-        if taken := sorted(name for name in indexers if name in self._indices):
+        for _ in self.adding_indexers(indexers):
+            pass
+
+    def adding_indexers(self, indexers: Indexers[T]) -> Generator[None]:
+        """The same, one object of the store a step; whoever closes the generator early has added nothing.
+
+        Raises:
+            UsageError: as `add_indexers`, at the first step.
+        """
+        if taken := sorted(name for name in indexers if name in self._indices or name in self._unfinished):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
-        functions = index_functions(indexers)
-        items = self.snapshot()
-        built = {name: self._built(name, function, items) for name, function in functions.items()}
-        with self._lock:
-            self._indices.update(built)
+        made = {name: Index(name, function, self._present) for name, function in index_functions(indexers).items()}
+        self._unfinished.update(made)
+        try:
+            for key in self.all_keys():
+                self._index_again(key, made)
+                yield
+            with self._lock:
+                self._indices.update((name, self._unfinished[name]) for name in made)
+        finally:
+            for name in made:
+                del self._unfinished[name]
+
+    def _index_again(self, key: str, names: Iterable[str]) -> None:
+        item = self._items.get(key)
+        while item is not None:
+            values = [(name, self._unfinished[name].evaluate(key, item)) for name in names]
+            with self._lock:
+                now = self._items.get(key)
+                if now is item:
+                    for name, new in values:
+                        self._unfinished[name].put(key, item, new)
+                    return
+            item = now  # another thread, or the function itself, changed it meanwhile
 
     def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
         index = Index(name, function, self._present)

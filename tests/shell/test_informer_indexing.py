@@ -1,0 +1,44 @@
+"""Index functions that are added while an informer runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aioinformer.options import ReflectorOptions
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+
+NAMES = [f"pod-{number}" for number in range(64)]
+#: So short that the loop has a turn at every look at the clock.
+TINY = ReflectorOptions(slice_seconds=1e-9)
+
+
+def by_name(pod: Any) -> list[str]:
+    return [pod.metadata.name]
+
+
+async def test_others_have_their_turn_while_indexers_are_added_in_slices() -> None:
+    informer = SharedIndexInformer(Collection(*NAMES), options=TINY)
+    async with informer:
+        await informer.wait_for_sync()
+        adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
+        turns = 0
+        while not adding.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await adding
+    assert turns >= 8
+    assert [pod.metadata.name for pod in informer.get_indexer().by_index("name", "pod-7")] == ["pod-7"]
+
+
+async def test_who_stops_waiting_for_indexers_has_added_none() -> None:
+    informer = SharedIndexInformer(Collection(*NAMES), options=TINY)
+    async with informer:
+        await informer.wait_for_sync()
+        adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
+        await asyncio.sleep(0)
+        adding.cancel()
+        await asyncio.wait({adding})
+        assert "name" not in informer.get_indexer().get_indexers()
+        informer.add_indexers({"name": by_name})
