@@ -1,129 +1,284 @@
 """A load server that is never the bottleneck: it writes bytes that were prepared once, and does nothing else.
 
-    python benchmarks/load_server.py --pods 20000 --events 20000
+    python benchmarks/load_server.py --pods 20000 --events 20000 --forms json,metadata
 
 The first line on stdout is its URL. It serves `/api/v1/pods`: lists in pages (`limit`, `continue`), streaming lists,
-and watches. A watch brings nothing until `POST /go`; then every watch gets all events as fast as its socket takes
-them: each a new version of one of the pods. `/go?rate=1000` paces them, in events a second.
+and watches, in the form that `Accept` asks for. A watch brings nothing until it is told to:
+
+- `POST /go`: every watch gets all events as fast as its socket takes them, each a new version of one of the pods.
+  `/go?rate=1000` paces them, in events a second. It waits until there is a watch.
+- `POST /expire`: every watch ends with 410 Gone, so that the client lists again: the same, at a later version.
+- `GET /times`: when each event of the last paced run was handed to the socket, in seconds of the monotonic clock.
+
+Many clients may come one after the other: each sees the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import time
+import json
+import struct
+import subprocess
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from pods import encoded
+from pods import encoded, encoded_metadata
 
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _BATCH = 32
+#: So many times the list may be asked for anew before its version is that of an event.
+_ROOM = 1_000_000
+_EXPIRED = (
+    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"too old resource version","reason":"Expired","code":410}}\n'
+)
 
 
 def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-class Load:
-    """Everything that is ever written, prepared."""
+class Form:
+    """Everything that is ever written in one form of JSON, prepared.
 
-    def __init__(self, pods: int, events: int) -> None:
-        self.count = pods
-        items = [encoded(number, number + 1) for number in range(pods)]
-        self.items = items
-        self.version = str(pods)
-        opening = b'{"type":"%b","object":{"kind":"Pod","apiVersion":"v1",%b}\n'
-        added = [_chunk(opening % (b"ADDED", item[1:])) for item in items]
-        end = (
-            b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%b",'
-            b'"annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}}\n'
-        ) % self.version.encode()
-        self.initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)] + [_chunk(end)]
-        versions = range(pods + 1, pods + events + 1)
-        lines = [
-            _chunk(opening % (b"MODIFIED", encoded((index * 7919) % pods, version)[1:]))
-            for index, version in enumerate(versions)
+    Args:
+        encode: number and version of a pod -> its JSON.
+        kind: what goes in front of an object of a watch.
+        list_kind: what goes in front of a list.
+    """
+
+    content_type = b"application/json"
+    expired = _chunk(_EXPIRED)
+
+    def __init__(
+        self, pods: int, events: int, encode: Callable[[int, int], bytes], kind: bytes, list_kind: bytes
+    ) -> None:
+        self._count = pods
+        self._list_kind = list_kind
+        self._items = [encode(number, number + 1) for number in range(pods)]
+        opening = b'{"type":"%b","object":{' + kind + b",%b}\n"
+        added = [_chunk(opening % (b"ADDED", item[1:])) for item in self._items]
+        end = b'"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}'
+        self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)]
+        self._end = b'{"type":"BOOKMARK","object":{' + kind + b"," + end + b"}\n"
+        self.lines = [
+            _chunk(opening % (b"MODIFIED", encode((index * 7919) % pods, pods + _ROOM + index)[1:]))
+            for index in range(events)
         ]
-        self.lines = lines
-        self.events = [b"".join(lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
-        self._pages: dict[tuple[int, int], bytes] = {}
+        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
+        self._pages: dict[tuple[int, int, int], bytes] = {}
 
-    def page(self, limit: int, start: int) -> bytes:
-        page = self._pages.get((limit, start))
+    def initial(self, version: int) -> list[bytes]:
+        """The streaming list."""
+        return [*self._initial, _chunk(self._end % version)]
+
+    def page(self, limit: int, start: int, version: int) -> bytes:
+        """A page of the list; made when it is first asked for."""
+        page = self._pages.get((limit, start, version))
         if page is None:
-            stop = min(start + limit, self.count) if limit else self.count
-            token = (
-                b'"continue":"%d","remainingItemCount":%d,' % (stop, self.count - stop) if stop < self.count else b""
-            )
-            body = b'{"kind":"PodList","apiVersion":"v1","metadata":{%b"resourceVersion":"%b"},"items":[%b]}\n' % (
-                token,
-                self.version.encode(),
-                b",".join(self.items[start:stop]),
-            )
-            page = _HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-            self._pages[limit, start] = page
+            stop = min(start + limit, self._count) if limit else self._count
+            left = self._count - stop
+            token = b'"continue":"%d","remainingItemCount":%d,' % (stop, left) if left else b""
+            items = b",".join(self._items[start:stop])
+            body = b'{%b,"metadata":{%b"resourceVersion":"%d"},"items":[%b]}\n'
+            page = self._pages[limit, start, version] = body % (self._list_kind, token, version, items)
         return page
 
 
+class ProtobufForm(Form):
+    """The same in protobuf, as a tool that knows it encodes it.
+
+    Args:
+        tool: the command; it is given JSON documents, a line each, and returns frames, each with its length before it.
+    """
+
+    content_type = b"application/vnd.kubernetes.protobuf"
+
+    def __init__(self, pods: int, events: int, tool: str, arguments: list[str]) -> None:
+        kind = b'"kind":"Pod","apiVersion":"v1"'
+        plain = Form(pods, events, encoded, kind, b'"kind":"PodList","apiVersion":"v1"')
+        wanted = [_line_of(chunk) for batch in plain.initial(pods) for chunk in _chunks_of(batch)]
+        wanted += [_line_of(line) for line in plain.lines] + [_EXPIRED]
+        done = subprocess.run([tool, *arguments], input=b"".join(wanted), stdout=subprocess.PIPE, check=True)
+        frames = [_chunk(frame) for frame in _frames_of(done.stdout)]
+        added, self.lines = frames[:pods], frames[pods + 1 : -1]
+        self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)] + [frames[pods]]
+        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
+        self.expired = frames[-1]
+
+    def initial(self, version: int) -> list[bytes]:
+        return self._initial
+
+    def page(self, limit: int, start: int, version: int) -> bytes:
+        raise NotImplementedError("lists are streamed in protobuf")
+
+
+def _chunks_of(batch: bytes) -> list[bytes]:
+    chunks, at = [], 0
+    while at < len(batch):
+        head = batch.index(b"\r\n", at)
+        stop = head + 2 + int(batch[at:head], 16) + 2
+        chunks.append(batch[at:stop])
+        at = stop
+    return chunks
+
+
+def _line_of(chunk: bytes) -> bytes:
+    return chunk[chunk.index(b"\r\n") + 2 : -2]
+
+
+def _frames_of(data: bytes) -> list[bytes]:
+    frames, at = [], 0
+    while at < len(data):
+        stop = at + 4 + int(struct.unpack_from(">I", data, at)[0])
+        frames.append(data[at:stop])
+        at = stop
+    return frames
+
+
+class Load:
+    """The forms there are, and the watches that are open."""
+
+    def __init__(self, pods: int, events: int, forms: list[str], protobuf_tool: list[str]) -> None:
+        self.forms: dict[str, Form] = {}
+        if "json" in forms:
+            kind, kinds = b'"kind":"Pod","apiVersion":"v1"', b'"kind":"PodList","apiVersion":"v1"'
+            self.forms["json"] = Form(pods, events, encoded, kind, kinds)
+        if "metadata" in forms:
+            kind = b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"'
+            kinds = b'"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"'
+            self.forms["metadata"] = Form(pods, events, encoded_metadata, kind, kinds)
+        if protobuf_tool:
+            self.forms["protobuf"] = ProtobufForm(pods, events, protobuf_tool[0], protobuf_tool[1:])
+        #: Of the lists.
+        self.version = pods
+        self.watches: set[asyncio.Queue[float | None]] = set()
+        self.arrived = asyncio.Event()
+        self.times: list[float] = []
+
+    def form(self, accept: str) -> Form:
+        """The form that is asked for."""
+        if "as=PartialObjectMetadata" in accept:
+            return self.forms["metadata"]
+        if accept.startswith("application/vnd.kubernetes.protobuf") and "protobuf" in self.forms:
+            return self.forms["protobuf"]
+        return self.forms["json"]
+
+    async def tell(self, command: float | None) -> None:
+        """Gives all watches a command, as soon as there is one."""
+        while not self.watches:
+            self.arrived.clear()
+            await self.arrived.wait()
+        for watch in self.watches:
+            watch.put_nowait(command)
+
+
 class Connection:
-    def __init__(self, load: Load, go: asyncio.Event, rates: list[float]) -> None:
-        self.load, self.go, self.rates = load, go, rates
+    def __init__(self, load: Load) -> None:
+        self._load = load
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while request := await reader.readuntil(b"\r\n\r\n"):
-                method, target, _ = request.split(b" ", 2)
-                await self.answer(method, target.decode(), writer)
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while request := (await reader.readuntil(b"\r\n\r\n")).decode():
+                line, *fields = request.split("\r\n")
+                headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
+                await reader.readexactly(int(headers.get("content-length", 0)))
+                method, target, _ = line.split(" ", 2)
+                await self._answer(method, target, headers.get("accept", ""), reader, writer)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        writer.close()
 
-    async def answer(self, method: bytes, target: str, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, method: str, target: str, accept: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         url = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        if method == b"POST" and url.path == "/go":
-            self.rates[:] = [float(query.get("rate", 0))]
-            self.go.set()
-            writer.write(_HEAD + b"Content-Length: 3\r\n\r\n{}\n")
-        elif url.path != "/api/v1/pods":
-            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-        elif query.get("watch") == "true":
-            await self.watch(query, writer)
-        else:
-            writer.write(self.load.page(int(query.get("limit", 0)), int(query.get("continue", 0))))
+        match method, url.path:
+            case "POST", "/go":
+                await self._load.tell(float(query.get("rate", 0)))
+                self._whole(writer, b"{}")
+            case "POST", "/expire":
+                self._load.version += 1
+                await self._load.tell(None)
+                self._whole(writer, b"{}")
+            case "GET", "/times":
+                self._whole(writer, json.dumps(self._load.times).encode())
+            case "GET", "/api/v1/pods":
+                form = self._load.form(accept)
+                if query.get("watch") in ("true", "1"):
+                    await self._watch(form, query.get("sendInitialEvents") == "true", reader, writer)
+                else:
+                    page = form.page(int(query.get("limit", 0)), int(query.get("continue", 0)), self._load.version)
+                    self._whole(writer, page, form.content_type)
+            case _:
+                writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 
-    async def watch(self, query: dict[str, str], writer: asyncio.StreamWriter) -> None:
-        writer.write(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-        if query.get("sendInitialEvents") == "true":
-            for batch in self.load.initial:
+    def _whole(self, writer: asyncio.StreamWriter, body: bytes, kind: bytes = b"application/json") -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (kind, len(body)))
+        writer.write(body)
+
+    async def _watch(
+        self, form: Form, initial: bool, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        kind = form.content_type + (b";stream=watch" if isinstance(form, ProtobufForm) else b"")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nTransfer-Encoding: chunked\r\n\r\n" % kind)
+        for batch in form.initial(self._load.version) if initial else ():
+            writer.write(batch)
+            await writer.drain()
+        commands: asyncio.Queue[float | None] = asyncio.Queue()
+        self._load.watches.add(commands)
+        self._load.arrived.set()
+        gone = asyncio.create_task(reader.read(1))
+        try:
+            while True:
+                command = asyncio.create_task(commands.get())
+                await asyncio.wait({command, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    command.cancel()
+                    raise ConnectionResetError
+                rate = command.result()
+                if rate is None:
+                    writer.write(form.expired + b"0\r\n\r\n")
+                    return
+                await self._events(form, rate, writer)
+        finally:
+            gone.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await gone
+            self._load.watches.discard(commands)
+
+    async def _events(self, form: Form, rate: float, writer: asyncio.StreamWriter) -> None:
+        if not rate:
+            for batch in form.events:
                 writer.write(batch)
                 await writer.drain()
-        await self.go.wait()
-        if rate := self.rates[0]:
-            begin = time.perf_counter()
-            for number, line in enumerate(self.load.lines):
-                ahead = begin + number / rate - time.perf_counter()
-                if ahead > 0:
-                    await asyncio.sleep(ahead)
-                writer.write(line)
-        else:
-            for batch in self.load.events:
-                writer.write(batch)
-                await writer.drain()
-        await asyncio.sleep(3600)
+            return
+        times = self._load.times = []
+        begin = perf_counter()
+        for number, line in enumerate(form.lines):
+            ahead = begin + number / rate - perf_counter()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            times.append(perf_counter())
+            writer.write(line)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=600.0, help="end by itself after so long")
+    parser.add_argument("--forms", default="json", help="which to prepare: json, metadata")
+    parser.add_argument("--protobuf-tool", default="", help="a command that encodes watch events, as a JSON list")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="end by itself after so long")
     arguments = parser.parse_args()
-    load = Load(arguments.pods, arguments.events)
-    connection = Connection(load, asyncio.Event(), [0.0])
-    server = await asyncio.start_server(connection, "127.0.0.1", 0, limit=1 << 16)
+    tool = json.loads(arguments.protobuf_tool or "[]")
+    load = Load(arguments.pods, arguments.events, arguments.forms.split(","), tool)
+    server = await asyncio.start_server(Connection(load), "127.0.0.1", 0, limit=1 << 16)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.sleep(arguments.seconds)
 

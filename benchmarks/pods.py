@@ -196,3 +196,8 @@ def pod(number: int, version: int) -> dict[str, Any]:
 def encoded(number: int, version: int) -> bytes:
     """The pod as compact JSON, as lists have it."""
     return json.dumps(pod(number, version), separators=(",", ":")).encode()
+
+
+def encoded_metadata(number: int, version: int) -> bytes:
+    """The same pod, of which nothing but the metadata was asked for."""
+    return json.dumps({"metadata": pod(number, version)["metadata"]}, separators=(",", ":")).encode()

@@ -47,14 +47,15 @@ class Ticker:
     def summary(self) -> dict[str, float]:
         """p50, p99 and max of both, in milliseconds."""
         return {
-            **{name: _at(self.lateness, share) for name, share in _SHARES.items()},
-            **{f"held_{name}": _at(self.held, share) for name, share in _SHARES.items()},
+            **{name: quantile(self.lateness, share) for name, share in _SHARES.items()},
+            **{f"held_{name}": quantile(self.held, share) for name, share in _SHARES.items()},
         }
 
 
 _SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
-def _at(values: list[float], share: float) -> float:
+def quantile(values: list[float], share: float) -> float:
+    """The value below which a share of all is."""
     ordered = sorted(values) or [0.0]
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3)

@@ -1,0 +1,170 @@
+"""What is measured: the informer and the floor, through the same phases, counted by the same figures."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import os
+from contextlib import suppress
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import floor
+
+from aioinformer import ListWatch, ReflectorOptions, SharedIndexInformer, catalog
+from aioinformer.transport.http import HttpTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness import Figures
+
+_PODS = catalog.find("", "v1", "pods")
+assert _PODS is not None
+PODS = _PODS
+
+
+def rss_kib() -> float:
+    """The process's resident memory, without what the allocator keeps in reserve."""
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+class Stopwatch:
+    """Wall and CPU seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = perf_counter(), process_time()
+
+    @property
+    def wall(self) -> float:
+        return perf_counter() - self._wall
+
+    @property
+    def cpu(self) -> float:
+        return process_time() - self._cpu
+
+
+class Flood:
+    """Counts notifications, and takes the time from the word "go" to the last."""
+
+    def __init__(self, events: int) -> None:
+        self._events = events
+        self._left = events
+        self._done = asyncio.Event()
+        self._figures: Figures = {}
+        self._watch: Stopwatch | None = None
+
+    def count(self) -> None:
+        if self._watch is None:
+            return
+        self._left -= 1
+        if not self._left:
+            cpu, wall = self._watch.cpu, self._watch.wall
+            self._figures = {
+                "watch_us_per_event": cpu / self._events * 1e6,
+                "watch_events_per_second": self._events / wall,
+            }
+            self._done.set()
+
+    async def run(self, url: str, rate: float = 0.0) -> Figures:
+        """Lets the server begin, and waits for the last notification."""
+        async with aiohttp.ClientSession() as session:
+            self._watch = Stopwatch()
+            async with session.post(f"{url}/go?rate={rate}"):
+                pass
+            async with asyncio.timeout(300):
+                await self._done.wait()
+        return self._figures
+
+
+def synced_figures(watch: Stopwatch, before_kib: float, objects: int) -> Figures:
+    """What the first list cost."""
+    cpu, wall = watch.cpu, watch.wall
+    return {
+        "objects": objects,
+        "sync_cpu_seconds": cpu,
+        "sync_wall_seconds": wall,
+        "kib_per_object": (rss_kib() - before_kib) / max(1, objects),
+    }
+
+
+async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) -> Figures:
+    """The floor: first list, then all events."""
+    store: floor.Store = {}
+    synced = asyncio.Event()
+    flood = Flood(events)
+
+    async def handler(raw: bytes) -> None:
+        flood.count()
+
+    before, watch = rss_kib(), Stopwatch()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+        query = "sendInitialEvents=true"
+        if pages:
+            query = "resourceVersion=" + await floor.list_pages(session, url, store)
+            synced.set()
+        task = asyncio.create_task(floor.watch(session, url, query, store, handler, synced.set))
+        await synced.wait()
+        figures = synced_figures(watch, before, len(store))
+        if events:
+            figures |= await flood.run(url)
+        task.cancel()
+        await asyncio.wait({task})
+    return figures
+
+
+def pods_informer(transport: HttpTransport, *, pages: bool = False, **options: Any) -> SharedIndexInformer[Any]:
+    """An informer of all pods."""
+    reflector = ReflectorOptions(streaming_list=not pages)
+    return SharedIndexInformer(ListWatch(transport, PODS), options=reflector, **options)
+
+
+async def measure_informer(
+    url: str,
+    *,
+    events: int = 20_000,
+    pages: bool = False,
+    handlers: int = 1,
+    transport: dict[str, Any] | None = None,
+    handler: Callable[[Any], Any] = lambda obj: None,
+    **options: Any,
+) -> Figures:
+    """The informer: first list, until its handlers have seen it, then all events.
+
+    Args:
+        events: how many the server has.
+        pages: list in pages.
+        handlers: how many; all are awaited.
+        transport: arguments of the transport.
+        handler: what the first handler does with each new object.
+        options: of the informer.
+    """
+    flood = Flood(events)
+
+    async def on_add(obj: Any) -> None: ...
+
+    async def on_update(old: Any, new: Any) -> None:
+        handler(new)
+        flood.count()
+
+    async def silent(old: Any, new: Any) -> None: ...
+
+    async with HttpTransport(url, **(transport or {})) as connection:
+        informer = pods_informer(connection, pages=pages, **options)
+        # The last to be registered is the last to be told.
+        for _ in range(handlers - 1):
+            informer.add_event_handler(on_add=on_add, on_update=silent)
+        registration = informer.add_event_handler(on_add=on_add, on_update=on_update)
+        before, watch = rss_kib(), Stopwatch()
+        async with informer:
+            await registration.wait_for_sync()
+            figures = synced_figures(watch, before, len(informer.get_indexer()))
+            if events:
+                figures |= await flood.run(url)
+    return figures

@@ -1,0 +1,109 @@
+"""How long from the server's socket to the handler, at 1,000 events a second?
+
+Both processes read the same monotonic clock: the server when it hands an event to its socket, the client when its
+handler is called. An idle loop of the same process says how late timers are on this machine without any work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import floor
+from clients import pods_informer
+from harness import Offer, Question, Requirement, answer
+from ticker import Ticker, quantile
+
+from aioinformer.transport.http import HttpTransport
+
+if TYPE_CHECKING:
+    from harness import Figures
+
+_EVENTS, _RATE = 10_000, 1_000
+
+
+class Arrivals:
+    """When each event was told."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+        self._done = asyncio.Event()
+
+    def arrived(self) -> None:
+        self._times.append(perf_counter())
+        if len(self._times) == _EVENTS:
+            self._done.set()
+
+    async def run(self, url: str) -> Figures:
+        async with aiohttp.ClientSession() as session:
+            async with Ticker() as idle:
+                await asyncio.sleep(1)
+            cpu = thread_time()
+            async with session.post(f"{url}/go?rate={_RATE}"):
+                pass
+            async with asyncio.timeout(120):
+                await self._done.wait()
+            cpu = thread_time() - cpu
+            async with session.get(f"{url}/times") as response:
+                sent = await response.json()
+        waited = [(arrived - sent) * 1000 for arrived, sent in zip(self._times, sent, strict=True)]
+        shares = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+        figures = {f"latency_ms_{name}": quantile(waited, share) for name, share in shares.items()}
+        summary = idle.summary()
+        return {
+            **figures,
+            "idle_ms_p50": summary["p50"],
+            "idle_ms_p99": summary["p99"],
+            "over_idle_ms_p50": max(0.0, figures["latency_ms_p50"] - summary["p50"]),
+            "over_idle_ms_p99": max(0.0, figures["latency_ms_p99"] - summary["p99"]),
+            "cpu_share": cpu * _RATE / _EVENTS,
+        }
+
+
+async def measure_floor(url: str) -> Figures:
+    store: floor.Store = {}
+    synced, arrivals = asyncio.Event(), Arrivals()
+
+    async def handler(raw: bytes) -> None:
+        if synced.is_set():
+            arrivals.arrived()
+
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
+        task = asyncio.create_task(floor.watch(session, url, "sendInitialEvents=true", store, handler, synced.set))
+        await synced.wait()
+        figures = await arrivals.run(url)
+        task.cancel()
+        await asyncio.wait({task})
+    return figures
+
+
+async def measure_informer(url: str) -> Figures:
+    arrivals = Arrivals()
+
+    async def on_update(old: Any, new: Any) -> None:
+        arrivals.arrived()
+
+    async with HttpTransport(url) as transport:
+        informer = pods_informer(transport)
+        registration = informer.add_event_handler(on_update=on_update)
+        async with informer:
+            await registration.wait_for_sync()
+            return await arrivals.run(url)
+
+
+QUESTION = Question(
+    "latency",
+    "How long from the server's socket to the handler, at 1,000 events a second?",
+    {"floor": measure_floor, "informer": measure_informer},
+    Offer(pods=20_000, events=_EVENTS),
+    requirements=[
+        Requirement("p50 in milliseconds, over the idle loop", "informer", "over_idle_ms_p50", 1.0),
+        Requirement("p99 in milliseconds, over the idle loop", "informer", "over_idle_ms_p99", 5.0),
+    ],
+    rounds=3,
+)
+
+if __name__ == "__main__":
+    answer(QUESTION)

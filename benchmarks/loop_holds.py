@@ -1,0 +1,131 @@
+"""How long is the event loop held, while 50,000 pods are listed, listed again, changed, and let go?
+
+A ticker of one millisecond runs beside it. By the clock it is also late because of what else the machine does; what
+is required is about the CPU time that the thread itself used up while a tick was due, over an idle ticker in the same
+process. Both are reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from clients import Flood, Stopwatch, pods_informer
+from harness import Offer, Question, Requirement, answer
+from ticker import Ticker
+
+from aioinformer.transport.http import HttpTransport
+
+if TYPE_CHECKING:
+    from harness import Figures
+
+_PODS = 50_000
+_PHASES = ("list", "relist", "burst", "late_joiner", "add_indexers", "shutdown", "release")
+
+
+class Phases:
+    """The figures of each phase, over those of the idle loop."""
+
+    def __init__(self, ticker: Ticker, idle: dict[str, float]) -> None:
+        self.figures: Figures = {f"idle_{name}_ms": value for name, value in idle.items()}
+        self._ticker, self._idle = ticker, idle
+        self.begin()
+
+    def begin(self) -> None:
+        self._ticker.clear()
+        self._watch = Stopwatch()
+
+    async def end(self, phase: str) -> None:
+        cpu, wall = self._watch.cpu, self._watch.wall
+        await asyncio.sleep(0.005)  # the tick that was due meanwhile
+        summary = self._ticker.summary()
+        self.figures |= {f"{phase}_cpu_seconds": cpu, f"{phase}_wall_seconds": wall}
+        for name in ("p99", "max", "held_p99", "held_max"):
+            self.figures[f"{phase}_{name}_ms"] = max(0.0, summary[name] - self._idle[name])
+        self.begin()
+
+
+async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> Figures:
+    flood = Flood(_PODS)
+    told = [0]
+
+    async def on_add(obj: Any) -> None:
+        told[0] += 1
+
+    async def on_update(old: Any, new: Any) -> None:
+        told[0] += 1
+        flood.count()
+
+    async with Ticker() as idle:
+        await asyncio.sleep(1)
+    async with Ticker() as ticker, HttpTransport(url) as transport, aiohttp.ClientSession() as session:
+        phases = Phases(ticker, idle.summary())
+        informer: Any = pods_informer(transport, pages=pages, storage=storage)
+        registration = informer.add_event_handler(on_add=on_add, on_update=on_update)
+        collected = gc.get_stats()
+        async with informer:
+            await registration.wait_for_sync()
+            await phases.end("list")
+
+            told[0] = 0
+            bodies = [id(record.raw) for record in informer.get_indexer().cells.items()]
+            version = int(informer.last_sync_resource_version)
+            phases.begin()
+            async with session.post(f"{url}/expire"):
+                pass
+            await informer.wait_for_resource_version(str(version + 1))
+            await phases.end("relist")
+            phases.figures["relist_notifications"] = told[0]
+            phases.figures["relist_bodies"] = sum(
+                before != id(record.raw)
+                for before, record in zip(bodies, informer.get_indexer().cells.items(), strict=True)
+            )
+            del bodies
+
+            phases.begin()
+            await flood.run(url)
+            await phases.end("burst")
+
+            late = informer.add_event_handler(on_add=on_add, on_update=on_update)
+            await late.wait_for_sync()
+            await phases.end("late_joiner")
+
+            await informer.add_indexers_in_slices({"node": lambda pod: [pod.spec.node_name]})
+            await phases.end("add_indexers")
+        await phases.end("shutdown")
+        if hasattr(informer, "release"):
+            await informer.release()
+        del informer, registration, late
+        await phases.end("release")
+    now = gc.get_stats()
+    phases.figures["full_collections"] = now[2]["collections"] - collected[2]["collections"]
+    return phases.figures
+
+
+def _required() -> list[Requirement]:
+    found = []
+    for subject in ("streaming", "pages"):
+        for phase in _PHASES:
+            name = f"{subject}: {phase.replace('_', ' ')}"
+            found.append(Requirement(f"{name}: longest hold, ms", subject, f"{phase}_held_max_ms", 10.0))
+            found.append(Requirement(f"{name}: p99 of the ticker, ms", subject, f"{phase}_held_p99_ms", 5.0))
+        found.append(Requirement(f"{subject}: notifications of a relist", subject, "relist_notifications", 0))
+        found.append(Requirement(f"{subject}: bodies replaced by a relist", subject, "relist_bodies", 0))
+        cpu, first = "relist_cpu_seconds", "list_cpu_seconds"
+        found.append(Requirement(f"{subject}: CPU of a relist, to the first list", subject, cpu, 1.0, subject, first))
+    return found
+
+
+QUESTION = Question(
+    "loop_holds",
+    "How long is the event loop held, while 50,000 pods are listed, listed again, changed, and let go?",
+    {"streaming": measure, "pages": lambda url: measure(url, pages=True)},
+    Offer(pods=_PODS, events=_PODS),
+    requirements=_required(),
+    rounds=3,
+)
+
+if __name__ == "__main__":
+    answer(QUESTION)

@@ -1,0 +1,138 @@
+// One client-go informer, measured: prints one JSON object, with the figures of benchmarks/harness.py.
+//
+//	client-go [-metadata|-dynamic|-protobuf] URL EVENTS
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+const resync = 0
+
+func cpu() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	return seconds(usage.Utime) + seconds(usage.Stime)
+}
+
+func rssKiB() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		panic(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		panic(err)
+	}
+	return float64(pages*os.Getpagesize()) / 1024
+}
+
+func main() {
+	onlyMetadata := flag.Bool("metadata", false, "only metadata, as protobuf, which is the default there")
+	unstructured := flag.Bool("dynamic", false, "unstructured objects")
+	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
+	flag.Parse()
+	url := flag.Arg(0)
+	events, err := strconv.ParseInt(flag.Arg(1), 10, 64)
+	if err != nil {
+		panic(err)
+	}
+
+	config := &rest.Config{Host: url, QPS: -1}
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	var informer cache.SharedIndexInformer
+	switch {
+	case *onlyMetadata:
+		client := metadata.NewForConfigOrDie(metadata.ConfigFor(config))
+		informer = metadatainformer.NewSharedInformerFactory(client, resync).ForResource(pods).Informer()
+	case *unstructured:
+		client := dynamic.NewForConfigOrDie(config)
+		informer = dynamicinformer.NewDynamicSharedInformerFactory(client, resync).ForResource(pods).Informer()
+	default:
+		if *protobuf {
+			config.ContentType = "application/vnd.kubernetes.protobuf"
+			config.AcceptContentTypes = config.ContentType
+		}
+		client := kubernetes.NewForConfigOrDie(config)
+		informer = informers.NewSharedInformerFactory(client, resync).Core().V1().Pods().Informer()
+	}
+
+	var seen atomic.Int64
+	var begin time.Time
+	var beginCPU, watchCPU, watchWall float64
+	done := make(chan struct{})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) {},
+		UpdateFunc: func(any, any) {
+			if seen.Add(1) == events {
+				watchCPU, watchWall = cpu()-beginCPU, time.Since(begin).Seconds()
+				close(done)
+			}
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	debug.FreeOSMemory()
+	before := rssKiB()
+	begin, beginCPU = time.Now(), cpu()
+	stop := make(chan struct{})
+	go informer.Run(stop)
+	if !cache.WaitForCacheSync(stop, registration.HasSynced) {
+		panic("not synced")
+	}
+	syncWall, syncCPU := time.Since(begin).Seconds(), cpu()-beginCPU
+	debug.FreeOSMemory()
+	objects := len(informer.GetStore().ListKeys())
+	report := map[string]any{
+		"objects":           objects,
+		"sync_wall_seconds": syncWall,
+		"sync_cpu_seconds":  syncCPU,
+		"kib_per_object":    (rssKiB() - before) / float64(objects),
+		"version":           runtime.Version(),
+	}
+	if events > 0 {
+		begin, beginCPU = time.Now(), cpu()
+		response, err := http.Post(url+"/go", "application/json", nil)
+		if err != nil {
+			panic(err)
+		}
+		response.Body.Close()
+		select {
+		case <-done:
+		case <-time.After(5 * time.Minute):
+			panic(fmt.Sprintf("only %d of %d events came", seen.Load(), events))
+		}
+		report["watch_us_per_event"] = watchCPU / float64(events) * 1e6
+		report["watch_events_per_second"] = float64(events) / watchWall
+	}
+	close(stop)
+	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {
+		panic(err)
+	}
+}

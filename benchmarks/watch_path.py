@@ -1,0 +1,29 @@
+"""What does an event cost from the socket to the handler, beside the simplest loop that does anything at all?"""
+
+from functools import partial
+
+from clients import measure_floor, measure_informer
+from harness import Question, Requirement, answer
+
+_FIGURE = "watch_us_per_event"
+
+QUESTION = Question(
+    "watch_path",
+    "What does an event cost from the socket to the handler, in CPU time?",
+    {
+        "floor": measure_floor,
+        "one handler": measure_informer,
+        "ten handlers": partial(measure_informer, handlers=10),
+        "one handler, small reads": partial(measure_informer, transport={"read_bufsize": 64 * 1024}),
+        "one handler, large reads": partial(measure_informer, transport={"read_bufsize": 2 * 1024 * 1024}),
+        "one handler, an index more": partial(measure_informer, indexers={"node": "spec.nodeName"}),
+    },
+    requirements=[
+        Requirement("with aiohttp's own read size, to the floor", "one handler, small reads", _FIGURE, 1.2, "floor"),
+        Requirement("with the transport's read size, to the floor", "one handler", _FIGURE, 1.0, "floor"),
+        Requirement("ten handlers, to one", "ten handlers", _FIGURE, 1.5, "one handler"),
+    ],
+)
+
+if __name__ == "__main__":
+    answer(QUESTION)
