@@ -20,6 +20,7 @@ from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
 from aioinformer.notifications import AddNotification, Delivery, Notification, UpdateNotification
+from aioinformer.owner import IN_HANDLER
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class ProcessorListener(Generic[T]):
 
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
+        IN_HANDLER.set(True)
         while not self.stopped():
             batch = await self._next.get()
             self._slicer.start()

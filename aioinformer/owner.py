@@ -7,10 +7,14 @@ another. So whatever can be entered with `async with` runs in a task of its own,
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+#: True in handlers, and in what they start: what they wait to see the end of may be waiting for them.
+IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
 
 
 class Owner:
@@ -55,6 +59,8 @@ class Owner:
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError as cancellation:
+                if IN_HANDLER.get():
+                    raise
                 cancelled = cancellation  # what is owned ends first, as in a task group
         if cancelled is not None:
             raise cancelled

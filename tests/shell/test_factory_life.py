@@ -136,6 +136,20 @@ async def test_who_waits_for_what_is_asked_for_while_a_crashed_factory_ends_is_t
         await factory.shutdown()
 
 
+async def test_a_handler_that_shuts_its_own_factory_down_is_cut_after_the_grace_and_the_factory_ends() -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
+    informer = factory.core.v1.pods.informer()
+
+    async def on_add(pod: Any) -> None:
+        await factory.shutdown()
+
+    informer.add_event_handler(on_add=on_add)
+    factory.start()
+    await asyncio.sleep(6)
+    assert informer.is_stopped()
+    await asyncio.wait_for(factory.shutdown(), 1)
+
+
 def test_ctrl_c_ends_a_factory_in_order() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
     finished: list[str] = []
