@@ -135,7 +135,8 @@ class CacheUpdates(Generic[T]):
         if old is None:  # nobody was told of it
             return
         if isinstance(obj, DeletedFinalStateUnknown):
-            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, self._present(obj.obj or old))))
+            # What the queue knew when the tombstone was made may be older than what has been told since.
+            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, self._present(old))))
         else:
             self._distribute(DeleteNotification(self._present(obj)))
         if key in self._waiters:

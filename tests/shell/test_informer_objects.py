@@ -135,6 +135,21 @@ async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_
     assert recorder.told == ["add! a 1", "tombstone a 1"]
 
 
+async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_that_was_told_last() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    informer.set_transform(lambda pod: None if pod.metadata.resource_version == "3" else pod)
+    async with informer:
+        await settled()
+        with pods.at_once():
+            pods.put("a")
+            pods.delete("a")
+        await settled()
+    assert recorder.told == ["add! a 1", "update a 1 2", "tombstone a 2"]
+
+
 class Meta(msgspec.Struct):
     name: str
     resource_version: str = msgspec.field(name="resourceVersion")
