@@ -18,6 +18,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
@@ -45,7 +47,7 @@ from aioinformer.processor import SharedProcessor, describe
 from aioinformer.queue_choice import QueueKind, queue_of
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
-from aioinformer.slices import Slicer
+from aioinformer.slices import Slicer, discard
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
@@ -299,9 +301,10 @@ class SharedIndexInformer(Generic[T]):
     @property
     def state(self) -> InformerState:
         """What the informer is doing, for probes and people."""
-        if self._controller is None:
-            return InformerState(Phase.STOPPED if self._stopped else Phase.NEW, "", 0.0)
-        return self._controller.reflector.state
+        state = self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
+        if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
+            return replace(state, phase=Phase.STOPPED)
+        return state
 
     @property
     def skipped(self) -> int:
@@ -415,6 +418,7 @@ class SharedIndexInformer(Generic[T]):
             listener.synced.fail(failure)
 
     async def _run(self) -> None:
+        self._indexer.cells.on_release = partial(discard, asyncio.get_running_loop())
         controller = self._controller = CacheController(self._config())
         now = self._now()
         for listener in self._processor.listeners:

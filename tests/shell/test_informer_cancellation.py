@@ -14,6 +14,7 @@ import pytest
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.state import Phase
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder
@@ -72,6 +73,7 @@ async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
         assert [answer for answer in run.pods.answers if not answer.closed] == [], f"after {turns} turns"
         assert (run.informer._keys._waiters, run.informer._versions._waiters) == ({}, []), f"after {turns} turns"
         assert run.informer.is_stopped(), f"after {turns} turns"
+        assert run.informer.state.phase is Phase.STOPPED, f"after {turns} turns"
     await task
     assert turns > 100
 
