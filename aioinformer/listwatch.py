@@ -32,7 +32,9 @@ class ListerWatcher(Protocol[T_co]):
     """
 
     @property
-    def resource(self) -> Resource[T_co]: ...
+    def resource(self) -> Resource[T_co]:
+        """What is listed."""
+        ...
 
     async def request(self, options: ListOptions) -> Response:
         """Sends a list, or a watch if `options.watch`, and returns when the head of the answer is there.

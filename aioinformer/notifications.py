@@ -48,11 +48,17 @@ class ResourceEventHandler(Protocol[T_contra]):
     `on_add` may take a second argument, `is_in_initial_list`; then it is given.
     """
 
-    def on_add(self, obj: T_contra, /) -> Any: ...
+    def on_add(self, obj: T_contra, /) -> Any:
+        """An object is new."""
+        ...
 
-    def on_update(self, old: T_contra, new: T_contra, /) -> Any: ...
+    def on_update(self, old: T_contra, new: T_contra, /) -> Any:
+        """An object changed, or is told again by a resync."""
+        ...
 
-    def on_delete(self, obj: Any, /) -> Any: ...
+    def on_delete(self, obj: Any, /) -> Any:
+        """An object is gone: its last state, or a `DeletedFinalStateUnknown`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
+from aioinformer.shallow import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -149,6 +150,7 @@ class Envelope(msgspec.Struct, gc=False, kw_only=True):
 
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
+_READ = [field.encode_name for field in msgspec.structs.fields(Meta)]
 
 
 def decode_record(raw: bytes) -> Record:
@@ -160,7 +162,17 @@ def decode_record(raw: bytes) -> Record:
     Raises:
         DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
     """
-    return make_record(raw, _decode_envelope)[1]
+    try:
+        return make_record(raw, _decode_envelope)[1]
+    except DecodeError as error:
+        if not isinstance(error.__cause__, RecursionError):
+            raise
+    # Nested deeper than the decoder goes, which servers allow: what it is called can be read all the same.
+    metadata = members(members(raw).get("metadata", b""))
+    shown = b",".join(b'"%b":%b' % (name.encode(), metadata[name]) for name in _READ if name in metadata)
+    record = make_record(b'{"metadata":{%b}}' % shown, _decode_envelope)[1]
+    record.raw = raw
+    return record
 
 
 def make_record(raw: bytes, decode: Callable[[bytes], _E]) -> tuple[_E, Record]:

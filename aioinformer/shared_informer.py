@@ -21,7 +21,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
 import anyio
 
@@ -335,6 +335,22 @@ class SharedIndexInformer(Generic[T]):
         if not resource_version or type(resource_version) is not str:
             raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
         await self._versions.wait(resource_version)
+
+    @overload
+    async def wait_for(
+        self,
+        key: str,
+        predicate: None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    @overload
+    async def wait_for(
+        self,
+        key: str,
+        predicate: Callable[[T | None], Any],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T | None: ...
 
     async def wait_for(
         self,

@@ -41,13 +41,21 @@ Indices: TypeAlias = dict[str, Index[T]]
 class Store(Protocol[T]):
     """What readers may rely on in any store."""
 
-    def list(self) -> builtins.list[T]: ...
+    def list(self) -> builtins.list[T]:
+        """All objects, in no order."""
+        ...
 
-    def list_keys(self) -> builtins.list[str]: ...
+    def list_keys(self) -> builtins.list[str]:
+        """All keys, in no order."""
+        ...
 
-    def get(self, obj: Any) -> T | None: ...
+    def get(self, obj: Any) -> T | None:
+        """The object with the key of this one, None if there is none."""
+        ...
 
-    def get_by_key(self, key: str) -> T | None: ...
+    def get_by_key(self, key: str) -> T | None:
+        """The object under a key, None if there is none."""
+        ...
 
 
 class ThreadSafeStore(Generic[T]):
@@ -68,8 +76,14 @@ class ThreadSafeStore(Generic[T]):
         #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
         self._unfinished: Indices[T] = {}
         self.resource_version = ""
+        #: Given the items when the store is gone.
+        self.on_release: Callable[[dict[str, Any]], None] | None = None
         if indexers:
             self.add_indexers(indexers)
+
+    def __del__(self) -> None:
+        if self.on_release is not None:
+            self.on_release(self._items)
 
     # Writing.
 

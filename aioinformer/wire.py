@@ -15,6 +15,7 @@ import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, api_error
 from aioinformer.objects import Record, decode_record
+from aioinformer.shallow import members
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -167,8 +168,12 @@ def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEv
 
 def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
     try:
-        frame = _decode_line(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        try:
+            frame = _decode_line(line)
+        except RecursionError:  # servers allow objects that are nested deeper than the decoder goes
+            parts = members(line)
+            frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
     raw = bytes(frame.object)

@@ -113,7 +113,7 @@ def test_a_body_without_items_that_never_ends_is_refused() -> None:
         read([b"<p>" * 1000] * 10)
 
 
-@pytest.mark.parametrize("nested", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000])
+@pytest.mark.parametrize("nested", [b"[" * 100_000, b'{"a":' * 100_000])
 def test_an_item_that_is_nested_without_end_is_an_error(nested: bytes) -> None:
     text = b'{"metadata":{},"items":[{"metadata":{"name":"a"},"spec":' + nested + b"}]}"
     try:
