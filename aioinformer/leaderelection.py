@@ -8,7 +8,8 @@
   that is cancelled from outside, and takes its time, is protected by renewals until it has ended (LE-09).
 - Who leads is a question to the clock, never a flag: a process that was stopped, or a loop that was held up, does not
   believe what was true before (`Term.check`). An event loop cannot interrupt what holds it up; that is why there is
-  `Term.check`, and why `lease_duration` is longer than `renew_deadline`.
+  `Term.check`, and why `lease_duration` is longer than `renew_deadline`. A machine that is suspended stops that clock,
+  too, and learns of it at the next renewal. Against that, and against writes that travel for long, the token helps.
 """
 
 from __future__ import annotations
@@ -156,11 +157,11 @@ class LeaderElector:
                 async with scope:
                     yield term
                 if scope.expired():
-                    raise self._lost() from self._machine.error
-            except TimeoutError as error:
+                    raise self._lost() from self._why(renewal)
+            except TimeoutError:
                 if not scope.expired():
                     raise
-                raise self._lost() from (self._machine.error or error)
+                raise self._lost() from self._why(renewal)
             finally:
                 with anyio.CancelScope(shield=True):
                     await self._end(renewal)
@@ -246,16 +247,16 @@ class LeaderElector:
                     scope.reschedule(loop.time())
                     return
         except Exception:
-            _log.exception("%s: renewing crashed", self.lease)
             if not scope.expired():
                 scope.reschedule(loop.time())
+            raise
 
     async def _end(self, renewal: asyncio.Task[None]) -> None:
         self._term = self._scope = None
         renewal.cancel()
         left = self._machine.expires - asyncio.get_running_loop().time()
         try:
-            await asyncio.wait({renewal})
+            await asyncio.gather(renewal, return_exceptions=True)
             if left <= 0:
                 _log.error("%s expired %.1f s before what it guards had ended", self.lease, -left)
             elif self._options.release and self._machine.claimed:
@@ -279,6 +280,11 @@ class LeaderElector:
             yield
         finally:
             self._competing = False
+
+    def _why(self, renewal: asyncio.Task[None]) -> BaseException | None:
+        """What the renewal crashed with, or failed with last."""
+        crashed = renewal.done() and not renewal.cancelled()
+        return (renewal.exception() if crashed else None) or self._machine.error
 
     def _lost(self) -> LeadershipLost:
         leader = self.leader()

@@ -124,7 +124,7 @@ class LeaseMachine:
 
     Attributes:
         record: the last that was seen.
-        error: why the last try failed.
+        error: why the last try failed; None if it did not.
         slow_paths: how often a renewal needed more than one write (LE-12).
     """
 
@@ -179,6 +179,7 @@ class LeaseMachine:
             return Verdict.FAILED
         elif self._held_by_another(reply.now):
             self.give_up()
+            self.error = None
             return Verdict.HELD
         else:
             wanted = self._wanted(reply.wall, self.record.lease_transitions + 1)
@@ -222,7 +223,7 @@ class LeaseMachine:
 
     def _granted(self, reply: LeaseReply, record: LeaseRecord, sent: float) -> bool:
         if self._observed(reply, sent) and self._is_ours(record):
-            self._claim, self._leading, self._renewed_at = self.record, True, sent
+            self._claim, self._leading, self._renewed_at, self.error = self.record, True, sent, None
             return True
         if isinstance(reply.answer, ApiError) and reply.answer.status < 500 and not self._leading:
             self._claim = None  # refused, so it did not come through

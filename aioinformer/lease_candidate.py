@@ -59,7 +59,7 @@ class LeaseCandidate:
         """One try to become or stay the leader, within so many seconds."""
         loop = asyncio.get_running_loop()
         verdict = await self._talk(self.machine.attempt(loop.time(), _wall()), seconds)
-        self._complain(str(self.machine.error) if verdict is Verdict.FAILED else "")
+        self._complain(self.machine.error if verdict is Verdict.FAILED else None)
         leader = self.machine.record.holder_identity
         if leader != self._reported:
             self._reported = leader
@@ -68,7 +68,7 @@ class LeaseCandidate:
 
     async def release(self, seconds: float) -> None:
         """Gives the lease back, if that can be done in so many seconds."""
-        error: AioinformerError | None = None
+        error: Exception | None = None
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -78,6 +78,8 @@ class LeaseCandidate:
                     await asyncio.sleep(_RELEASE_PAUSE)
         except TimeoutError:
             error = error or TransportError(f"no answer within {seconds:.1f} s")
+        except Exception as crash:  # must not hide why the work has ended
+            error = crash
         finally:
             self.machine.give_up()
         if error is not None:
@@ -95,11 +97,12 @@ class LeaseCandidate:
                 result: T = stop.value
                 return result
 
-    def _complain(self, failure: str) -> None:
-        """Tells the log of a failure, once for as long as it stays the same."""
-        if failure and failure != self._complaint:
-            _log.warning("%s: %s", self._lock, failure)
-        self._complaint = failure
+    def _complain(self, error: AioinformerError | None) -> None:
+        """Tells the log of a failure, once for as long as it stays the same; that others were faster is none."""
+        complaint = "" if error is None or getattr(error, "status", 0) == 409 else str(error)
+        if complaint and complaint != self._complaint:
+            _log.warning("%s: %s", self._lock, complaint)
+        self._complaint = complaint
 
     def _report(self, leader: str) -> None:
         if self._on_new_leader is None:

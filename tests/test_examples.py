@@ -105,6 +105,17 @@ def test_the_workqueue_controller_works_on_what_changes_and_retries_what_fails()
     assert re.search(r"^\d+ keys were worked on, [1-9]\d* of them again$", output, re.MULTILINE)
 
 
+def test_the_leader_election_hands_over_from_one_candidate_to_the_next() -> None:
+    lines = [line for line in run("leader_election.py").splitlines() if " sees " not in line]
+    leaders = [line.split()[0] for line in lines[::2]]
+    assert sorted(leaders) == ["candidate-1", "candidate-2", "candidate-3"]
+    assert lines == [
+        line
+        for term, leader in enumerate(leaders)
+        for line in (f"{leader} leads term {term}", f"{leader} has ended its work")
+    ]
+
+
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
 def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None:
     with service(name) as url:

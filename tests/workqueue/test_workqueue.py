@@ -425,3 +425,12 @@ async def test_the_statistics_tell_depth_waits_and_work() -> None:
     assert (over.unfinished_work, over.longest_running, over.processing) == (0, 0, 0)
     assert (over.worked.count, over.worked.total) == pytest.approx((2, 4.0))
     assert over.worked.buckets == (0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2)
+
+
+async def test_a_queue_shows_itself_with_its_numbers() -> None:
+    queue: WorkQueue[str] = WorkQueue("pods")
+    queue.add("a")
+    queue.add("b")
+    await queue.get()
+    queue.shut_down()
+    assert repr(queue) == "<work queue 'pods': 1 queued, 1 processing, shutting down>"

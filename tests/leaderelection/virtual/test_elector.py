@@ -59,6 +59,7 @@ async def test_the_only_candidate_leads_at_once() -> None:
         assert elector.leader() == "me"
         assert term.identity == "me"
         assert term.remaining == pytest.approx(10, abs=0.01)
+        assert repr(term) == "<term 0 of me>"
     assert not elector.is_leader()
 
 
@@ -117,6 +118,16 @@ async def test_a_candidate_outlasts_an_outage() -> None:
 
 
 @pytest.mark.conformance("LE-10")
+async def test_the_log_tells_of_an_outage_once_and_of_lost_races_never(caplog: pytest.LogCaptureFixture) -> None:
+    server = LeaseServer()
+    server.down = True
+    server.refusals.append(refusal(409, "Conflict"))
+    asyncio.get_running_loop().call_later(60, setattr, server, "down", False)
+    async with candidate(server).leading():
+        warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+        assert warnings == ["lease default/it: connection refused"]
+
+
 async def test_a_candidate_whose_requests_are_swallowed_tries_again_after_a_time() -> None:
     server = LeaseServer()
     server.silent = True
@@ -279,6 +290,31 @@ async def test_the_loss_says_why_nothing_was_renewed() -> None:
     with pytest.raises(LeadershipLost) as raised:
         await candidate(server).run(work)
     assert isinstance(raised.value.__cause__, TransportError)
+
+
+async def test_a_loss_to_another_has_no_other_reason() -> None:
+    server = LeaseServer()
+    server.refusals.append(refusal(500, "InternalError"))
+    asyncio.get_running_loop().call_later(5, server.take, "other")
+    with pytest.raises(LeadershipLost) as raised:
+        await candidate(server).run(work)
+    assert raised.value.__cause__ is None
+
+
+async def test_a_renewal_that_crashes_ends_the_work_at_once_and_says_why() -> None:
+    server = LeaseServer()
+    crash = RuntimeError("the transport is broken")
+    start = now()
+
+    def broken(verb: str) -> None:
+        if now() - start > 3:
+            raise crash
+
+    server.on_request = broken
+    with pytest.raises(LeadershipLost) as raised:
+        await candidate(server).run(work)
+    assert raised.value.__cause__ is crash
+    assert now() - start < 5
 
 
 async def test_work_that_ignores_the_loss_is_told_of_it_in_the_end() -> None:
