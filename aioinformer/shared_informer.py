@@ -19,6 +19,7 @@ import asyncio
 import logging
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
@@ -46,7 +47,7 @@ from aioinformer.processor import SharedProcessor, describe
 from aioinformer.queue_choice import QueueKind, queue_of
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
-from aioinformer.slices import Slicer
+from aioinformer.slices import Slicer, discard
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
@@ -433,6 +434,7 @@ class SharedIndexInformer(Generic[T]):
             listener.synced.fail(failure)
 
     async def _run(self) -> None:
+        self._indexer.cells.on_release = partial(discard, asyncio.get_running_loop())
         controller = self._controller = CacheController(self._config())
         now = self._now()
         for listener in self._processor.listeners:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import perf_counter
+from typing import Any
 
 #: How often the clock is looked at: reading it costs about as much as a small step of work.
 _EVERY = 8
@@ -45,3 +47,24 @@ class Slicer:
         """Lets go if it is time to."""
         if self.due():
             await self.let_go()
+
+
+def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.001) -> None:
+    """Empties a dict that nobody else has, in slices: to free a large one at once would hold the loop.
+
+    Args:
+        loop: does it, unless it is closed. May be called from any thread.
+        items: what is to be freed.
+        seconds: the length of a slice.
+    """
+
+    def go_on() -> None:
+        end = perf_counter() + seconds
+        while items and perf_counter() < end:
+            for _ in range(min(len(items), _EVERY)):
+                items.popitem()
+        if items:
+            loop.call_soon(go_on)
+
+    with suppress(RuntimeError):  # closed: nothing is left to be held
+        loop.call_soon_threadsafe(go_on)

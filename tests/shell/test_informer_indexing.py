@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
 
 NAMES = [f"pod-{number}" for number in range(64)]
 #: So short that the loop has a turn at every look at the clock.
@@ -42,3 +45,17 @@ async def test_who_stops_waiting_for_indexers_has_added_none() -> None:
         await asyncio.wait({adding})
         assert "name" not in informer.get_indexer().get_indexers()
         informer.add_indexers({"name": by_name})
+
+
+async def test_a_cache_that_nobody_has_any_more_is_freed_beside_the_loop() -> None:
+    informer = SharedIndexInformer(Collection(*NAMES))
+    async with informer:
+        await informer.wait_for_sync()
+    cells = informer.get_indexer().cells
+    items, gone = cells._items, weakref.ref(cells)
+    del informer, cells
+    gc.collect()
+    assert gone() is None
+    assert len(items) == len(NAMES)
+    await settled()
+    assert not items
