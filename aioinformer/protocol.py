@@ -94,6 +94,7 @@ class ListWatchProtocol:
         random: numbers in [0, 1): spreads delays and watch time-outs.
         known: the cached record of a key, for objects whose last version does not decode.
         tell: takes a line for the log for whatever is decided out of the ordinary.
+        report: takes each error with which a list or a watch ended, whether it came as an answer or within a stream.
 
     Attributes:
         phase: what to show.
@@ -109,6 +110,7 @@ class ListWatchProtocol:
         random: Callable[[], float],
         known: Callable[[str], Record | None] = lambda key: None,
         tell: Callable[[str], None] = lambda line: None,
+        report: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self.options = options or ReflectorOptions()
         self.phase = Phase.SYNCING
@@ -118,6 +120,7 @@ class ListWatchProtocol:
         self._random = random
         self._known = known
         self._tell = tell
+        self._report = report
         self._pace = Pace(self.options.backoff, random=random)
         self._stage = _Stage.DECIDE
         self._reading = False
@@ -390,6 +393,7 @@ class ListWatchProtocol:
             self._fail(error, now, stage)
 
     def _failed(self, error: Exception, now: float) -> None:
+        self._report(error)
         listing = self._stage in (_Stage.STREAM, _Stage.LIST)
         if isinstance(error, Expired | ResourceVersionTooLarge):
             self._version_lost(error, now)

@@ -66,7 +66,7 @@ class Reflector:
 
         resync_period: asks the queue to repeat what is known so often, in seconds; 0 for never.
         should_resync: asked each time before that.
-        watch_error_handler: told of every failure of a list or a watch, in streams too; must be quick.
+        watch_error_handler: told of each error with which a list or a watch ends, in streams too; must be quick.
         on_state: told of every change of the state.
         before_read: awaited before more is read: whoever needs a pause takes it there.
     """
@@ -94,7 +94,9 @@ class Reflector:
         self._queue = queue
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
-        self._protocol = ListWatchProtocol(self._options, random=random.random, known=known, tell=self._tell)
+        self._protocol = ListWatchProtocol(
+            self._options, random=random.random, known=known, tell=self._tell, report=self._report
+        )
         self._resync_period = resync_period
         self._should_resync = should_resync
         self._watch_error_handler = watch_error_handler
@@ -214,8 +216,6 @@ class Reflector:
                 self._requests.start(ahead, self._tasks)
 
     async def _receive(self, answer: Answer) -> None:
-        if isinstance(answer, Failed):
-            self._report(answer.error)
         try:
             for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
                 if isinstance(conclusion, Changed):

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.errors import ApiError, DecodeError, Expired, TransportError
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
@@ -197,7 +197,9 @@ async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(ca
         pods.send(b"<html>\n")
         await asyncio.sleep(20)
         assert informer.state.phase is Phase.WATCHING
-    assert told == [ApiError, TransportError, DecodeError]
+        pods.expire_watches()
+        await asyncio.sleep(20)
+    assert told == [ApiError, TransportError, DecodeError, Expired]
     assert "the watch error handler raised" in caplog.text
 
 
