@@ -132,6 +132,10 @@ class TokenBucket:
         self._tokens -= 1.0
         return True
 
+    def give_back(self) -> None:
+        """A token that was taken is not needed."""
+        self._tokens = min(self._tokens + 1.0, self._burst)
+
     def _fill(self, now: float) -> None:
         if now > self._at:
             self._tokens = min(self._tokens + (now - self._at) * self.qps, self._burst)
