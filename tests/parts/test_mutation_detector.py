@@ -1,0 +1,128 @@
+"""Finding out who changes objects of a store in place."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import UsageError
+from aioinformer.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated, MutationDetector
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.store import Indexer
+from tests.shell.collection import Collection
+
+
+def obj(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {"secret": "password"}}, "list": [1, {"a": 2}]}
+
+
+def store(*objects: Any) -> Indexer[Any]:
+    made: Indexer[Any] = Indexer()
+    made.replace(objects)
+    return made
+
+
+def test_objects_that_are_replaced_and_not_changed_are_fine() -> None:
+    cells = store(obj("a"))
+    detector = MutationDetector(cells, enabled=True)
+    detector.compare()
+    changed = obj("a")
+    changed["list"].append(3)
+    cells.update(changed)
+    cells.add(obj("b"))
+    detector.compare()
+    detector.compare()
+
+
+@pytest.mark.conformance("DET-01")
+def test_an_object_that_is_changed_in_place_is_named_with_where_and_without_what() -> None:
+    mine = obj("a")
+    detector = MutationDetector(store(mine, obj("b")), "pods", enabled=True)
+    detector.compare()
+    mine["metadata"]["labels"]["secret"] = "other"
+    mine["list"][1]["b"] = 1
+    with pytest.raises(CacheMutated) as caught:
+        detector.compare()
+    assert caught.value.key == "a"
+    assert caught.value.paths == ("metadata.labels.secret", "list[1].b")
+    assert "pods: a was changed in place" in str(caught.value)
+    assert "password" not in str(caught.value)
+
+
+@pytest.mark.conformance("DET-01")
+@pytest.mark.parametrize(("after", "found"), [(119, True), (121, False)])
+def test_an_object_that_has_left_the_store_is_looked_at_for_a_while(after: float, found: bool) -> None:
+    now = [0.0]
+    mine = obj("a")
+    cells = store(mine)
+    detector = MutationDetector(cells, enabled=True, retain=120, clock=lambda: now[0])
+    detector.compare()
+    cells.delete(mine)
+    now[0] = after
+    detector.compare()
+    del mine["list"]
+    if found:
+        with pytest.raises(CacheMutated, match="at list;"):
+            detector.compare()
+    else:
+        detector.compare()
+
+
+@dataclass
+class Model:
+    metadata: dict[str, str]
+    tags: list[str] = field(default_factory=list)
+
+
+@pytest.mark.conformance("DET-01")
+def test_objects_of_classes_are_compared_by_their_attributes() -> None:
+    mine = Model({"name": "a"})
+    detector = MutationDetector(store(mine), enabled=True)
+    detector.compare()
+    mine.tags.append("x")
+    with pytest.raises(CacheMutated, match="at tags"):
+        detector.compare()
+
+
+@pytest.mark.conformance("DET-01")
+async def test_objects_that_a_decoder_made_are_looked_at() -> None:
+    informer = SharedIndexInformer(Collection("a"), decoder=lambda raw: Model({"name": "a"}))
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        watch = asyncio.create_task(detector.run())
+        await asyncio.sleep(5)
+        model = informer.get_store().get_by_key("default/a")
+        assert model is not None
+        model.tags.append("x")
+        with pytest.raises(CacheMutated, match="default/a was changed in place at tags"):
+            await watch
+
+
+@pytest.mark.conformance("DET-01")
+@pytest.mark.parametrize(
+    ("value", "enabled"), [("true", True), ("1", True), ("false", False), ("0", False), ("", False)]
+)
+def test_the_environment_decides_if_nobody_else_does(
+    monkeypatch: pytest.MonkeyPatch, value: str, enabled: bool
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
+    assert MutationDetector(store()).enabled is enabled
+    assert MutationDetector(store(), enabled=False).enabled is False
+
+
+async def test_nothing_is_done_unasked() -> None:
+    mine = obj("a")
+    detector = MutationDetector(store(mine))
+    detector.compare()
+    del mine["list"]
+    detector.compare()
+    await detector.run()
+
+
+def test_a_period_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="period=0"):
+        MutationDetector(store(), period=0)

@@ -1,0 +1,38 @@
+"""A store that tells of everything in it after each change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.undelta_store import UndeltaStore
+
+
+def obj(name: str, value: int = 0) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "value": value}
+
+
+@pytest.mark.conformance("UND-01")
+def test_each_write_tells_of_everything_once() -> None:
+    pushed: list[list[Any]] = []
+    store: UndeltaStore[Any] = UndeltaStore(pushed.append)
+    store.add(obj("a", 1))
+    store.update(obj("a", 2))
+    store.add(obj("b", 3))
+    store.delete(obj("a"))
+    store.replace([obj("c", 4)])
+    assert [[each["value"] for each in objects] for objects in pushed] == [[1], [2], [2, 3], [3], [4]]
+
+
+@pytest.mark.conformance("UND-01")
+def test_reads_tell_nothing() -> None:
+    pushed: list[list[Any]] = []
+    store: UndeltaStore[Any] = UndeltaStore(pushed.append, indexers={"value": lambda each: [str(each["value"])]})
+    store.add(obj("a", 1))
+    del pushed[:]
+    store.list()
+    store.list_keys()
+    store.get(obj("a"))
+    store.by_index("value", "1")
+    assert pushed == []

@@ -1,0 +1,111 @@
+"""Waiting for several caches and handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.tracking import SingleFileTracker
+from aioinformer.waiting import SyncResult, wait_for_cache_sync
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+
+
+def informers() -> tuple[SharedIndexInformer[Any], SharedIndexInformer[Any], Collection]:
+    """One that syncs, and one whose server does not answer."""
+    silent = Collection("b")
+    silent.gate.clear()
+    return SharedIndexInformer(Collection("a"), name="quick"), SharedIndexInformer(silent, name="slow"), silent
+
+
+@pytest.mark.conformance("WAIT-01")
+async def test_a_wait_ends_when_the_last_has_synced() -> None:
+    quick, slow, server = informers()
+    handler = slow.add_event_handler(Recorder(pace=5))
+    async with quick, slow:
+        wait = asyncio.create_task(wait_for_cache_sync(quick, slow, handler))
+        await asyncio.sleep(10)
+        assert not wait.done()
+        server.gate.set()
+        await asyncio.sleep(1)
+        assert slow.has_synced()
+        assert not wait.done()
+        assert await wait
+    assert handler.has_synced()
+
+
+@pytest.mark.conformance("WAIT-02", "WAIT-03")
+async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    quick, slow, _ = informers()
+    other = SingleFileTracker("another")
+    async with quick, slow:
+        result = await wait_for_cache_sync(slow, quick, other, name="controller", timeout=5)
+    assert result == SyncResult(("quick",), ("another", "slow"))
+    assert not result
+    warnings = [record.getMessage() for record in caplog.records if record.name == "aioinformer.waiting"]
+    assert warnings == ["controller: not synced within 5 s: another, slow"]
+
+
+@pytest.mark.conformance("WAIT-02", "WAIT-03")
+async def test_a_wait_with_a_name_logs_each_that_syncs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.waiting")
+    done, later = SingleFileTracker("done"), SingleFileTracker("later")
+    done.upstream_has_synced()
+    wait = asyncio.create_task(wait_for_cache_sync(later, done, name="controller"))
+    await asyncio.sleep(1)
+    later.upstream_has_synced()
+    await wait
+    assert caplog.messages == ["controller: done has synced", "controller: later has synced"]
+
+
+@pytest.mark.conformance("WAIT-03")
+async def test_what_has_synced_already_counts_in_no_time_at_all() -> None:
+    done = SingleFileTracker()
+    done.upstream_has_synced()
+    assert await wait_for_cache_sync(done, timeout=0)
+    assert not await wait_for_cache_sync(done, SingleFileTracker("never"), timeout=0)
+
+
+@pytest.mark.conformance("WAIT-03")
+async def test_nothing_to_wait_for_has_synced() -> None:
+    assert await wait_for_cache_sync()
+
+
+@pytest.mark.conformance("WAIT-03")
+async def test_a_wait_takes_no_longer_than_what_it_waits_for() -> None:
+    tracker = SingleFileTracker()
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.03, tracker.upstream_has_synced)
+    began = loop.time()
+    await wait_for_cache_sync(tracker, timeout=100)
+    assert loop.time() - began == pytest.approx(0.03)
+
+
+async def test_an_informer_that_stops_ends_the_wait_with_its_error() -> None:
+    quick, slow, _ = informers()
+    async with quick:
+        wait = asyncio.create_task(wait_for_cache_sync(quick, slow))
+        async with slow:
+            await asyncio.sleep(1)
+        with pytest.raises(InformerStopped, match="slow has stopped"):
+            await wait
+
+
+async def test_a_wait_can_be_cancelled() -> None:
+    wait = asyncio.create_task(wait_for_cache_sync(SingleFileTracker(), SingleFileTracker()))
+    await asyncio.sleep(1)
+    wait.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await wait
+
+
+@pytest.mark.conformance("WAIT-04")
+def test_a_result_names_those_that_are_missing_in_an_error() -> None:
+    SyncResult(("a",), ()).check()
+    with pytest.raises(TimeoutError, match=r"not synced in time: b, c$"):
+        SyncResult(("a",), ("b", "c")).check()
