@@ -167,3 +167,17 @@ def _filtered(passes: Callable[[Any], bool], deliver: Delivery) -> Delivery:
         return deliver(notification) if seen is None or passes(seen) else None
 
     return filtered
+
+
+_F = TypeVar("_F", bound="Callable[..., Any] | None")
+
+
+def plain_function(function: _F, what: str) -> _F:
+    """The function, if it can be called where nothing is awaited.
+
+    Raises:
+        UsageError: it is a coroutine function, whose result nobody would await.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
+    return function

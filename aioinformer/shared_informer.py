@@ -39,6 +39,7 @@ from aioinformer.notifications import (
     AddNotification,
     ResourceEventHandlerFuncs,
     delivery_to,
+    plain_function,
 )
 from aioinformer.object_type import BodyDecoder, ObjectType, Transform
 from aioinformer.options import ReflectorOptions
@@ -134,7 +135,7 @@ class SharedIndexInformer(Generic[T]):
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._options = options or ReflectorOptions()
         self._shutdown_grace = shutdown_grace
-        self._watch_error_handler = watch_error_handler
+        self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
         self._processor: SharedProcessor[T] = SharedProcessor()
         self._keys: KeyWaiters[T] = KeyWaiters()
         self._updates: CacheUpdates[T] = CacheUpdates(self._indexer, self._objects, self._processor, self._keys)
@@ -145,6 +146,7 @@ class SharedIndexInformer(Generic[T]):
         self._versions = VersionWaiters()
         self._started = False
         self._stopped = False
+        self._crash: Exception | None = None
         self._owner = Owner()
         self._handler_numbers = count(1)
 
@@ -213,8 +215,12 @@ class SharedIndexInformer(Generic[T]):
             listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
-        """Calls a function with each new state, at once when it changes; it must be quick."""
-        self._state_handlers.append(handler)
+        """Calls a function with each new state, at once when it changes; it must be quick.
+
+        Raises:
+            UsageError: it is a coroutine function.
+        """
+        self._state_handlers.append(plain_function(handler, "state handler"))
 
     # Configuration.
 
@@ -222,10 +228,10 @@ class SharedIndexInformer(Generic[T]):
         """Calls a function with each failure of a list or watch; it must be quick. The last one set counts.
 
         Raises:
-            UsageError: the informer was started.
+            UsageError: the informer was started, or this is a coroutine function.
         """
         self._before_start("the watch error handler")
-        self._watch_error_handler = handler
+        self._watch_error_handler = plain_function(handler, "watch error handler")
 
     def set_transform(self, transform: Transform[T]) -> None:
         """Lets a function see each object before anybody else does; what it returns is cached.
@@ -302,6 +308,8 @@ class SharedIndexInformer(Generic[T]):
     def state(self) -> InformerState:
         """What the informer is doing, for probes and people."""
         state = self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
+        if self._crash is not None:
+            return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
         if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
             return replace(state, phase=Phase.STOPPED)
         return state
@@ -412,7 +420,7 @@ class SharedIndexInformer(Generic[T]):
         except BaseException as error:
             cause = collapsed(error)
             if isinstance(cause, Exception):
-                failure = cause
+                failure = self._crash = cause
             if cause is error:
                 raise
             raise cause from cause.__cause__

@@ -225,6 +225,7 @@ async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> 
     told = await asyncio.gather(*waits, return_exceptions=True)
     assert [type(error) for error in told] == [Broken] * 4
     assert informer.is_stopped()
+    assert str(informer.state) == "stopped: crashed: Broken"
     assert all(answer.closed for answer in pods.answers)
     with pytest.raises(Broken):
         await informer.__aexit__(None, None, None)
@@ -292,3 +293,12 @@ async def test_a_body_that_raises_stops_the_informer() -> None:
     with pytest.raises(Broken, match="of the user"):
         await body()
     assert informer.is_stopped()
+
+
+async def test_a_coroutine_function_where_nothing_is_awaited_is_refused() -> None:
+    async def handler(_: Any) -> None: ...
+
+    informer = SharedIndexInformer(Collection())
+    for register in (informer.add_state_handler, informer.set_watch_error_handler):
+        with pytest.raises(UsageError, match="expected a plain function"):
+            register(handler)
