@@ -51,11 +51,16 @@ class Stopwatch:
 
 
 class Flood:
-    """Counts notifications, and takes the time from the word "go" to the last."""
+    """Counts notifications, and takes the time from the word "go" to the last.
 
-    def __init__(self, events: int) -> None:
+    Args:
+        events: that the server sends.
+        handlers: that count each of them.
+    """
+
+    def __init__(self, events: int, handlers: int = 1) -> None:
         self._events = events
-        self._left = events
+        self._left = events * handlers
         self._done = asyncio.Event()
         self._figures: Figures = {}
         self._watch: Stopwatch | None = None
@@ -119,10 +124,13 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) 
     return figures
 
 
-def pods_informer(transport: HttpTransport, *, pages: bool = False, **options: Any) -> SharedIndexInformer[Any]:
-    """An informer of all pods."""
+def pods_informer(
+    transport: HttpTransport, *, pages: bool = False, first: int = 0, **options: Any
+) -> SharedIndexInformer[Any]:
+    """An informer of all pods, or of the first."""
     reflector = ReflectorOptions(streaming_list=not pages)
-    return SharedIndexInformer(ListWatch(transport, PODS), options=reflector, **options)
+    lister_watcher = ListWatch(transport, PODS, label_selector=f"first={first}" if first else "")
+    return SharedIndexInformer(lister_watcher, options=reflector, **options)
 
 
 async def measure_informer(

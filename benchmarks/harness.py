@@ -38,12 +38,14 @@ class Offer:
     Attributes:
         pods: objects in the list.
         events: changes, when they are asked for.
+        spread: the events are about so many of the pods, 0 for all.
         forms: what can be asked for.
         protobuf_tool: the command that encodes protobuf.
     """
 
     pods: int = 20_000
     events: int = 20_000
+    spread: int = 0
     forms: str = "json"
     protobuf_tool: tuple[str, ...] = ()
 
@@ -87,10 +89,10 @@ class Question:
         name: of the file with the results.
         asks: for people.
         subjects: who is measured: by a function, or by a command that is given the URL.
-        offers: what the server offers, by name; each is measured by itself.
+        offer: what the server offers.
         requirements: of the figures.
         rounds: how often.
-        unpinned: on all cores; for what is not compared by CPU time.
+        notes: what people should know who read the figures.
     """
 
     name: str
@@ -147,7 +149,8 @@ class Server:
     """`with Server(offer) as url:` a load server in a process of its own."""
 
     def __init__(self, offer: Offer) -> None:
-        arguments = ["--pods", str(offer.pods), "--events", str(offer.events), "--forms", offer.forms]
+        arguments = ["--pods", str(offer.pods), "--events", str(offer.events)]
+        arguments += ["--spread", str(offer.spread), "--forms", offer.forms]
         if offer.protobuf_tool:
             arguments += ["--protobuf-tool", json.dumps(offer.protobuf_tool)]
         self._command = on_core(1, [sys.executable, str(HERE / "load_server.py"), *arguments])

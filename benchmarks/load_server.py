@@ -10,7 +10,7 @@ and watches, in the form that `Accept` asks for. A watch brings nothing until it
 - `POST /expire`: every watch ends with 410 Gone, so that the client lists again: the same, at a later version.
 - `GET /times`: when each event of the last paced run was handed to the socket, in seconds of the monotonic clock.
 
-Many clients may come one after the other: each sees the same.
+Many clients may come one after the other: each sees the same. `labelSelector=first=1000` asks for the first 1,000 pods.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Form:
     """Everything that is ever written in one form of JSON, prepared.
 
     Args:
+        spread: the events are about so many of the pods.
         encode: number and version of a pod -> its JSON.
         kind: what goes in front of an object of a watch.
         list_kind: what goes in front of a list.
@@ -56,9 +57,14 @@ class Form:
     expired = _chunk(_EXPIRED)
 
     def __init__(
-        self, pods: int, events: int, encode: Callable[[int, int], bytes], kind: bytes, list_kind: bytes
+        self,
+        pods: int,
+        events: int,
+        spread: int,
+        encode: Callable[[int, int], bytes],
+        kind: bytes,
+        list_kind: bytes,
     ) -> None:
-        self._count = pods
         self._list_kind = list_kind
         self._items = [encode(number, number + 1) for number in range(pods)]
         opening = b'{"type":"%b","object":{' + kind + b",%b}\n"
@@ -67,26 +73,26 @@ class Form:
         self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)]
         self._end = b'{"type":"BOOKMARK","object":{' + kind + b"," + end + b"}\n"
         self.lines = [
-            _chunk(opening % (b"MODIFIED", encode((index * 7919) % pods, pods + _ROOM + index)[1:]))
+            _chunk(opening % (b"MODIFIED", encode((index * 7919) % spread, pods + _ROOM + index)[1:]))
             for index in range(events)
         ]
         self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
-        self._pages: dict[tuple[int, int, int], bytes] = {}
+        self._pages: dict[tuple[int, int, int, int], bytes] = {}
 
-    def initial(self, version: int) -> list[bytes]:
-        """The streaming list."""
-        return [*self._initial, _chunk(self._end % version)]
+    def initial(self, version: int, first: int) -> list[bytes]:
+        """The streaming list of the first pods, a whole number of batches."""
+        return [*self._initial[: -(-first // _BATCH)], _chunk(self._end % version)]
 
-    def page(self, limit: int, start: int, version: int) -> bytes:
-        """A page of the list; made when it is first asked for."""
-        page = self._pages.get((limit, start, version))
+    def page(self, limit: int, start: int, version: int, first: int) -> bytes:
+        """A page of the list of the first pods; made when it is first asked for."""
+        page = self._pages.get((limit, start, version, first))
         if page is None:
-            stop = min(start + limit, self._count) if limit else self._count
-            left = self._count - stop
+            stop = min(start + limit, first) if limit else first
+            left = first - stop
             token = b'"continue":"%d","remainingItemCount":%d,' % (stop, left) if left else b""
             items = b",".join(self._items[start:stop])
             body = b'{%b,"metadata":{%b"resourceVersion":"%d"},"items":[%b]}\n'
-            page = self._pages[limit, start, version] = body % (self._list_kind, token, version, items)
+            page = self._pages[limit, start, version, first] = body % (self._list_kind, token, version, items)
         return page
 
 
@@ -99,10 +105,10 @@ class ProtobufForm(Form):
 
     content_type = b"application/vnd.kubernetes.protobuf"
 
-    def __init__(self, pods: int, events: int, tool: str, arguments: list[str]) -> None:
+    def __init__(self, pods: int, events: int, spread: int, tool: str, arguments: list[str]) -> None:
         kind = b'"kind":"Pod","apiVersion":"v1"'
-        plain = Form(pods, events, encoded, kind, b'"kind":"PodList","apiVersion":"v1"')
-        wanted = [_line_of(chunk) for batch in plain.initial(pods) for chunk in _chunks_of(batch)]
+        plain = Form(pods, events, spread, encoded, kind, b'"kind":"PodList","apiVersion":"v1"')
+        wanted = [_line_of(chunk) for batch in plain.initial(pods, pods) for chunk in _chunks_of(batch)]
         wanted += [_line_of(line) for line in plain.lines] + [_EXPIRED]
         done = subprocess.run([tool, *arguments], input=b"".join(wanted), stdout=subprocess.PIPE, check=True)
         frames = [_chunk(frame) for frame in _frames_of(done.stdout)]
@@ -111,10 +117,10 @@ class ProtobufForm(Form):
         self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
         self.expired = frames[-1]
 
-    def initial(self, version: int) -> list[bytes]:
+    def initial(self, version: int, first: int) -> list[bytes]:
         return self._initial
 
-    def page(self, limit: int, start: int, version: int) -> bytes:
+    def page(self, limit: int, start: int, version: int, first: int) -> bytes:
         raise NotImplementedError("lists are streamed in protobuf")
 
 
@@ -144,17 +150,18 @@ def _frames_of(data: bytes) -> list[bytes]:
 class Load:
     """The forms there are, and the watches that are open."""
 
-    def __init__(self, pods: int, events: int, forms: list[str], protobuf_tool: list[str]) -> None:
+    def __init__(self, pods: int, events: int, spread: int, forms: list[str], protobuf_tool: list[str]) -> None:
         self.forms: dict[str, Form] = {}
         if "json" in forms:
             kind, kinds = b'"kind":"Pod","apiVersion":"v1"', b'"kind":"PodList","apiVersion":"v1"'
-            self.forms["json"] = Form(pods, events, encoded, kind, kinds)
+            self.forms["json"] = Form(pods, events, spread, encoded, kind, kinds)
         if "metadata" in forms:
             kind = b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"'
             kinds = b'"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"'
-            self.forms["metadata"] = Form(pods, events, encoded_metadata, kind, kinds)
+            self.forms["metadata"] = Form(pods, events, spread, encoded_metadata, kind, kinds)
         if protobuf_tool:
-            self.forms["protobuf"] = ProtobufForm(pods, events, protobuf_tool[0], protobuf_tool[1:])
+            self.forms["protobuf"] = ProtobufForm(pods, events, spread, protobuf_tool[0], protobuf_tool[1:])
+        self.pods = pods
         #: Of the lists.
         self.version = pods
         self.watches: set[asyncio.Queue[float | None]] = set()
@@ -210,10 +217,14 @@ class Connection:
                 self._whole(writer, json.dumps(self._load.times).encode())
             case "GET", "/api/v1/pods":
                 form = self._load.form(accept)
+                first = int(query.get("labelSelector", "first=0").removeprefix("first=")) or self._load.pods
                 if query.get("watch") in ("true", "1"):
-                    await self._watch(form, query.get("sendInitialEvents") == "true", reader, writer)
+                    streamed = query.get("sendInitialEvents") == "true"
+                    initial = form.initial(self._load.version, first) if streamed else []
+                    await self._watch(form, initial, reader, writer)
                 else:
-                    page = form.page(int(query.get("limit", 0)), int(query.get("continue", 0)), self._load.version)
+                    limit, start = int(query.get("limit", 0)), int(query.get("continue", 0))
+                    page = form.page(limit, start, self._load.version, first)
                     self._whole(writer, page, form.content_type)
             case _:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -223,11 +234,11 @@ class Connection:
         writer.write(body)
 
     async def _watch(
-        self, form: Form, initial: bool, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, form: Form, initial: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         kind = form.content_type + (b";stream=watch" if isinstance(form, ProtobufForm) else b"")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nTransfer-Encoding: chunked\r\n\r\n" % kind)
-        for batch in form.initial(self._load.version) if initial else ():
+        for batch in initial:
             writer.write(batch)
             await writer.drain()
         commands: asyncio.Queue[float | None] = asyncio.Queue()
@@ -272,12 +283,14 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--spread", type=int, default=0, help="events are about so many pods; 0 for all")
     parser.add_argument("--forms", default="json", help="which to prepare: json, metadata")
     parser.add_argument("--protobuf-tool", default="", help="a command that encodes watch events, as a JSON list")
     parser.add_argument("--seconds", type=float, default=3600.0, help="end by itself after so long")
     arguments = parser.parse_args()
     tool = json.loads(arguments.protobuf_tool or "[]")
-    load = Load(arguments.pods, arguments.events, arguments.forms.split(","), tool)
+    spread = arguments.spread or arguments.pods
+    load = Load(arguments.pods, arguments.events, spread, arguments.forms.split(","), tool)
     server = await asyncio.start_server(Connection(load), "127.0.0.1", 0, limit=1 << 16)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.sleep(arguments.seconds)

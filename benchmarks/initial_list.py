@@ -1,0 +1,34 @@
+"""How soon is a cache of 20,000 pods complete, streamed and in pages, beside the simplest loop?"""
+
+from functools import partial
+
+from clients import measure_floor, measure_informer
+from harness import Offer, Question, Requirement, answer
+
+
+def question(name: str, pods: int, rounds: int) -> Question:
+    """The question for so many pods."""
+    wall, cpu = "sync_wall_seconds", "sync_cpu_seconds"
+    return Question(
+        name,
+        f"How soon is a cache of {pods:,} pods complete?",
+        {
+            "floor, streaming": partial(measure_floor, events=0),
+            "streaming": partial(measure_informer, events=0),
+            "floor, pages": partial(measure_floor, events=0, pages=True),
+            "pages": partial(measure_informer, events=0, pages=True),
+        },
+        Offer(pods=pods, events=0),
+        requirements=[
+            Requirement(f"{form}: {what} seconds, to the floor", form, figure, 1.25, f"floor, {form}")
+            for form in ("streaming", "pages")
+            for what, figure in (("wall", wall), ("CPU", cpu))
+        ],
+        rounds=rounds,
+    )
+
+
+QUESTION = question("initial_list", 20_000, 5)
+
+if __name__ == "__main__":
+    answer(QUESTION)
