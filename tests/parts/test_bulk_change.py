@@ -31,6 +31,7 @@ def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.conformance("CTL-15", "STO-12")
 @pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
 def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: ThreadSafeStore[Item]) -> None:
     before = seen(cells)
@@ -73,3 +74,23 @@ def test_an_object_that_is_put_twice_has_the_last_values() -> None:
         change.commit()
         assert cells.indexed_keys("tag", "z") == ["a"]
         assert cells.indexed_keys("tag", "y") == []
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("filled", [False, True])
+def test_an_index_that_is_being_filled_meanwhile_is_complete(filled: bool, steps: int) -> None:
+    cells = store(a=["x"], b=["x"], c=["x"]) if filled else store()
+    kept = cells.all_keys()[1:]
+    filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]))]})
+    for _ in range(steps):
+        next(filling, None)
+    change = BulkChange(cells)
+    change.put("d", {"tags": ["x", "y"]})
+    for key in cells.all_keys()[:1]:
+        change.delete(key)
+    next(filling, None)
+    change.commit()
+    for _ in filling:
+        pass
+    assert cells.indexed_keys(f"count {steps}", "1") == kept
+    assert cells.indexed_keys(f"count {steps}", "2") == ["d"]

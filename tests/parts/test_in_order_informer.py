@@ -60,7 +60,7 @@ async def test_a_list_reaches_readers_and_indices_in_one_piece(fresh: bool) -> N
     assert len(informer.get_store()) == len(pods.objects)
 
 
-@pytest.mark.conformance("CTL-13")
+@pytest.mark.conformance("CTL-13", "WEAK-20")
 async def test_deletions_are_told_first_and_then_the_list_in_its_order_from_the_final_cache() -> None:
     pods = Collection("a", "b", "c", "d")
     informer = in_order(pods)
@@ -158,6 +158,7 @@ async def test_changes_of_different_objects_keep_their_order() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.conformance("ARC-01", "CTL-17")
 async def test_a_factory_hands_the_choice_on() -> None:
     pods = Collection("a", "b")
     recorder = Recorder()
