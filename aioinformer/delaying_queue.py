@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -66,6 +66,8 @@ class DelayingQueue(WorkQueue[T]):
         if known is None or ready_at < known:
             self._ready_at[item] = ready_at
             heappush(self._heap, (ready_at, next(self._numbers), item))
+            if len(self._heap) > 2 * len(self._ready_at) + 16:
+                self._sweep()
             self._set_timer()
 
     def shut_down(self) -> None:
@@ -116,6 +118,11 @@ class DelayingQueue(WorkQueue[T]):
                 del self._ready_at[item]
                 self._add(item)
         self._set_timer()
+
+    def _sweep(self) -> None:
+        """Throws away entries that do not count, before most of the heap is made of them."""
+        self._heap = [entry for entry in self._heap if self._ready_at.get(entry[2]) == entry[0]]
+        heapify(self._heap)
 
     def _drop_delayed(self) -> None:
         self._ready_at.clear()

@@ -14,8 +14,8 @@ From this follows all that can be relied on:
 - Each add is followed by work that begins after it, unless the queue is shutting down.
 - A worker that is cancelled while it waits takes nothing with it.
 
-Everything but waiting is a plain call, made on the thread of the event loop: handlers of informers just call `add`, other
-threads `loop.call_soon_threadsafe(queue.add, item)`.
+Everything but waiting is a plain call, made on the thread of the event loop: handlers of informers just call `add`.
+Other threads call `loop.call_soon_threadsafe(queue.add, item)`.
 """
 
 from __future__ import annotations

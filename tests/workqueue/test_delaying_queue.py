@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
 import pytest
 
@@ -100,6 +101,26 @@ async def test_any_number_of_items_can_be_delayed_by_plain_calls() -> None:
     assert queue.statistics().delayed == 5000
     await asyncio.sleep(1.1)
     assert len(queue) == 5000
+
+
+class Key:
+    """An item whose end can be seen."""
+
+
+@pytest.mark.conformance("WQ-08")
+async def test_what_is_done_is_not_kept_in_memory_for_a_time_that_does_not_count() -> None:
+    queue: DelayingQueue[Key] = DelayingQueue()
+    queue.add_after(Key(), 500.0)
+    keys: WeakSet[Key] = WeakSet()
+    for _ in range(1000):
+        key = Key()
+        keys.add(key)
+        queue.add_after(key, 1000.0)
+        queue.add_after(key, 0.1)
+        del key
+        async with queue.processing():
+            pass
+    assert len(keys) < 50
 
 
 async def test_a_delay_that_is_no_number_is_refused() -> None:
