@@ -7,35 +7,37 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
-#: How often the clock is looked at: reading it costs about as much as a small step of work.
+#: How often the clock is looked at at least: reading it costs about as much as a small step of work.
 _EVERY = 8
 
 
 class Slicer:
     """Tells when work has held the loop for long enough, and lets go of it.
 
+    A slice begins with a look at the clock after its first step, and looks ever more rarely: it is not known how large
+    the steps are (a handler, an index function), and slow ones must not come in eights.
+
     Args:
         seconds: the length of a slice.
     """
 
-    __slots__ = ("_count", "_seconds", "_since")
+    __slots__ = ("_gap", "_left", "_seconds", "_since")
 
     def __init__(self, seconds: float = 0.001) -> None:
         self._seconds = seconds
-        self._since = perf_counter()
-        self._count = 0
+        self.start()
 
     def start(self) -> None:
         """A slice begins now."""
         self._since = perf_counter()
-        self._count = 0
+        self._gap = self._left = 1
 
     def due(self) -> bool:
         """Whether the slice is used up; to be asked after each small step of work."""
-        self._count += 1
-        if self._count < _EVERY:
+        self._left -= 1
+        if self._left:
             return False
-        self._count = 0
+        self._left = self._gap = min(2 * self._gap, _EVERY)
         return perf_counter() - self._since >= self._seconds
 
     async def let_go(self) -> None:

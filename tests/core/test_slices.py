@@ -1,0 +1,54 @@
+"""Slices: slow steps let go of the loop at once, quick ones do not pay for being asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer import slices
+from aioinformer.slices import Slicer
+
+
+class Clock:
+    """Counts how often it is looked at; time passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(slices, "perf_counter", clock)
+    return clock
+
+
+def held(slicer: Slicer, clock: Clock, step: float) -> float:
+    """How long steps of this length hold the loop."""
+    slicer.start()
+    begin = clock.now
+    while True:
+        clock.now += step
+        if slicer.due():
+            return clock.now - begin
+
+
+@pytest.mark.parametrize("step", [0.0001, 0.001, 0.0015])
+def test_steps_within_a_slice_hold_the_loop_for_about_two_slices_at_most(clock: Clock, step: float) -> None:
+    assert held(Slicer(0.002), clock, step) <= 0.004 + step
+
+
+@pytest.mark.parametrize("step", [0.005, 0.1])
+def test_each_step_that_is_longer_than_a_slice_is_a_slice(clock: Clock, step: float) -> None:
+    assert held(Slicer(0.002), clock, step) == step
+
+
+def test_many_quick_steps_look_at_the_clock_rarely(clock: Clock) -> None:
+    slicer = Slicer(0.002)
+    for _ in range(1000):
+        slicer.due()
+    assert clock.looks < 140
