@@ -112,8 +112,10 @@ class ProcessorListener(Generic[T]):
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
         IN_HANDLER.set(True)
         while not self.stopped():
+            waits = self._next.empty()
             batch = await self._next.get()
-            self._slicer.start()
+            if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
+                self._slicer.start()
             for notification in batch:
                 await self._call(notification)
                 if self._slicer.due():

@@ -14,10 +14,11 @@ from aioinformer.notifications import (
     ResourceEventHandlerDetailedFuncs,
     ResourceEventHandlerFuncs,
 )
+from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
-from tests.shell.virtual_time import settled
+from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 
 def name_of(obj: Any) -> str:
@@ -39,7 +40,7 @@ async def test_a_handler_is_told_of_what_is_there_and_of_every_change() -> None:
     assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
 
 
-@pytest.mark.conformance("CTL-06")
+@pytest.mark.conformance("CTL-06", "WEAK-05")
 async def test_functions_may_be_sync_or_async_and_may_be_left_out() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -175,7 +176,7 @@ async def test_a_slow_handler_slows_neither_the_cache_nor_other_handlers() -> No
         assert slow.told == ["add! a 1"]
 
 
-@pytest.mark.conformance("SI-32", "SI-16")
+@pytest.mark.conformance("SI-32", "SI-16", "WEAK-06")
 async def test_what_a_handler_raises_is_logged_with_the_key_and_counted_and_the_next_is_delivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -228,3 +229,25 @@ async def test_a_handler_is_named_after_its_function_or_class() -> None:
     informer = SharedIndexInformer(Collection())
     assert "Recorder.on_add" in informer.add_event_handler(Recorder()).name
     assert "name_of" in informer.add_event_handler(on_add=name_of).name
+
+
+async def test_a_backlog_that_a_handler_works_off_without_waiting_does_not_hold_the_loop() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, options=ReflectorOptions(slice_seconds=1e-9))
+    turns: list[int] = []
+
+    async def on_update(old: Any, new: Any) -> None:
+        if not turns:
+            await asyncio.sleep(60)
+        turns.append(loop.turns)
+
+    informer.add_event_handler(on_update=on_update)
+    async with informer:
+        await informer.wait_for_sync()
+        for _ in range(50):
+            await informer.wait_for_resource_version(pods.put("a"))
+        await asyncio.sleep(61)
+    assert len(turns) == 50
+    assert len(set(turns)) == 50
