@@ -89,7 +89,7 @@ def _citations(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def problems(sections: Mapping[str, Sequence[Row]], tests: Tests) -> list[str]:
-    """What is wrong with them, a line each; none if every behaviour has a test or a reason, and every test a behaviour."""
+    """What is wrong, a line each; nothing if every behaviour has a test or a reason, and every mark a behaviour."""
     rows = {row.id: row for section in sections.values() for row in section}
     unknown = [
         f"{number} is cited by {test}, but {ROWS.name} has no such row"
@@ -106,7 +106,12 @@ def problems(sections: Mapping[str, Sequence[Row]], tests: Tests) -> list[str]:
         for row in rows.values()
         if row.remark in ("later", "absent") and row.id in tests
     ]
-    return unknown + silent + there
+    unproven = [
+        f"{row.id} is said to be answered, but no test cites it"
+        for row in rows.values()
+        if row.remark == "answered" and row.id not in tests
+    ]
+    return unknown + silent + there + unproven
 
 
 def render(sections: Mapping[str, Sequence[Row]], tests: Tests) -> str:
@@ -115,9 +120,9 @@ def render(sections: Mapping[str, Sequence[Row]], tests: Tests) -> str:
         "<!-- Written by scripts/conformance.py; edit docs/conformance.toml, or the marks in the tests. -->",
         "# Conformance",
         f"*What [client-go]({SOURCE}) does, behaviour by behaviour, and what holds aioinformer to it.*",
-        "The tests named in a row fail when the behaviour is broken. Where we deliberately differ, the reason is given, and "
-        "the tests are of our way. The numbers are this project's own; `scripts/conformance.py` makes this page from the "
-        "marks in the tests, and a test fails when it is out of date.",
+        "The tests named in a row fail when the behaviour is broken. Where we deliberately differ, the reason is "
+        "given, and the tests are of our way. The numbers are this project's own; `scripts/conformance.py` makes this "
+        "page from the marks in the tests, and a test fails when it is out of date.",
         _summary(sections, tests),
     ]
     for name, rows in sections.items():
@@ -151,7 +156,7 @@ def _summary(sections: Mapping[str, Sequence[Row]], tests: Tests) -> str:
             "",
             *(f"- {kind}: {count}" for kind, count in counts.items() if count),
             "",
-            f"Of {len(weak)} weaknesses, {answered} are answered.",
+            f"Of {len(weak)} weaknesses, {answered} are answered, each with a test.",
         ]
     )
 

@@ -37,6 +37,7 @@ class Factory(Accessors):
 WATCHABLE = [resource for resource in BUILTIN_RESOURCES if {"list", "watch"} <= set(resource.verbs)]
 
 
+@pytest.mark.conformance("FAC-08")
 @pytest.mark.parametrize("resource", WATCHABLE, ids=lambda resource: resource.gvr)
 def test_every_watchable_resource_is_reached_by_its_name(resource: Resource[Any]) -> None:
     group = getattr(Factory(), resource.group.partition(".")[0] or "core")
@@ -50,6 +51,7 @@ def test_what_cannot_be_watched_is_not_there(name: str) -> None:
     assert not hasattr(Factory().core.v1, name)
 
 
+@pytest.mark.conformance("FAC-08")
 def test_the_groups_are_those_of_client_go() -> None:
     names = {name for name in dir(Factory()) if not name.startswith("_")} - {"informers", "informer_for"}
     assert names == {

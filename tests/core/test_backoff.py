@@ -61,7 +61,7 @@ def test_health_is_counted_from_the_end_of_what_the_server_asked_for() -> None:
     assert backoff.next(1100) == pytest.approx(1.6)
 
 
-@pytest.mark.conformance("REF-08")
+@pytest.mark.conformance("REF-08", "REF-01", "WEAK-18")
 def test_the_shape_can_be_chosen() -> None:
     options = BackoffOptions(initial=0.01, factor=3, cap=0.05, jitter=0, reset_after=1)
     backoff = Backoff(options, random=lambda: 0.9)

@@ -66,7 +66,7 @@ async def test_each_change_is_told_as_what_it_is() -> None:
     assert await deltas_of(queue) == {"s": [("Replaced", 10)]}
 
 
-@pytest.mark.conformance("DF-01", "DF-08")
+@pytest.mark.conformance("DF-01", "DF-08", "Q-05")
 async def test_everything_of_a_key_is_popped_together_in_its_order_and_at_its_first_place() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     for name, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)):

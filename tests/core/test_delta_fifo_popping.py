@@ -198,6 +198,7 @@ async def test_a_wait_that_is_cancelled_loses_nothing() -> None:
     assert len(queue) == 1
 
 
+@pytest.mark.conformance("WEAK-23")
 async def test_a_replacement_lets_others_have_the_loop() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     replacing = asyncio.create_task(queue.replace([obj(f"o{number}") for number in range(200)]))

@@ -110,6 +110,7 @@ def test_an_index_by_path_has_values_as_text_and_lists_one_by_one(pod: Record, p
     assert FieldIndexFunc(path)(pod) == values
 
 
+@pytest.mark.conformance("WEAK-22")
 @pytest.mark.parametrize(
     ("selector", "passes"),
     [

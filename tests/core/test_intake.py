@@ -53,6 +53,7 @@ def test_what_is_admitted_may_be_another_record() -> None:
 # Relists.
 
 
+@pytest.mark.conformance("WEAK-16", "WEAK-17")
 def test_a_listed_object_that_is_cached_at_its_version_is_the_cached_one_and_not_admitted_again() -> None:
     cached = record("a", 7)
     assert Intake(refuse, {"ns/a": cached}.get).listed(POD) is cached

@@ -57,7 +57,7 @@ def test_an_explicit_key_stands_for_itself() -> None:
     assert meta_namespace_key_func(ExplicitKey("x/y")) == "x/y"
 
 
-@pytest.mark.conformance("CTL-10")
+@pytest.mark.conformance("CTL-10", "CTL-09")
 def test_a_tombstone_has_its_key_for_those_who_handle_deletions_only() -> None:
     tombstone: DeletedFinalStateUnknown[Any] = DeletedFinalStateUnknown("ns/a", None)
     assert deletion_handling_meta_namespace_key_func(tombstone) == "ns/a"

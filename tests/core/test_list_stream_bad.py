@@ -35,6 +35,7 @@ def test_a_body_that_ends_early_is_an_error_wherever_it_ends(end: int) -> None:
         read([LIST[:end]])
 
 
+@pytest.mark.conformance("PG-04")
 def test_items_before_the_place_where_a_body_breaks_off_have_been_seen() -> None:
     parser: ListParser[Record] = ListParser(decode_record)
     parser.feed(LIST[:-40])

@@ -48,11 +48,13 @@ async def test_one_namespace_is_a_path_of_its_own() -> None:
     assert (await asked(ListOptions(), namespace="ns")).path == "/apis/apps/v1/namespaces/ns/deployments"
 
 
+@pytest.mark.conformance("LW-04")
 async def test_selectors_are_sent_with_every_request() -> None:
     request = await asked(ListOptions(watch=True), label_selector="app=x", field_selector="metadata.name=a")
     assert dict(request.query) == {"labelSelector": "app=x", "fieldSelector": "metadata.name=a", "watch": "true"}
 
 
+@pytest.mark.conformance("LW-04")
 async def test_a_tweak_has_the_last_word() -> None:
     def tweak(options: ListOptions) -> None:
         options.label_selector += ",tier=y"
@@ -62,6 +64,7 @@ async def test_a_tweak_has_the_last_word() -> None:
     assert dict(request.query) == {"labelSelector": "app=x,tier=y", "limit": "1"}
 
 
+@pytest.mark.conformance("FAC-13")
 @pytest.mark.parametrize(("watch", "kind"), [(False, "PartialObjectMetadataList"), (True, "PartialObjectMetadata")])
 async def test_metadata_alone_is_asked_for_by_the_accepted_type(watch: bool, kind: str) -> None:
     request = await asked(ListOptions(watch=watch), metadata_only=True)
@@ -83,6 +86,7 @@ def test_a_selector_that_does_not_parse_is_refused_before_anything_is_asked(sele
         ListWatch(Recorder(), DEPLOYMENTS, **selection)
 
 
+@pytest.mark.conformance("REF-03")
 def test_a_list_watch_says_what_it_lists() -> None:
     assert str(ListWatch(Recorder(), DEPLOYMENTS, "ns")) == "deployments.apps in namespace ns"
     assert str(ListWatch(Recorder(), NODES)) == "nodes"

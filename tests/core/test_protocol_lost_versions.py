@@ -20,7 +20,7 @@ def streaming_watch(version: int = 10) -> Conversation:
     return talk
 
 
-@pytest.mark.conformance("REF-20", "REF-40")
+@pytest.mark.conformance("REF-20", "REF-40", "WEAK-15")
 def test_a_410_within_a_watch_leads_to_a_list_without_a_version_at_once() -> None:
     talk = watching("a")
     talk.error(410, after=60)

@@ -15,7 +15,7 @@ PAGES = ReflectorOptions(streaming_list=False)
 FROM_MEMORY = ReflectorOptions(streaming_list=False, list_resource_version="0")
 
 
-@pytest.mark.conformance("REF-18", "REF-24")
+@pytest.mark.conformance("REF-18", "REF-24", "LW-02", "REF-17", "REF-19", "PG-01", "PG-02", "WEAK-13")
 def test_pages_are_asked_for_without_a_version_and_watched_from_the_last_one() -> None:
     talk = Conversation(PAGES)
     assert talk.ask() == "list limit=500"
@@ -30,7 +30,7 @@ def test_pages_are_asked_for_without_a_version_and_watched_from_the_last_one() -
     assert talk.now == 0
 
 
-@pytest.mark.conformance("REF-18")
+@pytest.mark.conformance("REF-18", "REF-02", "WEAK-18")
 def test_the_page_size_is_an_option() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=7)).ask() == "list limit=7"
 
@@ -39,7 +39,7 @@ def test_a_page_size_of_zero_asks_for_everything_at_once() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=0)).ask() == "list"
 
 
-@pytest.mark.conformance("REF-17")
+@pytest.mark.conformance("REF-17", "REF-18")
 def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
     talk = Conversation(FROM_MEMORY)
     assert talk.ask() == "list limit=500 @0"
@@ -62,7 +62,7 @@ def test_lists_from_the_servers_memory_name_no_version_after_that_was_lost() -> 
     assert talk.ask() == "list limit=500 @20"
 
 
-@pytest.mark.conformance("REF-21")
+@pytest.mark.conformance("REF-21", "PG-03")
 def test_a_list_that_expires_between_two_pages_is_begun_again_in_one_body() -> None:
     talk = Conversation(PAGES)
     talk.ask()

@@ -19,7 +19,7 @@ def streaming() -> Conversation:
     return talk
 
 
-@pytest.mark.conformance("REF-26")
+@pytest.mark.conformance("REF-26", "WEAK-13", "ARC-01")
 def test_the_first_request_is_a_streaming_list_of_what_is_true_now() -> None:
     options = Conversation().request().options
     assert dict(options.to_query()) == {
@@ -73,7 +73,7 @@ def test_versions_of_initial_events_are_no_versions_of_the_collection() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-@pytest.mark.conformance("REF-31")
+@pytest.mark.conformance("REF-31", "LW-05", "FG-02")
 def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_at_once(status: int) -> None:
     talk = Conversation()
     talk.ask()
@@ -82,6 +82,7 @@ def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_at_once(status
     assert talk.now == 0
 
 
+@pytest.mark.conformance("WEAK-14")
 def test_a_server_that_refused_streaming_lists_is_not_asked_for_one_at_the_next_relist() -> None:
     talk = Conversation()
     talk.ask()
@@ -94,6 +95,7 @@ def test_a_server_that_refused_streaming_lists_is_not_asked_for_one_at_the_next_
     assert talk.ask() == "list limit=500"
 
 
+@pytest.mark.conformance("WEAK-14")
 def test_a_server_that_refused_streaming_lists_is_asked_again_after_a_time() -> None:
     talk = Conversation()
     talk.ask()
@@ -106,6 +108,7 @@ def test_a_server_that_refused_streaming_lists_is_asked_again_after_a_time() -> 
     assert talk.ask() == "stream @10"
 
 
+@pytest.mark.conformance("LW-05", "FG-02")
 def test_an_ordinary_bookmark_before_the_end_tells_a_server_that_ignores_streaming_lists() -> None:
     talk = streaming()
     talk.events(added("a", 3), bookmark(7), initial_events_end(8))
@@ -114,6 +117,7 @@ def test_an_ordinary_bookmark_before_the_end_tells_a_server_that_ignores_streami
     assert talk.now == 0
 
 
+@pytest.mark.conformance("REF-34")
 def test_a_stream_without_a_new_object_for_thirty_seconds_is_no_streaming_list() -> None:
     talk = streaming()
     talk.events(added("a", 3), after=10)
@@ -143,7 +147,7 @@ def test_a_streaming_list_that_makes_progress_is_never_cut_off() -> None:
     assert talk.asked == [(0.0, "stream")]
 
 
-@pytest.mark.conformance("REF-33")
+@pytest.mark.conformance("REF-33", "WEAK-15")
 def test_a_stream_that_ends_before_it_is_complete_is_begun_again_once_and_then_costs_a_delay() -> None:
     talk = streaming()
     talk.events(added("a", 3))

@@ -22,6 +22,7 @@ def relisting(*names: str) -> Conversation:
     return talk
 
 
+@pytest.mark.conformance("REF-42", "REF-43")
 def test_an_event_that_cannot_be_decoded_is_skipped_and_the_cached_version_stays() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("a"), modified("b", 12))
@@ -30,6 +31,7 @@ def test_an_event_that_cannot_be_decoded_is_skipped_and_the_cached_version_stays
     assert talk.reads
 
 
+@pytest.mark.conformance("REF-43", "WEAK-08")
 def test_an_object_that_cannot_be_decoded_makes_the_state_degraded_with_its_key() -> None:
     talk = watching("a")
     talk.events(undecodable("a"))

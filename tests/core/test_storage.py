@@ -65,6 +65,7 @@ def test_every_tier_keeps_what_an_object_is_called_and_its_labels(storage: str) 
     assert objects.decode(record.json).same_version(record)
 
 
+@pytest.mark.conformance("WEAK-17")
 def test_bytes_are_kept_as_they_came() -> None:
     assert kept("bytes")[1].json == POD
 
@@ -92,6 +93,7 @@ def test_a_projection_without_fields_is_refused_with_the_remedy() -> None:
         kept("projection")
 
 
+@pytest.mark.conformance("FAC-13")
 def test_metadata_is_all_that_is_kept_even_if_the_server_sends_more() -> None:
     objects, record = kept("metadata")
     assert json.loads(record.json).keys() == {"metadata"}

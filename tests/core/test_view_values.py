@@ -55,6 +55,7 @@ def test_metadata_that_differs_is_not_equal() -> None:
     assert pod().metadata != POD["metadata"]
 
 
+@pytest.mark.conformance("REF-04")
 def test_an_object_that_says_no_kind_has_that_of_its_resource() -> None:
     assert (widget({"metadata": {"name": "a"}}).api_version, widget({"metadata": {"name": "a"}}).kind) == (
         "example.com/v1",

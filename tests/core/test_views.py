@@ -91,6 +91,7 @@ def frozen_writes() -> list[Any]:
     ]
 
 
+@pytest.mark.conformance("ARC-06", "WEAK-07", "DET-01")
 @pytest.mark.parametrize("write", frozen_writes())
 def test_nothing_in_a_view_can_be_changed(write: Any) -> None:
     one, other = pod(), widget()

@@ -42,7 +42,7 @@ async def test_the_first_caller_says_what_an_informer_is_made_of() -> None:
     assert sorted(informer.get_indexer().get_indexers()) == ["first", "namespace"]
 
 
-@pytest.mark.conformance("FAC-07")
+@pytest.mark.conformance("FAC-07", "FAC-10", "FAC-14")
 async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given_as_such() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
@@ -82,7 +82,7 @@ async def test_starting_again_starts_what_is_new_and_nothing_twice(caplog: pytes
     assert "was started already" not in caplog.text
 
 
-@pytest.mark.conformance("FAC-05")
+@pytest.mark.conformance("FAC-05", "FAC-11")
 async def test_waiting_for_the_sync_starts_what_is_new_and_says_of_each_whether_it_is_filled() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods))
@@ -132,6 +132,7 @@ async def test_a_factory_is_ready_while_all_its_informers_are_filled_and_run() -
     assert not factory.is_ready()
 
 
+@pytest.mark.conformance("FAC-01")
 async def test_the_namespace_limits_what_has_one_and_nothing_else() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster, namespace="web")
@@ -142,7 +143,7 @@ async def test_the_namespace_limits_what_has_one_and_nothing_else() -> None:
     assert cluster.paths() == ["/api/v1/namespaces/web/pods", "/api/v1/nodes"]
 
 
-@pytest.mark.conformance("FAC-03")
+@pytest.mark.conformance("FAC-03", "FAC-01")
 async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
     cluster = Cluster(Collection("a", resource=PODS))
 
@@ -157,7 +158,7 @@ async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
     assert {dict(request.query)["labelSelector"] for request in cluster.requests} == {"app=web"}
 
 
-@pytest.mark.conformance("FAC-02")
+@pytest.mark.conformance("FAC-02", "FAC-01")
 async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
     pods, nodes = Collection("a"), Collection("n", resource=NODES)
     factory = SharedInformerFactory(Cluster(pods, nodes), 10, custom_resync={"v1/nodes": 25})
@@ -179,6 +180,7 @@ async def test_what_is_no_client_is_refused_when_it_is_needed() -> None:
         SharedInformerFactory(object()).core.v1.pods.informer()  # type: ignore[arg-type]
 
 
+@pytest.mark.conformance("FAC-01", "FAC-14")
 async def test_a_transform_of_the_factory_is_every_informers_unless_it_has_its_own() -> None:
     def named(name: str) -> Any:
         return lambda pod: {**pod.to_dict(), "status": {"phase": name}}

@@ -78,6 +78,7 @@ async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
     assert turns > 100
 
 
+@pytest.mark.conformance("REF-22", "WEAK-11")
 @pytest.mark.parametrize("way", _WAYS)
 async def test_an_informer_that_is_cancelled_within_its_body(way: str) -> None:
     def begin() -> Run:
@@ -109,6 +110,7 @@ async def test_a_factory_that_is_cancelled_within_its_body() -> None:
     await cancelled_after_every_turn(begin)
 
 
+@pytest.mark.conformance("REF-22")
 async def test_an_informer_that_is_cancelled_while_it_is_run() -> None:
     def begin() -> Run:
         pods = Collection("p0", "p1", "p2", "p3", "p4")

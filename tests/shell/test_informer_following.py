@@ -18,6 +18,7 @@ from tests.shell.virtual_time import settled
 PAGES = ReflectorOptions(streaming_list=False)
 
 
+@pytest.mark.conformance("WEAK-10")
 @pytest.mark.parametrize("options", [ReflectorOptions(), PAGES], ids=["stream", "pages"])
 async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -> None:
     informer = SharedIndexInformer(Collection("a"), options=options)
@@ -28,7 +29,7 @@ async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -
     assert states == ["syncing", "watching", "stopped"]
 
 
-@pytest.mark.conformance("REF-06")
+@pytest.mark.conformance("REF-06", "REF-10")
 async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_ever() -> None:
     pods = Collection("a")
     pods.refusals.extend(cut() for _ in range(50))
@@ -42,6 +43,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_eve
         await informer.wait_for_sync()
 
 
+@pytest.mark.conformance("WEAK-10")
 @pytest.mark.parametrize(
     ("status", "phase"),
     [
@@ -177,7 +179,7 @@ async def test_an_object_made_and_deleted_between_two_reads_is_told_as_both_or_n
     assert recorder.told in ([], ["add a 1", "delete a 2"])
 
 
-@pytest.mark.conformance("SI-09")
+@pytest.mark.conformance("SI-09", "REF-48", "REF-41", "WEAK-10")
 async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(caplog: pytest.LogCaptureFixture) -> None:
     pods = Collection("a")
     pods.refuse(500, "InternalError")

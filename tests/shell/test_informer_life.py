@@ -105,6 +105,7 @@ async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -
     assert names_of_tasks() == before
 
 
+@pytest.mark.conformance("REF-16", "LW-02")
 async def test_every_answer_is_closed_at_the_stop() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -133,7 +134,7 @@ async def test_a_handler_that_runs_at_the_stop_may_finish_within_the_grace() -> 
     assert finished == ["a"]
 
 
-@pytest.mark.conformance("SI-05")
+@pytest.mark.conformance("SI-05", "WEAK-12")
 @pytest.mark.parametrize("removed", [False, True])
 async def test_a_handler_that_hangs_at_the_stop_is_cut_after_the_grace_and_named(
     caplog: pytest.LogCaptureFixture, removed: bool

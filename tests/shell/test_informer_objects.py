@@ -29,7 +29,7 @@ def node_of(pod: Any) -> list[str]:
     return [pod.spec.node_name] if pod.spec is not None else []
 
 
-@pytest.mark.conformance("SI-10", "CTL-16")
+@pytest.mark.conformance("SI-10", "CTL-16", "STO-02")
 async def test_a_transform_sees_each_object_before_anybody_else_and_what_it_returns_is_cached() -> None:
     pods = Collection()
     pods.put("a", spec={"nodeName": "n1"}, status={"phase": "Running"})
@@ -55,6 +55,7 @@ async def test_a_transform_sees_each_object_before_anybody_else_and_what_it_retu
     assert seen == ["1", "2"]
 
 
+@pytest.mark.conformance("WEAK-08")
 async def test_an_object_that_a_transform_refuses_is_skipped_and_shown_until_a_version_of_it_passes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -222,6 +223,7 @@ async def test_an_index_added_while_the_informer_runs_is_complete_at_once_and_st
         informer.add_indexers({"other": node_of})
 
 
+@pytest.mark.conformance("WEAK-09")
 async def test_an_object_whose_index_function_raises_is_cached_and_told_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

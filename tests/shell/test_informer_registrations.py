@@ -37,7 +37,7 @@ async def test_a_late_joiner_is_told_of_everything_as_an_initial_list() -> None:
     assert first.told == [*before, "add c 5"]
 
 
-@pytest.mark.conformance("SI-20", "SI-21")
+@pytest.mark.conformance("SI-20", "SI-21", "SI-35")
 @pytest.mark.parametrize("turns", range(0, 120, 3))
 async def test_a_joiner_at_any_moment_of_a_long_list_is_told_of_each_object_once(turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(300)))
@@ -203,7 +203,7 @@ async def test_before_the_start_nothing_is_synced() -> None:
     assert not registration.has_synced()
 
 
-@pytest.mark.conformance("SI-13", "SI-14", "ST-01")
+@pytest.mark.conformance("SI-13", "SI-14", "ST-01", "FAC-09")
 async def test_a_handler_is_synced_once_it_was_called_for_the_whole_initial_list() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)

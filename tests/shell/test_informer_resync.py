@@ -37,7 +37,7 @@ async def test_each_handler_resyncs_at_its_own_period_rounded_up_to_looks_of_the
     assert (never.at, second.at, third.at, uneven.at) == ([], [2, 4, 6], [3, 6], [3, 6])
 
 
-@pytest.mark.conformance("SI-17")
+@pytest.mark.conformance("SI-17", "SI-01")
 async def test_a_handler_that_names_no_period_has_the_informers() -> None:
     informer = SharedIndexInformer(Collection("a"), 10)
     handler = Clocked()
@@ -97,7 +97,7 @@ async def test_an_informer_without_resync_gives_none_to_its_handlers_and_says_so
     assert "it gets none" in caplog.text
 
 
-@pytest.mark.conformance("SI-29", "SI-30")
+@pytest.mark.conformance("SI-29", "SI-30", "WEAK-21", "WEAK-16")
 @pytest.mark.parametrize("resync", [0, 30])
 async def test_a_relist_tells_nobody_of_objects_that_did_not_change(resync: float) -> None:
     pods = Collection("a", "b", "c")

@@ -46,6 +46,7 @@ async def test_handlers_are_told_the_same_story_in_every_tier(storage: str) -> N
     assert recorder.told[6:] == ["update pod-0 1 7", "delete pod-1 8"]
 
 
+@pytest.mark.conformance("SI-01", "WEAK-22")
 async def test_an_index_by_path_needs_no_function_and_follows_changes() -> None:
     pods = some_pods()
     informer = SharedIndexInformer(pods, indexers={"node": "spec.nodeName"})

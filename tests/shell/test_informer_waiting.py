@@ -56,6 +56,7 @@ async def test_waiting_for_an_object_ends_when_it_exists() -> None:
         assert version_of(await waiting) == "2"
 
 
+@pytest.mark.conformance("TW-06")
 async def test_waiting_for_a_condition_passes_over_the_states_that_do_not_meet_it() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -70,6 +71,7 @@ async def test_waiting_for_a_condition_passes_over_the_states_that_do_not_meet_i
         assert version_of(await waiting) == version
 
 
+@pytest.mark.conformance("TW-06")
 async def test_waiting_for_an_absence_ends_with_the_deletion() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -91,6 +93,7 @@ async def test_waiting_may_begin_before_the_informer_does() -> None:
         await asyncio.wait_for(asyncio.gather(*waiting), 1)
 
 
+@pytest.mark.conformance("TW-08")
 async def test_a_time_out_is_a_timeout_error_and_leaves_no_waiter() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
@@ -141,7 +144,7 @@ async def test_a_wait_that_is_cancelled_leaves_no_waiter(what: str) -> None:
         assert waiters_of(informer) == 0
 
 
-@pytest.mark.conformance("STO-13")
+@pytest.mark.conformance("STO-13", "SI-08", "WEAK-19")
 async def test_waiting_for_a_version_ends_with_any_later_one() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -178,6 +181,7 @@ async def _soon(action: Any) -> None:
     action()
 
 
+@pytest.mark.conformance("WEAK-19")
 async def test_a_version_that_is_reached_shows_the_write() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)

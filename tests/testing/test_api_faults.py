@@ -24,6 +24,7 @@ async def test_an_outage_refuses_connections_and_the_same_port_returns(api: Api,
     assert (await api("GET", "/version"))[0] == 200
 
 
+@pytest.mark.conformance("FK-07")
 async def test_an_outage_cuts_open_watches(api: Api, server: ApiServer) -> None:
     async with api.session.get(WATCH) as watch, server.fault("outage"):
         with pytest.raises(aiohttp.ClientError):
@@ -55,6 +56,7 @@ async def test_a_restore_brings_back_an_old_state_and_its_version(api: Api, serv
     assert (server.resource_version, (await api("GET", f"{CONFIGMAPS}/a"))[0]) == (version, 200)
 
 
+@pytest.mark.conformance("FK-01")
 @pytest.mark.parametrize(
     ("name", "params", "code"),
     [
@@ -179,6 +181,7 @@ def test_a_fault_that_is_not_known_names_those_that_are() -> None:
         ApiServer().fault("cut", strength=3)
 
 
+@pytest.mark.conformance("FK-01")
 async def test_requests_are_logged_with_their_verbs(api: Api, server: ApiServer) -> None:
     await api("GET", f"{CONFIGMAPS}?limit=2")
     entry = server.requests[-1]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.testing.api import DEFINITION, DEFINITIONS, MERGE, WIDGETS, Api
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ def widget(name: str, **content: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, **content}
 
 
+@pytest.mark.conformance("FK-06")
 async def test_a_definition_is_established_and_served_at_once(api: Api) -> None:
     await api("POST", DEFINITIONS, DEFINITION)
     _, definition = await api("GET", f"{DEFINITIONS}/widgets.example.com")

@@ -18,6 +18,7 @@ async def five(api: Api) -> str:
     return version
 
 
+@pytest.mark.conformance("FK-03")
 async def test_pages_together_are_the_list_of_the_first_page(api: Api, five: str) -> None:
     _, first = await api("GET", f"{CONFIGMAPS}?limit=2")
     await api("DELETE", f"{CONFIGMAPS}/c3")

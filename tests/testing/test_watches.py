@@ -9,6 +9,7 @@ from aioinformer.testing import ApiServer
 from tests.testing.api import CONFIGMAPS, MERGE, NOT_OLDER, Api, told
 
 
+@pytest.mark.conformance("FK-03", "FK-04")
 async def test_a_watch_from_a_version_tells_every_change_after_it_in_order(api: Api) -> None:
     first = await api.create("a")
     await api("PATCH", f"{CONFIGMAPS}/a", {"data": {"x": "y"}}, content_type=MERGE)
@@ -27,6 +28,7 @@ async def test_a_watch_without_a_version_begins_with_what_there_is(api: Api, que
     assert told(await api.events(query)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
+@pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_an_object_that_leaves_the_selector_is_deleted_to_that_watch(api: Api) -> None:
     first = await api.create("a", labels={"on": "1"})
     _, off = await api("PATCH", f"{CONFIGMAPS}/a", {"metadata": {"labels": {"on": "0"}}}, content_type=MERGE)
@@ -45,6 +47,7 @@ async def test_a_watch_is_of_its_namespace_only(api: Api, server: ApiServer) -> 
     assert told(await api.events(f"resourceVersion={version}")) == [("ADDED", "mine")]
 
 
+@pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_a_streaming_list_ends_with_a_marked_bookmark(api: Api, server: ApiServer) -> None:
     await api.create("a")
     events = await api.events(f"sendInitialEvents=true&allowWatchBookmarks=true&{NOT_OLDER}")
@@ -73,6 +76,7 @@ async def test_watch_parameters_that_contradict_each_other_are_refused(api: Api,
     assert message in body["message"]
 
 
+@pytest.mark.conformance("FK-07", "WEAK-29")
 async def test_a_version_before_the_compaction_is_expired_as_an_event(api: Api, server: ApiServer) -> None:
     version = server.resource_version
     await api.create("a")
@@ -89,6 +93,7 @@ async def test_a_watch_from_the_version_of_the_compaction_goes_on(api: Api, serv
     assert told(await api.events(f"resourceVersion={version}")) == [("ADDED", "a")]
 
 
+@pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_bookmarks_come_at_their_interval_with_the_version_of_the_server() -> None:
     async with ApiServer(bookmark_interval=0.02) as server:
         version = server.resource_version

@@ -8,6 +8,7 @@ from aioinformer.testing import ApiServer, StatusError
 from tests.testing.api import CONFIGMAPS, MERGE, Api, told
 
 
+@pytest.mark.conformance("FK-02")
 async def test_a_created_object_has_what_the_server_gives_it(api: Api, server: ApiServer) -> None:
     created = await api.create("a", labels={"k": "v"})
     metadata = created["metadata"]
@@ -20,6 +21,7 @@ async def test_generated_names_get_five_characters(api: Api) -> None:
     assert re.fullmatch("gen-[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
 
 
+@pytest.mark.conformance("FK-02")
 async def test_a_name_is_taken_once(api: Api) -> None:
     await api.create("a")
     status, body = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
@@ -59,6 +61,7 @@ async def test_a_bad_object_is_refused_in_the_words_of_the_api(api: Api, body: o
     assert message in answer["message"]
 
 
+@pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_an_update_of_an_old_version_conflicts(api: Api) -> None:
     first = await api.create("a")
     await api("PATCH", f"{CONFIGMAPS}/a", {"data": {"x": "1"}}, content_type=MERGE)
@@ -152,6 +155,7 @@ async def test_methods_and_media_types_that_do_not_fit_are_refused(api: Api) -> 
     assert (await api("GET", CONFIGMAPS, accept="text/plain"))[0] == 406
 
 
+@pytest.mark.conformance("FK-02")
 async def test_python_and_http_obey_the_same_rules(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     with pytest.raises(StatusError, match='configmaps "a" already exists'):

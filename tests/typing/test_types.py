@@ -11,6 +11,7 @@ import pytest
 PROJECT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.conformance("CTL-08", "SI-24", "FAC-08")
 @pytest.mark.timeout(300)
 def test_the_types_of_a_factory_are_known() -> None:
     pytest.importorskip("mypy")

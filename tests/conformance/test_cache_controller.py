@@ -1,0 +1,117 @@
+"""The low-level controller by itself: a queue of one's own, and a function that processes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.cache_controller import CacheController, CacheControllerConfig
+from aioinformer.errors import UsageError
+from aioinformer.fifo import DeltaFIFO
+from tests.shell.collection import PODS, Answer, Collection, line
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.deltas import Deltas
+    from aioinformer.objects import Record
+    from aioinformer.options import ListOptions
+
+
+def key_of(record: Record) -> str:
+    return record.key
+
+
+async def stopped(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@pytest.mark.conformance("CTL-01", "CTL-05")
+async def test_a_controller_processes_what_its_queue_is_given_and_tells_versions_and_sync() -> None:
+    pods = Collection("a", "b")
+    processed: list[tuple[str, str, bool]] = []
+    versions: list[str] = []
+
+    def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        processed.extend((delta.type, delta.object.key, is_in_initial_list) for delta in deltas)
+
+    controller = CacheController(
+        CacheControllerConfig(
+            queue=DeltaFIFO(key_of), lister_watcher=pods, process=process, on_version=versions.append, name="mine"
+        )
+    )
+    assert (controller.has_synced(), controller.last_sync_resource_version) == (False, "")
+    running = asyncio.create_task(controller.run())
+    await settled()
+    assert (controller.has_synced(), controller.last_sync_resource_version, versions) == (True, "2", ["2"])
+    pods.put("a")
+    await settled()
+    assert processed == [
+        ("Replaced", "default/a", True),
+        ("Replaced", "default/b", True),
+        ("Updated", "default/a", False),
+    ]
+    await stopped(running)
+
+
+@pytest.mark.conformance("CTL-04")
+async def test_what_is_queued_at_the_stop_is_not_processed() -> None:
+    pods = Collection("a")
+    processed: list[str] = []
+    running: asyncio.Task[None]
+
+    def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        processed.append(deltas[-1].object.key)
+        running.cancel()
+
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of, slice_seconds=1e-9)
+    for name in "bcdefghij":
+        pods.put(name)
+    running = asyncio.create_task(
+        CacheController(CacheControllerConfig(queue=queue, lister_watcher=pods, process=process)).run()
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert 0 < len(processed) < 10
+
+
+@pytest.mark.conformance("CTL-02")
+async def test_a_controller_runs_once() -> None:
+    config = CacheControllerConfig(
+        queue=DeltaFIFO(key_of), lister_watcher=Collection(), process=lambda deltas, is_in_initial_list: None
+    )
+    controller = CacheController(config)
+    running = asyncio.create_task(controller.run())
+    await settled()
+    with pytest.raises(UsageError, match="runs once"):
+        await controller.run()
+    await stopped(running)
+
+
+@pytest.mark.conformance("LW-01", "LW-03")
+async def test_any_class_that_answers_is_a_lister_watcher() -> None:
+    class Fixed:
+        resource = PODS
+
+        async def request(self, options: ListOptions) -> Answer:
+            answer = Answer()
+            obj: dict[str, Any] = {"metadata": {"name": "a", "namespace": "b", "uid": "c", "resourceVersion": "7"}}
+            end = {"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}
+            answer.feed(line("ADDED", obj) + line("BOOKMARK", end))
+            return answer
+
+    processed: list[str] = []
+    controller = CacheController(
+        CacheControllerConfig(
+            queue=DeltaFIFO(key_of),
+            lister_watcher=Fixed(),
+            process=lambda deltas, is_in_initial_list: processed.append(deltas[-1].object.key),
+        )
+    )
+    running = asyncio.create_task(controller.run())
+    await settled()
+    assert (processed, controller.last_sync_resource_version) == (["b/a"], "8")
+    await stopped(running)

@@ -1,0 +1,79 @@
+"""What an informer hands out of its cache, and by which keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import NotFound
+from aioinformer.resources import Resource
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.store import NAMESPACE_INDEX
+from tests.shell.cluster import built_in
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+
+
+@pytest.mark.conformance("SI-02")
+async def test_objects_are_cached_by_namespace_and_name_whatever_else_they_are_called() -> None:
+    pods = Collection()
+    pods.put("a", "one")
+    pods.put("a", "two")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        assert sorted(informer.get_store().list_keys()) == ["one/a", "two/a"]
+        pods.put("a", "one", metadata={"uid": "another"})
+        pods.delete("a", "two")
+        await settled()
+        assert informer.get_store().list_keys() == ["one/a"]
+
+
+@pytest.mark.conformance("SI-02")
+async def test_objects_without_namespace_are_cached_by_their_name() -> None:
+    nodes = Collection(resource=built_in("v1/nodes"))
+    nodes.put("n1", "")
+    informer = SharedIndexInformer(nodes)
+    async with informer:
+        await informer.wait_for_sync()
+        assert informer.get_store().list_keys() == ["n1"]
+
+
+@pytest.mark.conformance("SI-12")
+async def test_the_store_that_was_handed_out_before_the_start_shows_what_is_cached_at_any_time() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    store, indexer = informer.get_store(), informer.get_indexer()
+    assert store.list() == []
+    async with informer:
+        await informer.wait_for_sync()
+        assert store.list_keys() == indexer.index_keys(NAMESPACE_INDEX, "default") == ["default/a"]
+        pods.put("b")
+        await settled()
+        assert sorted(store.list_keys()) == sorted(indexer.index_keys(NAMESPACE_INDEX, "default"))
+    assert sorted(store.list_keys()) == ["default/a", "default/b"]
+
+
+@pytest.mark.conformance("STO-15")
+def test_the_map_of_indexers_is_the_callers_own() -> None:
+    indexer = SharedIndexInformer(Collection()).get_indexer()
+    mine = indexer.get_indexers()
+    mine.clear()
+    assert list(indexer.get_indexers()) == [NAMESPACE_INDEX]
+
+
+@pytest.mark.conformance("FAC-12")
+async def test_a_lister_of_a_custom_resource_finds_mappings_and_misses_as_the_server_does() -> None:
+    widgets = Collection(resource=WIDGETS)
+    widgets.put("w", "shop", spec={"size": 3})
+    informer = SharedIndexInformer(widgets)
+    async with informer:
+        await informer.wait_for_sync()
+        lister = informer.lister().namespaced("shop")
+        assert lister.get("w")["spec"]["size"] == 3
+        with pytest.raises(NotFound, match=r'widgets\.example\.com "gone" not found') as raised:
+            lister.get("gone")
+    assert (raised.value.status, raised.value.reason) == (404, "NotFound")
