@@ -20,6 +20,7 @@ AioinformerError
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -151,7 +152,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     )
     seconds = details.get("retryAfterSeconds")
     if retry_after is None and isinstance(seconds, (int, float)) and seconds > 0:
-        retry_after = float(seconds)
+        retry_after = float(min(seconds, sys.maxsize))  # integers of JSON may be too large for a float
     kind: type[ApiError] = ApiError
     if status == 410 or reason in ("Expired", "Gone"):
         kind = Expired

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ITEMS = re.compile(rb'"items"\s*:\s*\[')
+_BETWEEN = re.compile(rb"[ \t\r\n,]*")
 _BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":')
 _TOKEN = re.compile(rb'["{}\[\]]')
 _STRING_TOKEN = re.compile(rb'["\\]')
@@ -167,6 +168,8 @@ class ListParser(Generic[T]):
             if self._eof:
                 yield from self._whole()
             return
+        if self._behind_items and len(self._buffer) - self._start > _MAX_HEAD:
+            raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes behind its items")
         while not self._behind_items and self._find_item():
             end = self._find_end()
             if isinstance(end, int):
@@ -208,10 +211,10 @@ class ListParser(Generic[T]):
 
     def _find_item(self) -> bool:
         """Moves to the beginning of the next item; False if it is not there yet, or there is none."""
-        buffer, start = self._buffer, self._start
-        while start < len(buffer) and buffer[start] in b" \t\r\n,":
-            start += 1
-        self._start = start
+        buffer = self._buffer
+        between = _BETWEEN.match(buffer, self._start)
+        assert between is not None, "nothing at all is between two items, too"
+        self._start = start = between.end()
         if start >= len(buffer):
             return False
         if buffer[start] == 0x5D:  # "]": what is left belongs to the document around the items

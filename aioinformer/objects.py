@@ -223,7 +223,7 @@ def labels_of(item: Any) -> Mapping[str, str]:
             return {}
         try:
             labels = _decode_labels(record.labels) or {}
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return {}
         return {name: value or "" for name, value in labels.items()} if None in labels.values() else labels
     return metadata_field(metadata_of(item), "labels", "labels") or {}

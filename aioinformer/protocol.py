@@ -134,6 +134,8 @@ class ListWatchProtocol:
         self._prefer_list = False
         self._continue = ""
         self._unpaged = False
+        #: Whether the page under way has brought anything, and anything that the pages before it had not.
+        self._page_has_items = self._page_has_news = False
         #: What the list or the stream under way has brought.
         self._incoming = IncomingList(known, self.quarantine, tell)
         self._progress_at = 0.0
@@ -189,7 +191,9 @@ class ListWatchProtocol:
                 return self._events(events, now)
             case Listed(items):
                 for item in items:
-                    self._incoming.take(item)
+                    self._page_has_items = True
+                    if self._incoming.take(item) or isinstance(item, DecodeError):
+                        self._page_has_news = True
             case PageEnded(version, token):
                 return self._page_ended(version, token, now)
             case Accepted():
@@ -214,6 +218,7 @@ class ListWatchProtocol:
         self._reading = True
         self._opened_at = self._progress_at = now
         self._events_in_watch = 0
+        self._page_has_items = self._page_has_news = False
         if self._stage is _Stage.OPEN:
             self._go(_Stage.WATCH)
             self._healthy()
@@ -224,9 +229,12 @@ class ListWatchProtocol:
         self._reading = False
         if not token:
             return self._replaced(version, _Stage.OPEN, now)
-        if token == self._continue:
+        if token == self._continue or (self._page_has_items and not self._page_has_news):
             # Nothing is known of what this list did not come to: it must not look deleted.
             self._fail(DecodeError("the server hands out the same page again and again"), now, _Stage.DECIDE)
+        elif not self._page_has_items:
+            # API concepts, "limit": all objects of a page may have been filtered out. For ever, if it is not meant.
+            self._pace.brake(now)
         self._continue = token
         return []
 

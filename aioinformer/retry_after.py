@@ -24,6 +24,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return min(float(text), MAX_RETRY_AFTER)
     try:
         seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers["Date"])).total_seconds()
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)

@@ -1,0 +1,70 @@
+"""Answers that no API server gives: they cost no more than the answers that say the same honestly."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.errors import ApiError, FrameTooLarge
+from aioinformer.list_stream import ListParser
+from aioinformer.objects import Record, decode_record, labels_of
+from aioinformer.options import ReflectorOptions
+from aioinformer.retry_after import MAX_RETRY_AFTER, retry_after
+from aioinformer.state import Phase
+from aioinformer.steps import Failed
+from aioinformer.wire import Intake, decode_watch_line
+from tests.core.conversation import Conversation
+
+PAGES = ReflectorOptions(streaming_list=False)
+HEAD = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":['
+
+
+def test_a_server_that_hands_out_two_pages_in_turn_is_not_asked_for_them_for_ever() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", token="one")
+    talk.ask()
+    talk.page("b", token="two")
+    talk.ask()
+    talk.page("a", token="one")
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.delay() > 0
+
+
+def test_pages_without_objects_are_read_to_their_end_but_not_as_fast_as_the_server_can() -> None:
+    talk = Conversation(PAGES)
+    for number in range(50):
+        talk.ask()
+        talk.page(token=f"after {number}")
+    talk.ask()
+    talk.page("a")
+    assert list(talk.cache) == ["ns/a"]
+    assert talk.now > 30
+
+
+@pytest.mark.parametrize("digits", [20, 309, 400, 4000])
+def test_a_status_in_a_watch_may_ask_for_more_seconds_than_a_float_can_hold(digits: int) -> None:
+    details = b'{"retryAfterSeconds":' + b"9" * digits + b"}"
+    event = decode_watch_line(b'{"type":"ERROR","object":{"code":429,"details":' + details + b"}}", Intake().changed)
+    assert isinstance(event.error, ApiError)
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.answer(Failed(event.error))
+    assert talk.delay() <= MAX_RETRY_AFTER
+
+
+def test_a_date_beyond_all_calendars_asks_for_no_time() -> None:
+    headers = {"Retry-After": "Wed, 99 Oct 99999999999 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    assert retry_after(headers) is None
+
+
+def test_labels_that_are_no_unicode_match_no_selector_and_raise_nothing() -> None:
+    assert labels_of(decode_record(b'{"metadata":{"name":"a","labels":{"app":"\xff\xfe"}}}')) == {}
+
+
+def test_a_list_that_goes_on_behind_its_items_is_given_up() -> None:
+    parser: ListParser[Record] = ListParser(decode_record)
+    parser.feed(HEAD + b"]")
+    assert list(parser.items()) == []
+    parser.feed(b" " * 2_000_000)
+    with pytest.raises(FrameTooLarge, match="does not end"):
+        list(parser.items())
