@@ -2,104 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.lease import (
     CreateLease,
-    LeaderElectionOptions,
-    LeaseMachine,
-    LeaseReply,
-    LeaseRequest,
     UpdateLease,
     Verdict,
 )
 from aioinformer.lease_record import LeaseRecord
+from tests.leaderelection.talk import CONFLICT, NO_ANSWER, NOT_FOUND, Talk, leading, lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from aioinformer.errors import AioinformerError, ApiError
 
-T = TypeVar("T")
-
-TEMPLATE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "it"}}
-NOT_FOUND = ApiError(404, "NotFound")
-CONFLICT = ApiError(409, "Conflict")
-NO_ANSWER = TransportError("no answer")
-
-
-def lease(holder: str = "", transitions: int = 0, *, seconds: int = 15, written: str = "then") -> dict[str, Any]:
-    spec = {
-        "holderIdentity": holder,
-        "leaseDurationSeconds": seconds,
-        "acquireTime": "once",
-        "renewTime": written,
-        "leaseTransitions": transitions,
-    }
-    return {**TEMPLATE, "metadata": {"name": "it", "resourceVersion": "7", "labels": {"a": "1"}}, "spec": spec}
-
-
-class Talk:
-    """A machine in talk with a server that answers from a script; each request takes a second.
-
-    Attributes:
-        asked: the requests of the last try.
-    """
-
-    def __init__(self, identity: str = "me", *, labels: Mapping[str, str] | None = None) -> None:
-        self.machine = LeaseMachine(identity, TEMPLATE, labels or {}, LeaderElectionOptions())
-        self.now = 100.0
-        self.asked: list[LeaseRequest] = []
-
-    def attempt(self, *answers: Mapping[str, Any] | AioinformerError | None) -> Verdict:
-        """One try; None is an answer in which the server has taken what was written."""
-        return self._run(self.machine.attempt(self.now, self.wall), answers)
-
-    def release(self, *answers: Mapping[str, Any] | AioinformerError | None) -> AioinformerError | None:
-        return self._run(self.machine.release(), answers)
-
-    @property
-    def wall(self) -> str:
-        return f"at {self.now:g}"
-
-    @property
-    def verbs(self) -> list[str]:
-        return [type(request).__name__.removesuffix("Lease").lower() for request in self.asked]
-
-    @property
-    def written(self) -> LeaseRecord:
-        """The record of the last write."""
-        request = self.asked[-1]
-        assert isinstance(request, (CreateLease, UpdateLease))
-        return LeaseRecord.of(request.lease)
-
-    def _run(
-        self,
-        talk: Generator[LeaseRequest, LeaseReply, T],
-        answers: tuple[Mapping[str, Any] | AioinformerError | None, ...],
-    ) -> T:
-        self.asked = [next(talk)]
-        for answer in answers:
-            if answer is None:
-                request = self.asked[-1]
-                assert isinstance(request, (CreateLease, UpdateLease))
-                metadata = {**request.lease["metadata"], "resourceVersion": f"v{self.now:g}"}
-                answer = {**request.lease, "metadata": metadata}
-            self.now += 1
-            try:
-                self.asked.append(talk.send(LeaseReply(answer, self.now, self.wall)))
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-        raise AssertionError(f"nothing was to answer {self.asked[-1]}")
-
-
-def leading() -> Talk:
-    """A machine that leads, by a write of 101."""
-    talk = Talk()
-    assert talk.attempt(NOT_FOUND, None) is Verdict.LEADING
-    return talk
+    pass
 
 
 # To become the leader.
@@ -303,77 +221,3 @@ def test_a_release_that_fails_says_why(error: AioinformerError) -> None:
     stored = {**request.lease, "metadata": {"name": "it", "resourceVersion": "99"}}
     assert talk.release(stored, error) is error
     assert talk.release(NO_ANSWER) is NO_ANSWER
-
-
-# The Lease.
-
-
-@pytest.mark.conformance("LE-10")
-def test_what_else_is_in_a_lease_stays_in_it() -> None:
-    talk = Talk(labels={"b": "2"})
-    held = lease()
-    held["metadata"]["annotations"] = {"c": "3"}
-    held["spec"]["strategy"] = "OldestEmulationVersion"
-    talk.attempt(held, None)
-    request = talk.asked[-1]
-    assert isinstance(request, UpdateLease)
-    assert request.lease["metadata"]["labels"] == {"a": "1", "b": "2"}
-    assert request.lease["metadata"]["annotations"] == {"c": "3"}
-    assert request.lease["metadata"]["resourceVersion"] == "7"
-    assert request.lease["spec"]["strategy"] == "OldestEmulationVersion"
-
-
-@pytest.mark.conformance("LE-10")
-def test_a_new_lease_has_the_labels_that_were_asked_for() -> None:
-    talk = Talk(labels={"b": "2"})
-    talk.attempt(NOT_FOUND, None)
-    request = talk.asked[-1]
-    assert isinstance(request, CreateLease)
-    assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
-
-
-@pytest.mark.conformance("LE-10")
-def test_a_record_is_the_same_after_a_way_through_a_lease() -> None:
-    record = LeaseRecord("me", 15, "2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:07.000008Z", 9)
-    assert LeaseRecord.of(record.into(TEMPLATE, {})) == record
-
-
-@pytest.mark.parametrize(
-    "spec", ["x", [], {"leaseDurationSeconds": "15"}, {"leaseTransitions": 1.5}, {"renewTime": None}]
-)
-def test_odd_fields_are_as_missing_ones(spec: Any) -> None:
-    assert LeaseRecord.of({"spec": spec}) == LeaseRecord()
-
-
-# Options.
-
-
-@pytest.mark.conformance("LE-01")
-def test_the_times_are_those_of_kubernetes_components() -> None:
-    options = LeaderElectionOptions()
-    assert (options.lease_duration, options.renew_deadline, options.retry_period) == (15, 10, 2)
-
-
-@pytest.mark.conformance("LE-10")
-@pytest.mark.parametrize(("deadline", "timeout"), [(10.0, 5.0), (1.5, 1.0), (0.5, 0.5)])
-def test_one_request_may_take_half_of_the_renew_deadline(deadline: float, timeout: float) -> None:
-    options = LeaderElectionOptions(lease_duration=15, renew_deadline=deadline, retry_period=0.1)
-    assert options.request_timeout == timeout
-
-
-@pytest.mark.conformance("LE-02")
-@pytest.mark.parametrize(
-    ("make", "field"),
-    [
-        (lambda: LeaderElectionOptions(lease_duration=10), "lease_duration"),
-        (lambda: LeaderElectionOptions(lease_duration=0.5, renew_deadline=0.2, retry_period=0.1), "lease_duration"),
-        (lambda: LeaderElectionOptions(lease_duration=15.5), "whole seconds"),
-        (lambda: LeaderElectionOptions(renew_deadline=2.4), "renew_deadline"),
-        (lambda: LeaderElectionOptions(retry_period=0), "retry_period"),
-        (lambda: LeaderElectionOptions(retry_period=-1), "retry_period"),
-        (lambda: LeaderElectionOptions(renew_deadline=float("nan")), "renew_deadline"),
-    ],
-)
-def test_times_that_do_not_fit_each_other_are_refused(make: Callable[[], object], field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        make()

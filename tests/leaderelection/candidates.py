@@ -1,0 +1,37 @@
+"""Candidates on virtual time, and what they do as leaders."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
+
+if TYPE_CHECKING:
+    from tests.leaderelection.lease_server import LeaseServer
+
+
+def candidate(server: LeaseServer, identity: str = "me", **arguments: Any) -> LeaderElector:
+    """A candidate without jitter."""
+    return LeaderElector(server, "it", identity=identity, random=lambda: 0.0, **arguments)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def led_for(elector: LeaderElector, seconds: float = 1e6) -> float:
+    """Leads for so many seconds at most; returns for how many."""
+    start = now()
+    try:
+        async with elector.leading():
+            start = now()
+            await asyncio.sleep(seconds)
+    except LeadershipLost:
+        pass
+    return now() - start
+
+
+async def work(term: Term) -> None:
+    """Guarded work that has no end."""
+    await asyncio.sleep(1e6)
