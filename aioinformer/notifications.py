@@ -114,9 +114,11 @@ def delivery_to(handler: Any) -> Delivery:
     """The function that hands a notification to a handler; what it returns is to be awaited if that is possible.
 
     Raises:
-        UsageError: the handler has none of the three methods.
+        UsageError: the handler has none of the three methods, or a filter that is a coroutine function.
     """
     if isinstance(handler, FilteringResourceEventHandler):
+        if inspect.iscoroutinefunction(handler.filter_func):  # what it returns unawaited would count as true
+            raise UsageError("filter_func must be a plain function; whatever has to wait belongs in the handler")
         return _filtered(handler.filter_func, delivery_to(handler.handler))
     methods = {name: getattr(handler, name, None) for name in ("on_add", "on_update", "on_delete")}
     for name, method in methods.items():

@@ -251,3 +251,14 @@ async def test_a_backlog_that_a_handler_works_off_without_waiting_does_not_hold_
         await asyncio.sleep(61)
     assert len(turns) == 50
     assert len(set(turns)) == 50
+
+
+async def test_a_filter_that_would_have_to_be_awaited_is_refused() -> None:
+    async def passes(obj: Any) -> bool:
+        return False
+
+    informer = SharedIndexInformer(Collection())
+    with pytest.raises(UsageError, match="plain function"):
+        informer.add_event_handler(
+            FilteringResourceEventHandler(passes, Recorder())  # type: ignore[arg-type]  # what untyped programs do
+        )
