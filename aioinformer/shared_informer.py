@@ -443,7 +443,6 @@ class SharedIndexInformer(Generic[T]):
 
     async def _run(self) -> None:
         self._indexer.cells.on_release = partial(discard, asyncio.get_running_loop())
-        controller = self._controller = CacheController(self._config())
         now = self._now()
         for listener in self._processor.listeners:
             listener.resync.adopt(self._periods.check, now)
@@ -456,7 +455,7 @@ class SharedIndexInformer(Generic[T]):
                     self._compressor.run(self._indexer.cells, self._synced.wait), name=f"{self.name}: compression"
                 )
             try:
-                await controller.run()
+                await self._follow()
             finally:
                 # The order of the stop (SI-04): nothing new comes in, nobody joins, then the handlers end.
                 self._stopped = True
@@ -465,6 +464,11 @@ class SharedIndexInformer(Generic[T]):
                 processor.cancel()
                 if self._compressor is not None:
                     compressing.cancel()
+
+    async def _follow(self) -> None:
+        """Fills the cache and keeps it fresh, until cancelled."""
+        self._controller = CacheController(self._config())
+        await self._controller.run()
 
     def _config(self) -> CacheControllerConfig:
         return CacheControllerConfig(

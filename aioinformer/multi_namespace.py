@@ -1,0 +1,278 @@
+"""One informer over several namespaces, which may come and go while it runs.
+
+Who may read some namespaces and not all needs a list and a watch for each. Here they share one cache, one set of
+handlers, and one state:
+
+- Each namespace has a reflector, a queue and a process loop of its own, and they do not wait for each other.
+- They fill one cache, with one lister; handlers are told in one line, as by any informer.
+- A namespace that is removed is told as deletions, with the last known states: nobody looks there any more.
+- The version of the cache is the least of the namespaces' versions: up to there, everything of all of them is in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aioinformer.cache_controller import CacheController
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.latch import Latch
+from aioinformer.listwatch import ListWatch
+from aioinformer.queue_choice import QueueKind, queue_of
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.slices import Slicer
+from aioinformer.state import InformerState, Phase
+from aioinformer.storage import Storage
+from aioinformer.store import NAMESPACE_INDEX
+from aioinformer.versions import version_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from aioinformer.fifo import Queue
+    from aioinformer.listwatch import ListerWatcher
+    from aioinformer.objects import Record
+    from aioinformer.store import ThreadSafeStore
+
+T = TypeVar("T")
+
+
+class _KnownInNamespace:
+    """What the cache has of one namespace."""
+
+    def __init__(self, cells: ThreadSafeStore[Any], namespace: str) -> None:
+        self._cells = cells
+        self._namespace = namespace
+
+    def all_keys(self) -> list[str]:
+        return self._cells.indexed_keys(NAMESPACE_INDEX, self._namespace)
+
+    def item(self, key: str) -> Any:
+        return self._cells.item(key)
+
+
+class _Member:
+    """One namespace."""
+
+    def __init__(self) -> None:
+        self.controller: CacheController | None = None
+        self.queue: Queue[Record] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.version = ""
+        self.synced = Latch()
+
+    @property
+    def state(self) -> InformerState:
+        return self.controller.reflector.state if self.controller else InformerState(Phase.NEW, "", 0.0)
+
+
+class MultiNamespaceInformer(SharedIndexInformer[T]):
+    """A `SharedIndexInformer` of some namespaces.
+
+    Args:
+        lister_watcher_for: namespace -> what to list and watch there: `lambda namespace: ListWatch(transport, PODS,
+            namespace)`. Also asked once for "", to know the resource.
+        namespaces: to begin with; may be empty.
+        resync_period: as for `SharedIndexInformer`.
+        options: as for `SharedIndexInformer`, but for `queue`: a relist of one namespace is not one of the cache.
+
+    Raises:
+        UsageError: the resource has no namespaces, or an option makes no sense.
+    """
+
+    def __init__(
+        self,
+        lister_watcher_for: Callable[[str], ListerWatcher[T]],
+        namespaces: Iterable[str],
+        resync_period: float = 0.0,
+        **options: Any,
+    ) -> None:
+        if "queue" in options:
+            raise UsageError("queue: an informer of several namespaces has one of its own for each; leave it out")
+        super().__init__(lister_watcher_for(""), resync_period, **options)
+        if not self.resource.namespaced:
+            raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
+        self._only_metadata = options.get("storage") == Storage.METADATA
+        self._lister_watcher_for = lister_watcher_for
+        self._members: dict[str, _Member] = {_checked(namespace): _Member() for namespace in namespaces}
+        #: What ends in a namespace that was removed; it may be added again meanwhile.
+        self._leaving: dict[str, set[asyncio.Task[None]]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces that are looked at."""
+        return frozenset(self._members)
+
+    async def add_namespace(self, namespace: str) -> None:
+        """Looks at one namespace more; returns once its objects are in the cache. Nothing happens if it is there.
+
+        A wait that is cancelled leaves the namespace added.
+
+        Raises:
+            InformerStopped: the informer has stopped, or stopped before that.
+            UsageError: this is no namespace.
+        """
+        await self.set_namespaces({*self._members, namespace})
+
+    async def remove_namespace(self, namespace: str) -> None:
+        """Looks at one namespace less; returns once its objects are gone from the cache, and handlers will be told.
+
+        A wait that is cancelled leaves the namespace removed.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+        """
+        await self.set_namespaces(self._members.keys() - {namespace})
+
+    async def set_namespaces(self, namespaces: Iterable[str]) -> None:
+        """Looks at these namespaces from now on: the removed ones end first, then the new ones are waited for.
+
+        Raises:
+            InformerStopped: the informer has stopped, or stopped before that.
+            UsageError: one is no namespace; nothing is changed then.
+        """
+        wanted = dict.fromkeys(map(_checked, namespaces))
+        if self._stopped:
+            raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
+        leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
+        fresh = {namespace: _Member() for namespace in wanted if namespace not in self._members}
+        self._members |= fresh
+        self._advance()
+        if self._tasks is not None:
+            for namespace in fresh:
+                self._start(namespace, self._tasks)
+        if tasks := {task for task in leaving if task is not None}:
+            await asyncio.wait(tasks)
+        if self._started:
+            for member in fresh.values():
+                await member.synced.wait()
+
+    # What a single informer asks its one reflector.
+
+    @property
+    def initial_resource_version(self) -> str:
+        """ "": the namespaces were listed at different versions."""
+        return ""
+
+    @property
+    def state(self) -> InformerState:
+        """That of the first namespace that is not healthy; the reason names it."""
+        if self._tasks is None:
+            return super().state
+        states = {namespace: member.state for namespace, member in sorted(self._members.items())}
+        if not states:
+            return InformerState(Phase.WATCHING, "", 0.0)
+        namespace = min(states, key=lambda each: states[each].healthy)
+        state = states[namespace]
+        return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+
+    @property
+    def skipped(self) -> int:
+        """How many objects could not be decoded, or were refused, in the namespaces that are looked at."""
+        return sum(member.controller.reflector.skipped for member in self._members.values() if member.controller)
+
+    # Life.
+
+    async def _follow(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            for namespace in self._members:
+                self._start(namespace, tasks)
+            self._advance()
+            if self._periods.check:
+                tasks.create_task(self._resync(), name=f"{self.name}: resync")
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+
+    def _end(self, failure: BaseException) -> None:
+        super()._end(failure)
+        for member in self._members.values():
+            member.synced.fail(failure)
+
+    def _start(self, namespace: str, tasks: asyncio.TaskGroup) -> None:
+        member = self._members[namespace]
+        known = _KnownInNamespace(self._indexer.cells, namespace)
+        lister_watcher = self._lister_watcher_for(namespace)
+        if self._only_metadata and isinstance(lister_watcher, ListWatch):
+            lister_watcher = lister_watcher.only_metadata()
+        queue = member.queue = queue_of(QueueKind.DELTA, known, self._updates, self._options.slice_seconds)
+
+        def processed(version: str) -> None:
+            member.version = version
+            if queue.has_synced():
+                member.synced.set()
+            self._advance()
+
+        member.controller = CacheController(
+            replace(
+                self._config(),
+                queue=queue,
+                lister_watcher=lister_watcher,
+                on_version=processed,
+                name=f"{self.name} in {namespace}",
+                resync_period=0.0,
+                on_state=lambda state: self._state_changed(self.state),
+            )
+        )
+        member.task = tasks.create_task(self._look_at(namespace, member), name=f"{self.name} in {namespace}")
+
+    async def _look_at(self, namespace: str, member: _Member) -> None:
+        assert member.controller is not None
+        if leaving := self._leaving.get(namespace):
+            await asyncio.wait(set(leaving))
+        try:
+            await member.controller.run()
+        finally:
+            if self._members.get(namespace) is not member:
+                await self._forget(namespace)
+
+    def _remove(self, namespace: str) -> asyncio.Task[None] | None:
+        member = self._members.pop(namespace)
+        member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
+        if member.task is not None:
+            leaving = self._leaving.setdefault(namespace, set())
+            leaving.add(member.task)
+            member.task.add_done_callback(leaving.discard)
+            member.task.cancel()
+        return member.task
+
+    async def _forget(self, namespace: str) -> None:
+        slicer = Slicer(self._options.slice_seconds)
+        cells = self._indexer.cells
+        for key in cells.indexed_keys(NAMESPACE_INDEX, namespace):
+            gone: Delta[Record] = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, cells.item(key)))
+            self._updates.handle_deltas(Deltas((gone,)), False)
+            if slicer.due():
+                self._processor.flush()
+                await slicer.let_go()
+        self._processor.flush()
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._periods.check)
+            if self._processor.should_resync(self._now()):
+                for member in list(self._members.values()):
+                    if member.queue is not None:
+                        await member.queue.resync()
+
+    def _advance(self) -> None:
+        versions = [member.version for member in self._members.values()]
+        if versions and all(versions):
+            least = min(versions, key=version_number)
+            self._indexer.bookmark(least)
+            self._versions.reached(least)
+        if self._tasks is not None and not self._synced and all(member.synced for member in self._members.values()):
+            self._synced.set()
+            for listener in self._processor.listeners:
+                listener.upstream_synced()
+
+
+def _checked(namespace: Any) -> str:
+    if not isinstance(namespace, str) or not namespace or "/" in namespace:
+        raise UsageError(f"{namespace!r} is no namespace; for all of them, use a SharedIndexInformer")
+    return namespace

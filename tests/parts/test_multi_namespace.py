@@ -1,0 +1,291 @@
+"""One informer over several namespaces that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.listwatch import ListWatch
+from aioinformer.multi_namespace import MultiNamespaceInformer
+from aioinformer.options import ReflectorOptions
+from aioinformer.state import Phase
+from tests.shell.cluster import Cluster, built_in
+from tests.shell.collection import PODS, Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.shared_informer import SharedIndexInformer
+
+
+class Namespaces(dict[str, Collection]):
+    """A collection of pods for each namespace."""
+
+    def __missing__(self, namespace: str) -> Collection:
+        return self.setdefault(namespace, Collection())
+
+    def having(self, **pods: str) -> Namespaces:
+        for namespace, names in pods.items():
+            for name in names.split():
+                self.put(name, namespace)
+        return self
+
+    def put(self, name: str, namespace: str) -> None:
+        collection = self[namespace]
+        # Versions are the server's, not the namespace's.
+        collection.version = max(each.version for each in self.values())
+        collection.put(name, namespace)
+
+    def informer(self, *namespaces: str, **options: Any) -> MultiNamespaceInformer[Any]:
+        return MultiNamespaceInformer(self.__getitem__, namespaces, **options)
+
+
+def keys(informer: SharedIndexInformer[Any]) -> list[str]:
+    return sorted(informer.get_store().list_keys())
+
+
+async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister() -> None:
+    server = Namespaces().having(one="a b", two="a", three="c")
+    informer = server.informer("one", "two")
+    recorder = Recorder()
+    registration = informer.add_event_handler(recorder)
+    async with informer:
+        await registration.wait_for_sync()
+        assert keys(informer) == ["one/a", "one/b", "two/a"]
+        assert [pod.metadata.name for pod in informer.lister().namespaced("two").list()] == ["a"]
+        server.put("b", "two")
+        await settled()
+        assert sorted(recorder.told) == ["add b 5", "add! a 1", "add! a 3", "add! b 2"]
+    assert "three" not in informer.namespaces
+
+
+async def test_it_has_synced_when_every_namespace_has() -> None:
+    server = Namespaces().having(one="a", two="b")
+    server["two"].gate.clear()
+    informer = server.informer("one", "two")
+    async with informer:
+        await asyncio.sleep(1)
+        assert keys(informer) == ["one/a"]
+        assert not informer.has_synced()
+        server["two"].gate.set()
+        await informer.wait_for_sync()
+        assert keys(informer) == ["one/a", "two/b"]
+
+
+async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers_are_told() -> None:
+    server = Namespaces().having(one="a", two="b")
+    informer = server.informer("one")
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        await informer.add_namespace("two")
+        assert keys(informer) == ["one/a", "two/b"]
+        await informer.add_namespace("two")
+        server.put("c", "two")
+        await settled()
+    assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+    assert len(server["two"].requests) == len(server["one"].requests)
+
+
+async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_came_before() -> None:
+    server = Namespaces().having(one="a", two="b c")
+    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    slow = Recorder(pace=10)
+    informer.add_event_handler(slow)
+    async with informer:
+        await informer.wait_for_sync()
+        server.put("b", "two")
+        await settled()
+        await informer.remove_namespace("two")
+        assert keys(informer) == ["one/a"]
+        assert server["two"].open_watches == 0
+        server.put("d", "two")
+        await asyncio.sleep(100)
+    assert sorted(slow.told[:3]) == ["add! a 1", "add! b 2", "add! c 3"]
+    assert slow.told[3] == "update b 2 4"
+    assert sorted(slow.told[4:]) == ["tombstone b 4", "tombstone c 3"]
+
+
+async def test_a_namespace_may_come_back() -> None:
+    server = Namespaces().having(one="a")
+    informer = server.informer("one")
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        await informer.set_namespaces([])
+        assert keys(informer) == []
+        await informer.set_namespaces(["one", "two"])
+        assert keys(informer) == ["one/a"]
+        assert informer.namespaces == {"one", "two"}
+        await settled()
+    assert recorder.told == ["add! a 1", "tombstone a 1", "add! a 1"]
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 2))
+async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_history(turns: int) -> None:
+    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(100)))
+    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    async with informer:
+        await informer.wait_for_sync()
+        removal = asyncio.create_task(informer.remove_namespace("two"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        late = Recorder()
+        informer.add_event_handler(late)
+        await removal
+        await settled()
+    seen: set[str] = set()
+    for words in late.told:
+        what, name, _ = words.split()
+        assert (what == "add!") == (name not in seen)
+        (seen.add if what == "add!" else seen.remove)(name)
+    assert seen == {"a"}
+
+
+async def test_a_relist_of_one_namespace_leaves_the_others_alone() -> None:
+    server = Namespaces().having(one="a b", two="c")
+    informer = server.informer("one", "two")
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        server["one"].end_watches()
+        server["one"].delete("a", "one")
+        server["one"].unseen()
+        await asyncio.sleep(30)
+        assert keys(informer) == ["one/b", "two/c"]
+    assert recorder.told[3:] == ["tombstone a 1"]
+
+
+async def test_the_version_of_the_cache_is_the_least_of_the_namespaces() -> None:
+    server = Namespaces().having(one="a", two="b")
+    informer = server.informer("one", "two")
+    async with informer:
+        await informer.wait_for_sync()
+        server.put("c", "two")
+        await settled()
+        assert informer.last_sync_resource_version == "1"
+        waiting = asyncio.create_task(informer.wait_for_resource_version("3"))
+        await settled()
+        assert not waiting.done()
+        server.put("d", "one")
+        await waiting
+        assert informer.last_sync_resource_version == "3"
+
+
+async def test_a_resync_tells_of_every_namespace_once() -> None:
+    server = Namespaces().having(one="a", two="b")
+    informer = server.informer("one", "two", resync_period=30)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await asyncio.sleep(31)
+    assert sorted(recorder.told[2:]) == ["update a 1 1", "update b 2 2"]
+
+
+async def test_the_state_names_the_namespace_that_is_not_well() -> None:
+    server = Namespaces().having(one="a", two="b")
+    server["two"].refuse(403, "Forbidden")
+    informer = server.informer("one", "two")
+    phases = [informer.state.phase]
+    async with informer:
+        await settled()
+        phases.append(informer.state.phase)
+        assert informer.state.reason.startswith("namespace two: ")
+        await informer.remove_namespace("two")
+        phases.append(informer.state.phase)
+        assert informer.has_synced()
+        await informer.set_namespaces([])
+        phases.append(informer.state.phase)
+    phases.append(informer.state.phase)
+    assert phases == [Phase.NEW, Phase.FORBIDDEN, Phase.WATCHING, Phase.WATCHING, Phase.STOPPED]
+
+
+async def test_an_informer_of_no_namespaces_has_synced() -> None:
+    async with Namespaces().informer() as informer:
+        await informer.wait_for_sync()
+        assert keys(informer) == []
+
+
+async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looked_at() -> None:
+    server = Namespaces().having(one="a", two="b")
+    informer = server.informer("one")
+    await informer.set_namespaces([])
+    assert not informer.has_synced()
+    await informer.set_namespaces(["two"])
+    async with informer:
+        await informer.wait_for_sync()
+        assert keys(informer) == ["two/b"]
+
+
+async def test_who_waits_for_a_namespace_is_told_of_the_stop() -> None:
+    server = Namespaces()
+    server["slow"].gate.clear()
+    informer = server.informer()
+    async with informer:
+        waiting = asyncio.create_task(informer.add_namespace("slow"))
+        await settled()
+    with pytest.raises(InformerStopped):
+        await waiting
+    with pytest.raises(InformerStopped, match="namespaces were not changed"):
+        await informer.add_namespace("other")
+
+
+async def test_a_removal_that_is_cancelled_is_finished_all_the_same() -> None:
+    server = Namespaces().having(one="a", two="b")
+    informer = server.informer("one", "two")
+    async with informer:
+        await informer.wait_for_sync()
+        removal = asyncio.create_task(informer.remove_namespace("two"))
+        await asyncio.sleep(0)
+        removal.cancel()
+        await settled()
+        assert keys(informer) == ["one/a"]
+        assert removal.cancelled()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects(turns: int) -> None:
+    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(40)))
+    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    async with informer:
+        await informer.wait_for_sync()
+        changes = []
+        for _ in range(2):
+            changes.append(asyncio.create_task(informer.remove_namespace("two")))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            changes.append(asyncio.create_task(informer.add_namespace("two")))
+            await asyncio.sleep(0)
+        await asyncio.gather(*changes, return_exceptions=True)
+        assert len(keys(informer)) == 41
+
+
+@pytest.mark.conformance("FAC-13")
+async def test_of_each_namespace_only_the_metadata_is_asked_for_if_that_is_all_that_is_kept() -> None:
+    cluster = Cluster()
+    informer = MultiNamespaceInformer(
+        lambda namespace: ListWatch(cluster, PODS, namespace), ["one", "two"], storage="metadata"
+    )
+    async with informer:
+        await informer.wait_for_sync()
+    assert cluster.paths() == ["/api/v1/namespaces/one/pods", "/api/v1/namespaces/two/pods"]
+    assert all("PartialObjectMetadata" in request.headers["Accept"] for request in cluster.requests)
+
+
+@pytest.mark.parametrize("namespace", ["", "a/b", None])
+def test_what_is_no_namespace_is_refused(namespace: Any) -> None:
+    with pytest.raises(UsageError, match="is no namespace"):
+        Namespaces().informer(namespace)
+
+
+def test_what_makes_no_sense_for_several_namespaces_is_refused() -> None:
+    with pytest.raises(UsageError, match="queue: "):
+        Namespaces().informer("one", queue="in_order")
+    with pytest.raises(UsageError, match="nodes is cluster-scoped"):
+        MultiNamespaceInformer(lambda namespace: Collection(resource=built_in("v1/nodes")), ["one"])
