@@ -1,6 +1,6 @@
 """A FastAPI service with a cache inside: answers come from memory, readiness from the cache's own state.
 
-    GET /readyz                 200 once the cache is filled and follows the server, 503 with the reasons otherwise
+    GET /readyz                 200 once the cache is filled, 503 before; the text says what the informer is doing
     GET /nodes                  the nodes, and how many pods each of them has
     GET /nodes/{node}/pods      the pods of a node
 
