@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from aioinformer.bulk_change import BulkChange
 from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
-from aioinformer.objects import Record
+from aioinformer.objects import KeptRecord, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from aioinformer.notifications import Notification
     from aioinformer.object_type import ObjectType
@@ -92,6 +92,9 @@ class CacheUpdates(Generic[T]):
             yield
         for key, record in listed.items():
             old = cells.item(key)
+            if type(record) is KeptRecord:
+                yield
+                continue
             if old is None:
                 told.append(AddNotification(present(record), is_in_initial_list))
             elif not _is_same(old, record):
@@ -110,6 +113,16 @@ class CacheUpdates(Generic[T]):
                 record = cells.item(key)
                 self._waiters.changed(key, present(record) if record is not None else None)
 
+    def forget(self, keys: Iterable[str]) -> Iterator[None]:
+        """Takes objects out that nobody follows any more, in steps, and tells them as gone, unseen.
+
+        Args:
+            keys: of objects in the cache.
+        """
+        for key in keys:
+            self._deleted(key, DeletedFinalStateUnknown(key, self._cells.item(key)))
+            yield
+
     def sync_all(self) -> Iterator[None]:
         """Tells of everything again, in steps (CTL-14)."""
         for key in self._cells.all_keys():
@@ -117,6 +130,8 @@ class CacheUpdates(Generic[T]):
             yield
 
     def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
+        if type(record) is KeptRecord:
+            return
         key = record.key
         old = self._cells.item(key)
         if old is None:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.cache_controller import CacheController
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
@@ -243,10 +242,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
 
     async def _forget(self, namespace: str) -> None:
         slicer = Slicer(self._options.slice_seconds)
-        cells = self._indexer.cells
-        for key in cells.indexed_keys(NAMESPACE_INDEX, namespace):
-            gone: Delta[Record] = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, cells.item(key)))
-            self._updates.handle_deltas(Deltas((gone,)), False)
+        for _ in self._updates.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace)):
             if slicer.due():
                 self._processor.flush()
                 await slicer.let_go()

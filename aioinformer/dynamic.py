@@ -1,0 +1,268 @@
+"""Informers of whatever a server serves, by name, and of custom resources as they come and go.
+
+An object is a mapping here, whatever it is: who asks for any resource knows no classes.
+
+Custom resources are followed while their definitions are established and serve them. A version that is served no longer
+is as good as gone; another one has an informer of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from aioinformer.catalog import find
+from aioinformer.definitions import CustomResourceDefinition
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.discovery import Discovery
+from aioinformer.dynamic_informer import DynamicInformer
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.listwatch import ListWatch
+from aioinformer.owner import Owner, collapsed
+from aioinformer.resources import Resource
+from aioinformer.shared_informer import SharedIndexInformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+    from types import TracebackType
+
+    from aioinformer.informer_options import InformerOptions
+    from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.transport import Transport
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """Who wants to know of custom resources."""
+
+    begin: Callable[[DynamicInformer], Any]
+    wanted: Callable[[Resource[Any]], Any]
+    options: InformerOptions[Any]
+
+
+class DynamicInformers:
+    """Makes informers of any resource, each resource's once, and owns them while it runs.
+
+    To be entered with `async with`; leaving it ends them all. Informers that are asked for while it runs are started at
+    once, those before when it is entered.
+
+    Args:
+        transport: the server.
+        resync_period: the default of all informers, in seconds; 0 for never.
+        namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
+        tweak_list_options: changes the options of every list and watch in place.
+        options: of all informers: paging, time-outs, backoff.
+        shutdown_grace: seconds a handler that is running at the stop has to finish.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        resync_period: float = 0.0,
+        *,
+        namespace: str = "",
+        tweak_list_options: Callable[[ListOptions], None] | None = None,
+        options: ReflectorOptions | None = None,
+        shutdown_grace: float = 1.0,
+    ) -> None:
+        self.discovery = Discovery(transport)
+        self._transport = transport
+        self._resync_period = resync_period
+        self._namespace = namespace
+        self._tweak = tweak_list_options
+        self._options = options
+        self._shutdown_grace = shutdown_grace
+        self._informers: dict[str, SharedIndexInformer[Any]] = {}
+        self._started: set[str] = set()
+        self._following: _Following | None = None
+        #: The resource that is followed of each definition.
+        self._chosen: dict[str, Resource[Any]] = {}
+        self._owner = Owner()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._stopped = False
+
+    # Informers.
+
+    async def informer(self, name: str | Resource[Any], **options: Unpack[InformerOptions[Any]]) -> DynamicInformer:
+        """The one informer of a resource. The first call makes it, with what is given; later calls find it.
+
+        Args:
+            name: as kubectl takes it: "pods", "deployments.apps", "widgets.example.com", "apps/v1/deployments". A
+                `Resource` needs no discovery, and may be one that the server does not serve yet.
+            options: see `InformerOptions`; without effect on an informer that exists.
+
+        Raises:
+            InformerStopped: the stop has begun.
+            UnknownResource: the server does not serve it.
+            DiscoveryIncomplete: whether the server serves it could not be found out.
+            TransportError: the server was not reached.
+            ApiError: the server refuses to tell.
+        """
+        resource = name if isinstance(name, Resource) else await self.discovery.resolve(name)
+        return self._informer_for(resource, options)
+
+    def follow(
+        self,
+        begin: Callable[[DynamicInformer], Any],
+        wanted: Callable[[Resource[Any]], Any] = lambda resource: True,
+        **options: Unpack[InformerOptions[Any]],
+    ) -> None:
+        """Keeps an informer for each custom resource whose definition is there, or will be. To be called once.
+
+        Args:
+            begin: called with each new informer before it is started; adds handlers.
+            wanted: resource -> whether to follow it.
+            options: of these informers.
+
+        Raises:
+            InformerStopped: the stop has begun.
+            UsageError: it was called before.
+        """
+        if self._following is not None:
+            raise UsageError("follow() was called before: one follower can begin different things")
+        self._following = _Following(begin, wanted, options)
+        definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert definitions is not None
+        lister_watcher: ListWatch[Any] = ListWatch(self._transport, definitions)
+        informer = self._informers["definitions"] = SharedIndexInformer(
+            lister_watcher, decoder=CustomResourceDefinition, options=self._options, shutdown_grace=self._shutdown_grace
+        )
+        informer.add_event_handler(
+            on_add=self._defined,
+            on_update=lambda old, new: self._defined(new),
+            on_delete=self._withdrawn,
+        )
+        self._start("definitions")
+
+    def informers(self) -> dict[str, DynamicInformer]:
+        """All informers by the `gvr` of their resource: a copy."""
+        return {gvr: each for gvr, each in self._informers.items() if isinstance(each, DynamicInformer)}
+
+    # Life.
+
+    async def wait_for_cache_sync(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    ) -> dict[str, bool]:
+        """Waits until every informer that there is now has filled its cache.
+
+        Args:
+            timeout: in seconds, None for no limit.
+
+        Returns:
+            For each resource, by `gvr`, whether its cache is filled: all of them, unless the time was too short.
+
+        Raises:
+            InformerStopped: one stopped before that.
+            Exception: what an informer crashed with.
+        """
+        informers = self.informers()
+        try:
+            async with asyncio.timeout(timeout):
+                for informer in informers.values():
+                    await informer.wait_for_sync()
+        except TimeoutError:
+            if timeout is None:
+                raise
+        return {gvr: informer.has_synced() for gvr, informer in informers.items()}
+
+    async def __aenter__(self) -> Self:
+        if self._stopped or self._owner.running:
+            raise UsageError("dynamic informers run once; make new ones")
+        self._owner.start(self._run, "dynamic informers")
+        try:
+            await asyncio.sleep(0)  # by then it has begun
+        except asyncio.CancelledError:
+            await self._owner.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._owner.stop()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                for gvr in self._informers:
+                    self._start(gvr)
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    self._stopped = True
+                    self._tasks = None
+        except BaseExceptionGroup as group:
+            error = collapsed(group)
+            raise error from error.__cause__
+        finally:
+            for informer in self._informers.values():
+                informer.retire()
+
+    def _start(self, gvr: str) -> None:
+        if self._tasks is not None and gvr not in self._started:
+            self._started.add(gvr)
+            informer = self._informers[gvr]
+            self._tasks.create_task(informer.run(), name=informer.name)
+
+    def _informer_for(
+        self,
+        resource: Resource[Any],
+        options: InformerOptions[Any],
+        begin: Callable[[DynamicInformer], Any] = lambda informer: None,
+    ) -> DynamicInformer:
+        known = self._informers.get(resource.gvr)
+        if isinstance(known, DynamicInformer):
+            return known
+        if self._stopped:
+            raise InformerStopped(f"the dynamic informers were stopped before they were asked for {resource.gvr}")
+        chosen: dict[str, Any] = {"options": self._options, **options}
+        period = chosen.pop("resync_period", None)
+        if chosen.pop("metadata_only", False):
+            chosen["storage"] = "metadata"
+        lister_watcher: ListWatch[Any] = ListWatch(
+            self._transport,
+            replace(resource, model=""),
+            self._namespace if resource.namespaced else "",
+            tweak=self._tweak,
+        )
+        informer = DynamicInformer(
+            lister_watcher,
+            self._resync_period if period is None else period,
+            shutdown_grace=self._shutdown_grace,
+            **chosen,
+        )
+        begin(informer)
+        self._informers[resource.gvr] = informer
+        self._start(resource.gvr)
+        return informer
+
+    # Definitions.
+
+    def _defined(self, definition: CustomResourceDefinition) -> None:
+        following = self._following
+        assert following is not None
+        served = {resource.gvr: resource for resource in definition.served()}
+        self._serve(definition.name, served)
+        chosen = self._chosen.get(definition.name)
+        if not served or (chosen is not None and chosen.gvr in served):
+            return
+        resource = next(iter(served.values()))
+        if following.wanted(resource):
+            _log.info("custom resource %s is followed", resource.gvr)
+            self._chosen[definition.name] = resource
+            self._informer_for(resource, following.options, following.begin)
+
+    def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
+        self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, ())
+
+    def _serve(self, name: str, served: Container[str]) -> None:
+        for gvr, informer in self.informers().items():
+            if informer.resource.group_resource == name and informer.served is not (gvr in served):
+                _log.info("custom resource %s is %s", gvr, "withdrawn" if informer.served else "back")
+                informer.serve(gvr in served)

@@ -1,0 +1,70 @@
+"""An informer of something that may not be there.
+
+It can be told whether its resource is served. While it is not, nothing is asked and the cache is empty: everything that
+was in it was told as gone. When it is served again, the same informer goes on, with the same handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.queue_choice import QueueKind, queue_of
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.slices import Slicer
+from aioinformer.state import InformerState, Phase
+
+if TYPE_CHECKING:
+    from aioinformer.listwatch import ListerWatcher
+
+
+class DynamicInformer(SharedIndexInformer[Any]):
+    """A `SharedIndexInformer` that can be told whether its resource is served. To begin with, it is."""
+
+    def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
+        super().__init__(lister_watcher, resync_period, **options)
+        self._kind: str = options.get("queue", QueueKind.DELTA)
+        self._served = True
+        self._change = asyncio.Event()
+
+    @property
+    def served(self) -> bool:
+        """Whether the resource is known to be served, and therefore followed."""
+        return self._served
+
+    def serve(self, served: bool) -> None:
+        """The resource is served from now on, or not: then everything in the cache is told as gone."""
+        if served is not self._served:
+            self._served = served
+            self._change.set()
+
+    @property
+    def state(self) -> InformerState:
+        """What the informer is doing, for probes and people."""
+        state = super().state
+        if self._served or self._stopped or not self._started:
+            return state
+        return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
+
+    async def _follow(self) -> None:
+        while True:
+            self._change.clear()
+            if self._served:
+                async with asyncio.TaskGroup() as tasks:
+                    following = tasks.create_task(super()._follow(), name=f"{self.name}: while it is served")
+                    await self._change.wait()
+                    following.cancel()
+                # What was queued then is of before.
+                self._queue = queue_of(self._kind, self._indexer.cells, self._updates, self._options.slice_seconds)
+            else:
+                await self._forget()
+                await self._change.wait()
+
+    async def _forget(self) -> None:
+        slicer = Slicer(self._options.slice_seconds)
+        for _ in self._updates.forget(self._indexer.cells.all_keys()):
+            if slicer.due():
+                self._processor.flush()
+                await slicer.let_go()
+        self._processor.flush()

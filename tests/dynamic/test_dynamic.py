@@ -1,0 +1,226 @@
+"""Informers of any resource by name, and of custom resources that come and go, on a server in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.dynamic import DynamicInformers
+from aioinformer.errors import InformerStopped, NotFound, UsageError
+from aioinformer.served import UnknownResource
+from aioinformer.state import Phase
+from tests.testing.api import CONFIGMAPS, DEFINITION, DEFINITIONS, WIDGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.dynamic_informer import DynamicInformer
+    from aioinformer.options import ListOptions
+    from aioinformer.resources import Resource
+    from aioinformer.testing import ApiServer
+    from aioinformer.transport.http import HttpTransport
+    from tests.testing.api import Api
+
+
+class Told:
+    """What a handler was told: "add w", "update w", "delete w"."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self._news = asyncio.Event()
+
+    def on_add(self, obj: Any) -> None:
+        self._tell(f"add {obj['metadata']['name']}")
+
+    def on_update(self, old: Any, new: Any) -> None:
+        self._tell(f"update {new['metadata']['name']}")
+
+    def on_delete(self, obj: Any) -> None:
+        last: Any = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
+        self._tell(f"delete {last['metadata']['name']}")
+
+    async def until(self, *words: str) -> None:
+        async with asyncio.timeout(10):
+            while self.told != list(words):
+                self._news.clear()
+                await self._news.wait()
+
+    def _tell(self, words: str) -> None:
+        self.told.append(words)
+        self._news.set()
+
+
+class Followed:
+    """Begins informers, and hands them out by name."""
+
+    def __init__(self) -> None:
+        self.told = Told()
+        self.informers: asyncio.Queue[DynamicInformer] = asyncio.Queue()
+
+    def __call__(self, informer: DynamicInformer) -> None:
+        informer.add_event_handler(self.told)
+        self.informers.put_nowait(informer)
+
+
+async def when(informer: DynamicInformer, holds: Callable[[], bool]) -> None:
+    """Returns at the first change of state at which something holds."""
+    changed = asyncio.Event()
+    informer.add_state_handler(lambda state: changed.set())
+    async with asyncio.timeout(10):
+        while not holds():
+            changed.clear()
+            await changed.wait()
+
+
+def widget(name: str) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}}
+
+
+def definition(*versions: str, kind: str = "Widget", plural: str = "widgets") -> dict[str, Any]:
+    made = deepcopy(DEFINITION)
+    made["metadata"]["name"] = f"{plural}.example.com"
+    made["spec"]["names"] = {"plural": plural, "kind": kind}
+    (template,) = made["spec"]["versions"]
+    made["spec"]["versions"] = [
+        {**deepcopy(template), "name": version, "storage": not number} for number, version in enumerate(versions)
+    ]
+    return made
+
+
+@pytest.mark.conformance("FAC-10", "FAC-12")
+@pytest.mark.parametrize("name", ["configmaps", "cm", "v1/configmaps"])
+async def test_an_informer_is_had_by_any_name_and_its_objects_are_mappings(
+    api: Api, dynamic: DynamicInformers, name: str
+) -> None:
+    await api.create("settings", labels={"app": "web"})
+    async with dynamic:
+        informer = await dynamic.informer(name)
+        await informer.wait_for_sync()
+        lister = informer.lister()
+        assert lister.get("default/settings")["metadata"]["labels"] == {"app": "web"}
+        assert [each["metadata"]["name"] for each in lister.list("app=web")] == ["settings"]
+        with pytest.raises(NotFound, match='configmaps "default/none" not found'):
+            lister.get("default/none")
+
+
+@pytest.mark.conformance("FAC-10", "FAC-11")
+async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_waited_for(
+    api: Api, dynamic: DynamicInformers
+) -> None:
+    early = await dynamic.informer("cm")
+    assert await dynamic.wait_for_cache_sync(timeout=0) == {"v1/configmaps": False}
+    async with dynamic:
+        assert await dynamic.informer("configmaps") is early
+        await dynamic.informer("deployments.apps")
+        assert await dynamic.wait_for_cache_sync(10) == {"v1/configmaps": True, "apps/v1/deployments": True}
+        with pytest.raises(UnknownResource):
+            await dynamic.informer("widgets.example.com")
+    assert early.is_stopped()
+    with pytest.raises(InformerStopped):
+        await dynamic.informer("secrets")
+
+
+@pytest.mark.conformance("FAC-13", "FAC-14")
+async def test_only_metadata_is_kept_on_request(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
+    await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"big": "content"}})
+    async with dynamic:
+        informer = await dynamic.informer("configmaps", metadata_only=True)
+        await informer.wait_for_sync()
+        kept = informer.lister().get("default/a")
+        assert kept["metadata"]["labels"] == {"x": "y"}
+        assert "data" not in kept
+
+
+@pytest.mark.conformance("FAC-10")
+async def test_a_namespace_and_tweaked_options_limit_what_is_followed(api: Api, transport: HttpTransport) -> None:
+    await api.create("a", labels={"app": "web"})
+    await api.create("b")
+    await api("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
+    elsewhere = {"metadata": {"name": "c", "labels": {"app": "web"}}}
+    status, _ = await api("POST", "/api/v1/namespaces/other/configmaps", elsewhere)
+    assert status == 201
+
+    def only_web(options: ListOptions) -> None:
+        options.label_selector = "app=web"
+
+    async with DynamicInformers(transport, namespace="default", tweak_list_options=only_web) as dynamic:
+        informer = await dynamic.informer("configmaps")
+        await informer.wait_for_sync()
+        assert informer.get_store().list_keys() == ["default/a"]
+        await (await dynamic.informer("namespaces")).wait_for_sync()
+
+
+async def test_custom_resources_are_followed_as_their_definitions_come_and_go_and_come_back(
+    api: Api, dynamic: DynamicInformers
+) -> None:
+    followed = Followed()
+    dynamic.follow(followed)
+    async with dynamic, asyncio.timeout(20):
+        await api("POST", DEFINITIONS, DEFINITION)
+        informer = await followed.informers.get()
+        await informer.wait_for_sync()
+        await api("POST", WIDGETS, widget("w"))
+        await followed.told.until("add w")
+        await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
+        await followed.told.until("add w", "delete w")
+        await when(informer, lambda: not informer.served)
+        assert informer.state.phase is Phase.NOT_FOUND
+        await api("POST", DEFINITIONS, DEFINITION)
+        await api("POST", WIDGETS, widget("again"))
+        await followed.told.until("add w", "delete w", "add again")
+        assert informer.served
+        assert followed.informers.empty()
+        assert set(dynamic.informers()) == {"example.com/v1/widgets"}
+
+
+async def test_a_definition_that_is_there_already_is_followed_and_what_is_not_wanted_is_not(
+    api: Api, dynamic: DynamicInformers
+) -> None:
+    await api("POST", DEFINITIONS, definition("v1", kind="Gadget", plural="gadgets"))
+    await api("POST", DEFINITIONS, definition("v1"))
+    followed = Followed()
+
+    def wanted(resource: Resource[Any]) -> bool:
+        return resource.kind == "Widget"
+
+    dynamic.follow(followed, wanted, storage="dict")
+    async with dynamic, asyncio.timeout(20):
+        informer = await followed.informers.get()
+        await informer.wait_for_sync()
+        assert set(dynamic.informers()) == {"example.com/v1/widgets"}
+
+
+async def test_when_a_version_is_served_no_longer_another_is_followed(api: Api, dynamic: DynamicInformers) -> None:
+    await api("POST", DEFINITIONS, definition("v1beta1", "v1"))
+    await api("POST", WIDGETS.replace("v1", "v1beta1"), {**widget("w"), "apiVersion": "example.com/v1beta1"})
+    followed = Followed()
+    dynamic.follow(followed)
+    async with dynamic, asyncio.timeout(20):
+        old = await followed.informers.get()
+        await followed.told.until("add w")
+        _, now = await api("GET", f"{DEFINITIONS}/widgets.example.com")
+        beta, stable = now["spec"]["versions"]
+        beta |= {"served": False, "storage": False}
+        stable |= {"storage": True}
+        await api("PUT", f"{DEFINITIONS}/widgets.example.com", now)
+        new = await followed.informers.get()
+        await new.wait_for_sync()
+        assert (old.resource.version, new.resource.version) == ("v1beta1", "v1")
+        assert (old.served, new.served) == (False, True)
+        assert new.get_store().list_keys() == ["default/w"]
+
+
+async def test_definitions_are_followed_once(dynamic: DynamicInformers) -> None:
+    dynamic.follow(lambda informer: None)
+    with pytest.raises(UsageError, match="follow"):
+        dynamic.follow(lambda informer: None)
+
+
+async def test_they_run_once(dynamic: DynamicInformers) -> None:
+    async with dynamic:
+        with pytest.raises(UsageError, match="run once"):
+            await dynamic.__aenter__()

@@ -1,0 +1,72 @@
+"""An informer of something that may not be there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioinformer.dynamic_informer import DynamicInformer
+from aioinformer.state import Phase
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+@pytest.mark.parametrize("queue", ["delta", "in_order"])
+async def test_what_is_served_no_longer_is_told_as_gone_and_not_asked_for(queue: str) -> None:
+    pods = Collection("a", "b")
+    informer = DynamicInformer(pods, queue=queue)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        informer.serve(False)
+        await settled()
+        requests = len(pods.requests)
+        pods.put("a")
+        await asyncio.sleep(600)
+        assert len(pods.requests) == requests
+        assert pods.open_watches == 0
+        assert informer.state.phase is Phase.NOT_FOUND
+        assert len(informer.get_store()) == 0
+    assert sorted(recorder.told) == ["add! a 1", "add! b 2", "tombstone a 1", "tombstone b 2"]
+
+
+@pytest.mark.parametrize("queue", ["delta", "in_order"])
+@pytest.mark.parametrize("turns", range(0, 30, 3))
+async def test_what_is_served_again_is_all_there(queue: str, turns: int) -> None:
+    pods = Collection("a", "b")
+    informer = DynamicInformer(pods, queue=queue)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        informer.serve(False)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        pods.put("c")
+        pods.delete("a")
+        informer.serve(True)
+        await asyncio.sleep(30)
+        assert sorted(informer.get_store().list_keys()) == ["default/b", "default/c"]
+        pods.put("d")
+        await settled()
+    known: set[str] = set()
+    for words in recorder.told:
+        what, name, _ = words.split()
+        assert (what.rstrip("!") == "add") == (name not in known)
+        (known.add if what.rstrip("!") == "add" else known.remove)(name)
+    assert known == {"b", "c", "d"}
+
+
+async def test_what_is_not_served_yet_has_not_synced() -> None:
+    informer = DynamicInformer(Collection("a"))
+    informer.serve(False)
+    async with informer:
+        await asyncio.sleep(10)
+        synced = [informer.has_synced()]
+        informer.serve(True)
+        await informer.wait_for_sync()
+        synced.append(informer.has_synced())
+    assert synced == [False, True]
