@@ -120,6 +120,7 @@ def _struct(base: type[Any], tree: Mapping[str, Any]) -> type[Any]:
     return msgspec.defstruct("Declared", fields, bases=(base,), rename=renamed, gc=False, kw_only=True)
 
 
+@cache
 def _attribute(name: str) -> str:
     return name if name == "metadata" else "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
 

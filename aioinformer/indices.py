@@ -91,10 +91,11 @@ class Index(Generic[T]):
             values = self.function(self._present(item) if self._present and not seen else item)
             if isinstance(values, str):
                 raise TypeError("an index function returns a sequence of strings, not a string")
-            result = tuple(dict.fromkeys(values)) if values is not None else ()
-            if not all(isinstance(value, str) for value in result):
-                raise TypeError("an index function returns strings")
-            return result
+            result = tuple(values) if values is not None else ()
+            for value in result:
+                if not isinstance(value, str):
+                    raise TypeError("an index function returns strings")
+            return result if len(result) < 2 else tuple(dict.fromkeys(result))
         except Exception:
             _log.exception("index function %r raised for %s: the object is absent from this index", self.name, key)
             return ()
