@@ -134,11 +134,22 @@ def answer(question: Question) -> None:
     subjects = [name for name in question.subjects if not arguments.only or name in arguments.only]
     print(question.asks)
     rounds: list[dict[str, Figures]] = []
+    notes = list(question.notes)
     with Server(question.offer) as url:
         for number in range(arguments.rounds):
-            rounds.append({name: _measured(question, name, url) for name in subjects})
+            measured: dict[str, Figures] = {}
+            for name in list(subjects):
+                try:
+                    measured[name] = _measured(question, name, url)
+                except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                    if callable(question.subjects[name]):
+                        raise
+                    # Somebody else's program is optional.
+                    subjects.remove(name)
+                    notes.append(f"{name} is absent: it failed here.")
+            rounds.append(measured)
             print(f"  round {number + 1} of {arguments.rounds}", flush=True)
-    _report(question, subjects, rounds)
+    _report(question, subjects, rounds, notes)
 
 
 async def _awaited(figures: Awaitable[Figures]) -> Figures:
@@ -180,7 +191,7 @@ def _measured(question: Question, subject: str, url: str) -> Figures:
     return figures
 
 
-def _report(question: Question, subjects: list[str], rounds: list[dict[str, Figures]]) -> None:
+def _report(question: Question, subjects: list[str], rounds: list[dict[str, Figures]], notes: list[str]) -> None:
     medians: dict[str, Figures] = {
         name: {figure: round(median(each[name][figure] for each in rounds), 3) for figure in rounds[0][name]}
         for name in subjects
@@ -201,7 +212,7 @@ def _report(question: Question, subjects: list[str], rounds: list[dict[str, Figu
         "pods": question.offer.pods,
         "events": question.offer.events,
         "rounds": len(rounds),
-        "notes": question.notes,
+        "notes": notes,
         "requirements": requirements,
         "medians": medians,
         "measured": rounds,

@@ -97,24 +97,23 @@ class Form:
 
 
 class ProtobufForm(Form):
-    """The same in protobuf, as a tool that knows it encodes it.
+    """The same stream in protobuf, as a tool that knows it encodes it.
 
     Args:
-        tool: the command; it is given JSON documents, a line each, and returns frames, each with its length before it.
+        plain: the same in JSON.
+        tool: the command; it is given the events, a line each, and returns frames, each with its length before it.
     """
 
     content_type = b"application/vnd.kubernetes.protobuf"
 
-    def __init__(self, pods: int, events: int, spread: int, tool: str, arguments: list[str]) -> None:
-        kind = b'"kind":"Pod","apiVersion":"v1"'
-        plain = Form(pods, events, spread, encoded, kind, b'"kind":"PodList","apiVersion":"v1"')
+    def __init__(self, plain: Form, pods: int, tool: list[str]) -> None:
         wanted = [_line_of(chunk) for batch in plain.initial(pods, pods) for chunk in _chunks_of(batch)]
         wanted += [_line_of(line) for line in plain.lines] + [_EXPIRED]
-        done = subprocess.run([tool, *arguments], input=b"".join(wanted), stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(tool, input=b"".join(wanted), stdout=subprocess.PIPE, check=True)
         frames = [_chunk(frame) for frame in _frames_of(done.stdout)]
         added, self.lines = frames[:pods], frames[pods + 1 : -1]
         self._initial = [b"".join(added[at : at + _BATCH]) for at in range(0, pods, _BATCH)] + [frames[pods]]
-        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, events, _BATCH)]
+        self.events = [b"".join(self.lines[at : at + _BATCH]) for at in range(0, len(self.lines), _BATCH)]
         self.expired = frames[-1]
 
     def initial(self, version: int, first: int) -> list[bytes]:
@@ -160,7 +159,8 @@ class Load:
             kinds = b'"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1"'
             self.forms["metadata"] = Form(pods, events, spread, encoded_metadata, kind, kinds)
         if protobuf_tool:
-            self.forms["protobuf"] = ProtobufForm(pods, events, spread, protobuf_tool[0], protobuf_tool[1:])
+            for name, form in list(self.forms.items()):
+                self.forms[f"{name} in protobuf"] = ProtobufForm(form, pods, protobuf_tool)
         self.pods = pods
         #: Of the lists.
         self.version = pods
@@ -170,11 +170,10 @@ class Load:
 
     def form(self, accept: str) -> Form:
         """The form that is asked for."""
-        if "as=PartialObjectMetadata" in accept:
-            return self.forms["metadata"]
-        if accept.startswith("application/vnd.kubernetes.protobuf") and "protobuf" in self.forms:
-            return self.forms["protobuf"]
-        return self.forms["json"]
+        name = "metadata" if "as=PartialObjectMetadata" in accept else "json"
+        if accept.startswith("application/vnd.kubernetes.protobuf"):
+            return self.forms.get(f"{name} in protobuf") or self.forms[name]
+        return self.forms[name]
 
     async def tell(self, command: float | None) -> None:
         """Gives all watches a command, as soon as there is one."""
@@ -218,8 +217,8 @@ class Connection:
             case "GET", "/api/v1/pods":
                 form = self._load.form(accept)
                 first = int(query.get("labelSelector", "first=0").removeprefix("first=")) or self._load.pods
-                if query.get("watch") in ("true", "1"):
-                    streamed = query.get("sendInitialEvents") == "true"
+                if query.get("watch", "").lower() in ("true", "1"):
+                    streamed = query.get("sendInitialEvents", "").lower() == "true"
                     initial = form.initial(self._load.version, first) if streamed else []
                     await self._watch(form, initial, reader, writer)
                 else:
@@ -285,10 +284,10 @@ async def main() -> None:
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--spread", type=int, default=0, help="events are about so many pods; 0 for all")
     parser.add_argument("--forms", default="json", help="which to prepare: json, metadata")
-    parser.add_argument("--protobuf-tool", default="", help="a command that encodes watch events, as a JSON list")
+    parser.add_argument("--protobuf-tool", default="[]", help="a command that encodes watch events, as a JSON list")
     parser.add_argument("--seconds", type=float, default=3600.0, help="end by itself after so long")
     arguments = parser.parse_args()
-    tool = json.loads(arguments.protobuf_tool or "[]")
+    tool = json.loads(arguments.protobuf_tool)
     spread = arguments.spread or arguments.pods
     load = Load(arguments.pods, arguments.events, spread, arguments.forms.split(","), tool)
     server = await asyncio.start_server(Connection(load), "127.0.0.1", 0, limit=1 << 16)

@@ -1,6 +1,7 @@
 // One client-go informer, measured: prints one JSON object, with the figures of benchmarks/harness.py.
 //
 //	client-go [-metadata|-dynamic|-protobuf] URL EVENTS
+//	client-go encode < watch events as JSON > watch events as protobuf
 package main
 
 import (
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -52,6 +52,10 @@ func rssKiB() float64 {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "encode" {
+		runEncode()
+		return
+	}
 	onlyMetadata := flag.Bool("metadata", false, "only metadata, as protobuf, which is the default there")
 	unstructured := flag.Bool("dynamic", false, "unstructured objects")
 	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
@@ -73,10 +77,11 @@ func main() {
 		client := dynamic.NewForConfigOrDie(config)
 		informer = dynamicinformer.NewDynamicSharedInformerFactory(client, resync).ForResource(pods).Informer()
 	default:
+		config.ContentType = "application/json"
 		if *protobuf {
 			config.ContentType = "application/vnd.kubernetes.protobuf"
-			config.AcceptContentTypes = config.ContentType
 		}
+		config.AcceptContentTypes = config.ContentType
 		client := kubernetes.NewForConfigOrDie(config)
 		informer = informers.NewSharedInformerFactory(client, resync).Core().V1().Pods().Informer()
 	}
@@ -114,7 +119,6 @@ func main() {
 		"sync_wall_seconds": syncWall,
 		"sync_cpu_seconds":  syncCPU,
 		"kib_per_object":    (rssKiB() - before) / float64(objects),
-		"version":           runtime.Version(),
 	}
 	if events > 0 {
 		begin, beginCPU = time.Now(), cpu()

@@ -1,0 +1,182 @@
+"""One Python library that lists and watches pods, measured: prints one JSON object, as `benchmarks/harness.py` wants it.
+
+    python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes|kopf URL EVENTS
+
+None of them but kopf has an informer: what a program would do with them is written out, as simply as can be: list,
+keep every object in a dict, watch from there, replace, call a handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import json
+import os
+import sys
+import threading
+import urllib.request
+from contextlib import suppress
+from importlib.metadata import version
+from time import perf_counter, process_time
+from typing import Any
+
+
+def rss_kib() -> float:
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+class Measurement:
+    """The phases, and their figures. Plain calls: most of these libraries have no loop."""
+
+    def __init__(self, url: str, events: int) -> None:
+        self.url, self.events = url, events
+        self.store: dict[str, Any] = {}
+        self.figures: dict[str, float] = {}
+        self._seen = 0
+        self._before = rss_kib()
+        self._wall, self._cpu = perf_counter(), process_time()
+
+    def listed(self) -> None:
+        """The first list is complete: the events may come, as soon as there is a watch."""
+        self.figures["sync_cpu_seconds"] = process_time() - self._cpu
+        self.figures["sync_wall_seconds"] = perf_counter() - self._wall
+        self.figures["objects"] = len(self.store)
+        self.figures["kib_per_object"] = (rss_kib() - self._before) / max(1, len(self.store))
+        self._wall, self._cpu = perf_counter(), process_time()
+        threading.Thread(target=self._go).start()
+
+    def _go(self) -> None:
+        request = urllib.request.Request(f"{self.url}/go", data=b"", method="POST")
+        with urllib.request.urlopen(request, timeout=600):
+            pass
+
+    def told(self) -> bool:
+        """One event more; True for the last."""
+        self._seen += 1
+        if self._seen < self.events:
+            return False
+        self.figures["watch_us_per_event"] = (process_time() - self._cpu) / self.events * 1e6
+        self.figures["watch_events_per_second"] = self.events / (perf_counter() - self._wall)
+        return True
+
+
+def run_lightkube(measurement: Measurement) -> None:
+    import httpx2 as httpx
+    from lightkube import Client, KubeConfig
+    from lightkube.resources.core_v1 import Pod
+
+    context = {"name": "load", "context": {"cluster": "load", "user": "nobody"}}
+    config = KubeConfig.from_dict(
+        {
+            "clusters": [{"name": "load", "cluster": {"server": measurement.url}}],
+            "users": [{"name": "nobody", "user": {}}],
+            "contexts": [context],
+            "current-context": "load",
+        }
+    )
+    client: Any = Client(config=config, trust_env=False, timeout=httpx.Timeout(None))
+    pods = client.list(Pod, namespace="*", chunk_size=500)
+    store = measurement.store
+    for pod in pods:
+        store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+    measurement.listed()
+    for _, pod in client.watch(Pod, namespace="*", resource_version=pods.resourceVersion):
+        store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        if measurement.told():
+            return
+
+
+async def run_kubernetes_asyncio(measurement: Measurement, typed: bool) -> None:
+    from kubernetes_asyncio import client, watch
+
+    configuration = client.Configuration()
+    configuration.host = measurement.url
+    store = measurement.store
+    async with client.ApiClient(configuration) as api:
+        core = client.CoreV1Api(api)
+        token, result_version = "", ""
+        while True:
+            if typed:
+                page = await core.list_pod_for_all_namespaces(limit=500, _continue=token)
+                for pod in page.items:
+                    store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+                token, result_version = page.metadata._continue or "", page.metadata.resource_version
+            else:
+                response = await core.list_pod_for_all_namespaces(limit=500, _continue=token, _preload_content=False)
+                document = json.loads(await response.read())
+                for pod in document["items"]:
+                    store[f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"] = pod
+                metadata = document["metadata"]
+                token, result_version = metadata.get("continue", ""), metadata["resourceVersion"]
+            if not token:
+                break
+        measurement.listed()
+        if typed:
+            async for event in watch.Watch().stream(core.list_pod_for_all_namespaces, resource_version=result_version):
+                pod = event["object"]
+                store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+                if measurement.told():
+                    return
+        response = await core.list_pod_for_all_namespaces(
+            watch=True, resource_version=result_version, _preload_content=False
+        )
+        async for line in response.content:
+            pod = json.loads(line)["object"]
+            store[f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"] = pod
+            if measurement.told():
+                response.close()
+                return
+
+
+def run_kubernetes(measurement: Measurement) -> None:
+    from kubernetes import client, watch
+
+    configuration = client.Configuration()
+    configuration.host = measurement.url
+    core = client.CoreV1Api(client.ApiClient(configuration))
+    store, token = measurement.store, ""
+    while True:
+        page = core.list_pod_for_all_namespaces(limit=500, _continue=token)
+        for pod in page.items:
+            store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        token = page.metadata._continue or ""
+        if not token:
+            break
+    measurement.listed()
+    stream = watch.Watch().stream(core.list_pod_for_all_namespaces, resource_version=page.metadata.resource_version)
+    for event in stream:
+        pod = event["object"]
+        store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
+        if measurement.told():
+            return
+
+
+def main() -> None:
+    peer, url, events = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    package = {"kubernetes_asyncio_raw": "kubernetes_asyncio", "kubernetes_asyncio_typed": "kubernetes_asyncio"}
+    name = package.get(peer, peer)
+    __import__(name)
+    if name == "kubernetes_asyncio":
+        __import__("kubernetes_asyncio.client")
+    measurement = Measurement(url, events)
+    match peer:
+        case "lightkube":
+            run_lightkube(measurement)
+        case "kubernetes":
+            run_kubernetes(measurement)
+        case "kubernetes_asyncio_raw" | "kubernetes_asyncio_typed":
+            asyncio.run(run_kubernetes_asyncio(measurement, peer.endswith("typed")))
+        case _:
+            sys.exit(f"there is no peer {peer}")
+    print(json.dumps(measurement.figures), file=sys.stderr if os.environ.get("DEBUG") else sys.stdout, flush=True)
+    assert version(name)
+    os._exit(0)  # threads of some of them do not end by themselves
+
+
+if __name__ == "__main__":
+    main()
