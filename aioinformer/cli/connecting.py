@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from aioinformer.errors import UsageError
 from aioinformer.transport.tls import TLS
 
 if TYPE_CHECKING:
@@ -53,5 +54,9 @@ async def connected(options: ServerOptions) -> AsyncIterator[tuple[TimedTranspor
     from aioinformer.transport.http import HttpTransport
 
     tls = TLS(options.certificate_authority, verify=not options.insecure_skip_tls_verify)
-    async with HttpTransport(options.server, token_file=options.token_file, ssl=tls) as transport:
+    try:
+        transport = HttpTransport(options.server, token_file=options.token_file, ssl=tls)
+    except UsageError as error:  # in the words of who asked for it
+        raise UsageError(str(error).replace("base_url", "--server")) from error
+    async with transport:
         yield TimedTransport(transport), "default"
