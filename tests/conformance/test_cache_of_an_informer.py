@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import NotFound
+from aioinformer.queue_choice import QueueKind
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.store import NAMESPACE_INDEX
@@ -40,6 +41,33 @@ async def test_objects_without_namespace_are_cached_by_their_name() -> None:
     async with informer:
         await informer.wait_for_sync()
         assert informer.get_store().list_keys() == ["n1"]
+
+
+@pytest.mark.conformance("ARC-04")
+@pytest.mark.parametrize("queue", list(QueueKind))
+@pytest.mark.parametrize("missed", [False, True])
+async def test_an_update_is_in_the_cache_and_its_indices_before_it_is_told(queue: str, missed: bool) -> None:
+    pods = Collection()
+    pods.put("a", metadata={"labels": {"app": "old"}})
+    informer = SharedIndexInformer(pods, queue=queue, indexers={"app": lambda pod: [pod.metadata.labels["app"]]})
+    seen: list[Any] = []
+
+    def on_update(old: Any, new: Any) -> None:
+        indexer = informer.get_indexer()
+        cached = indexer.get_by_key("default/a")
+        seen.append((cached.metadata.labels["app"], indexer.list_index_func_values("app")))
+
+    informer.add_event_handler(on_update=on_update)
+    async with informer:
+        await informer.wait_for_sync()
+        if missed:
+            pods.mute()
+        pods.put("a", metadata={"labels": {"app": "new"}})
+        if missed:
+            pods.expire_watches()
+        await settled()
+        await informer.wait_for("default/a", lambda pod: pod.metadata.labels["app"] == "new")
+    assert seen == [("new", ["new"])]
 
 
 @pytest.mark.conformance("SI-12")

@@ -108,7 +108,7 @@ def test_a_server_that_refused_streaming_lists_is_asked_again_after_a_time() -> 
     assert talk.ask() == "stream @10"
 
 
-@pytest.mark.conformance("LW-05", "FG-02")
+@pytest.mark.conformance("LW-05", "FG-02", "REF-28")
 def test_an_ordinary_bookmark_before_the_end_tells_a_server_that_ignores_streaming_lists() -> None:
     talk = streaming()
     talk.events(added("a", 3), bookmark(7), initial_events_end(8))

@@ -60,7 +60,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.conformance("RF-01", "RF-02")
+@pytest.mark.conformance("RF-01", "RF-02", "RF-07")
 async def test_everything_is_told_in_the_order_in_which_it_came() -> None:
     queue, consumer = made()
     await queue.add(obj("a", 1))

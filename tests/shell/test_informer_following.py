@@ -115,6 +115,7 @@ async def test_an_answer_that_breaks_with_an_error_of_the_transports_own_is_a_br
     assert "not in the protocol" in caplog.text
 
 
+@pytest.mark.conformance("ARC-07")
 async def test_the_cache_and_the_handlers_keep_what_they_have_while_the_server_is_away() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
