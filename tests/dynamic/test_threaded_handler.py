@@ -1,0 +1,159 @@
+"""Synchronous handlers on threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import UsageError
+from aioinformer.notifications import FilteringResourceEventHandler
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.threaded_handler import ThreadedHandler
+from tests.shell.collection import Collection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+who: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as executor:
+        yield executor
+
+
+class Blocking:
+    """Writes down what it is told, and where; waits at each update until it is let go."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.threads: set[int] = set()
+        self.contexts: set[str] = set()
+        self.at_it = threading.Event()
+        self.go = threading.Event()
+        self.done = threading.Event()
+
+    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        self._write(f"add{'!' if is_in_initial_list else ''} {obj.metadata.name}")
+
+    def on_update(self, old: Any, new: Any) -> None:
+        self.at_it.set()
+        assert self.go.wait(10)
+        self._write(f"update {new.metadata.name}")
+
+    def on_delete(self, obj: Any) -> None:
+        self._write(f"delete {obj.metadata.name}")
+
+    def _write(self, words: str) -> None:
+        self.told.append(words)
+        self.threads.add(threading.get_ident())
+        self.contexts.add(who.get())
+        who.set("changed by the handler")
+        if words == "add c":
+            self.done.set()
+
+
+async def until(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, 10)
+
+
+@pytest.mark.conformance("SI-21")
+async def test_a_handler_that_blocks_is_told_in_order_and_holds_up_nobody(executor: ThreadPoolExecutor) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    blocking = Blocking()
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    informer.add_event_handler(ThreadedHandler(blocking, executor))
+    informer.add_event_handler(on_delete=lambda pod: seen.put_nowait(pod.metadata.name))
+    async with informer, asyncio.timeout(10):
+        await informer.wait_for_sync()
+        pods.put("a")
+        await until(blocking.at_it)
+        pods.delete("a")
+        pods.put("c")
+        assert await seen.get() == "a"
+        assert blocking.told == ["add! a", "add! b"]
+        blocking.go.set()
+        await until(blocking.done)
+    assert blocking.told[2:] == ["update a", "delete a", "add c"]
+    assert threading.get_ident() not in blocking.threads
+
+
+async def test_each_call_sees_the_context_in_which_the_handler_was_made(executor: ThreadPoolExecutor) -> None:
+    who.set("the one who made it")
+    blocking = Blocking()
+    handler: ThreadedHandler[Any] = ThreadedHandler(blocking, executor)
+    who.set("somebody else")
+    informer = SharedIndexInformer(Collection("a", "b"))
+    registration = informer.add_event_handler(handler)
+    async with informer, asyncio.timeout(10):
+        await registration.wait_for_sync()
+    assert blocking.contexts == {"the one who made it"}
+
+
+async def test_what_the_handler_raises_is_the_informers_to_count(executor: ThreadPoolExecutor) -> None:
+    class Broken:
+        def on_add(self, obj: Any) -> None:
+            raise ZeroDivisionError
+
+    informer = SharedIndexInformer(Collection("a", "b"))
+    registration = informer.add_event_handler(ThreadedHandler(Broken(), executor))
+    async with informer, asyncio.timeout(10):
+        await registration.wait_for_sync()
+    assert registration.errors == 2
+
+
+async def test_a_filter_in_front_of_it_still_makes_adds_of_updates(executor: ThreadPoolExecutor) -> None:
+    told: list[str] = []
+    added = threading.Event()
+
+    class Adds:
+        def on_add(self, obj: Any) -> None:
+            told.append(obj.metadata.resource_version)
+            added.set()
+
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    filtered: FilteringResourceEventHandler[Any] = FilteringResourceEventHandler(
+        lambda pod: pod.metadata.resource_version != "1", Adds()
+    )
+    informer.add_event_handler(ThreadedHandler(filtered, executor))
+    async with informer, asyncio.timeout(10):
+        await informer.wait_for_sync()
+        pods.put("a")
+        await until(added)
+    assert told == ["2"]
+
+
+async def test_a_call_that_outlasts_the_stop_is_left_behind(
+    executor: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, shutdown_grace=0.01)
+    blocking = Blocking()
+    registration = informer.add_event_handler(ThreadedHandler(blocking, executor))
+    async with informer, asyncio.timeout(10):
+        await registration.wait_for_sync()
+        pods.put("a")
+        await until(blocking.at_it)
+    assert blocking.told == ["add! a"]
+    assert "did not finish within 0.01 s" in caplog.text
+    blocking.go.set()
+
+
+def test_what_needs_no_thread_or_has_none_is_refused(executor: ThreadPoolExecutor) -> None:
+    class Waits:
+        async def on_delete(self, obj: Any) -> None: ...
+
+    with pytest.raises(UsageError, match=r"handler\.on_delete is a coroutine function"):
+        ThreadedHandler(Waits(), executor)
+    with pytest.raises(UsageError, match="is no handler"):
+        ThreadedHandler(object(), executor)
+    with pytest.raises(UsageError, match="expected a ThreadPoolExecutor, not int"):
+        ThreadedHandler(Blocking(), 4)  # type: ignore[arg-type]

@@ -1,0 +1,160 @@
+"""A collection listed once, page by page."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import ApiError, DecodeError, Expired, TransportError, UsageError
+from aioinformer.list_pager import ListPager
+from tests.shell.collection import PODS, Answer, cut
+
+if TYPE_CHECKING:
+    from aioinformer.options import ListOptions
+
+
+class Pages:
+    """So many pods in pages; some requests fail.
+
+    Attributes:
+        failures: number of the request -> status, or an error that breaks the answer off.
+    """
+
+    resource = PODS
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.requests: list[ListOptions] = []
+        self.answers: list[Answer] = []
+        self.failures: dict[int, int | BaseException | bytes | None] = {}
+
+    async def request(self, options: ListOptions) -> Answer:
+        self.requests.append(replace(options))
+        failure = self.failures.get(len(self.requests), 200)
+        answer = Answer(failure if isinstance(failure, int) else 200)
+        self.answers.append(answer)
+        first = int(options.continue_token or 0)
+        last = min(self.count, first + options.limit) if options.limit else self.count
+        items = [{"metadata": {"name": f"p{number}", "resourceVersion": "1"}} for number in range(first, last)]
+        metadata = {"resourceVersion": str(100 + len(self.requests))}
+        if last < self.count:
+            metadata["continue"] = str(last)
+        document: dict[str, Any] = {"kind": "PodList", "metadata": metadata, "items": items}
+        if answer.status != 200:
+            document = {"kind": "Status", "code": answer.status, "reason": "Expired" if answer.status == 410 else "No"}
+        data = failure if isinstance(failure, bytes) else json.dumps(document).encode()
+        answer.feed(data if isinstance(failure, (int, bytes)) else data[:-60])
+        if failure is not None:
+            answer.end(failure if isinstance(failure, BaseException) else None)
+        return answer
+
+
+def names(count: int) -> list[str]:
+    return [f"p{number}" for number in range(count)]
+
+
+async def listed(pager: ListPager[Any]) -> list[str]:
+    return [pod.metadata.name for pod in await pager.list()]
+
+
+@pytest.mark.conformance("PG-01", "PG-02")
+@pytest.mark.parametrize(("count", "pages"), [(0, 1), (1, 1), (10, 1), (11, 2), (25, 3)])
+async def test_all_objects_are_listed_in_as_many_pages_as_it_takes(count: int, pages: int) -> None:
+    server = Pages(count)
+    pager: ListPager[Any] = ListPager(server, page_size=10)
+    assert await listed(pager) == names(count)
+    assert pager.pages == len(server.requests) == pages
+    assert pager.resource_version == "101"
+    assert all(answer.closed for answer in server.answers)
+
+
+@pytest.mark.conformance("PG-02")
+async def test_later_pages_are_asked_for_by_their_token_alone() -> None:
+    server = Pages(25)
+    await ListPager(server, page_size=10, resource_version="7", resource_version_match="Exact").list()
+    asked = [(each.resource_version, each.resource_version_match, each.continue_token) for each in server.requests]
+    assert asked == [("7", "Exact", ""), ("", "", "10"), ("", "", "20")]
+    assert {each.limit for each in server.requests} == {10}
+
+
+@pytest.mark.conformance("PG-01")
+async def test_a_page_has_five_hundred_objects_unless_somebody_says_otherwise() -> None:
+    server = Pages(3)
+    await ListPager(server).list()
+    await ListPager(server, page_size=0).list()
+    assert [each.limit for each in server.requests] == [500, 0]
+
+
+@pytest.mark.conformance("PG-03")
+async def test_a_list_that_the_server_forgets_is_listed_again_in_one_page() -> None:
+    server = Pages(25)
+    server.failures[2] = 410
+    pager: ListPager[Any] = ListPager(server, page_size=10, resource_version="7")
+    assert await listed(pager) == names(25)
+    again = server.requests[-1]
+    assert (again.limit, again.continue_token, again.resource_version) == (0, "", "7")
+    assert pager.resource_version == "103"
+
+
+@pytest.mark.conformance("PG-03")
+async def test_a_version_that_the_first_page_cannot_have_is_an_error() -> None:
+    server = Pages(25)
+    server.failures[1] = 410
+    with pytest.raises(Expired):
+        await ListPager(server, page_size=10).list()
+    assert len(server.requests) == 1
+
+
+@pytest.mark.conformance("PG-04")
+async def test_objects_are_had_one_by_one_and_a_list_that_is_forgotten_is_an_error_after_them() -> None:
+    server = Pages(25)
+    server.failures[2] = 410
+    async with aclosing(ListPager(server, page_size=10).each()) as pods:
+        seen = [(await anext(pods)).metadata.name for _ in range(10)]
+        with pytest.raises(Expired):
+            await anext(pods)
+    assert seen == names(10)
+
+
+@pytest.mark.conformance("PG-04")
+async def test_who_stops_early_asks_for_no_more_and_lets_go_of_the_connection() -> None:
+    server = Pages(25)
+    async with aclosing(ListPager(server, page_size=10).each()) as pods:
+        async for pod in pods:
+            if pod.metadata.name == "p3":
+                break
+    assert len(server.requests) == 1
+    assert server.answers[0].closed
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [(403, ApiError), (500, ApiError), (cut(), TransportError), (None, TransportError), (b"<html>", DecodeError)],
+    ids=["403", "500", "cut", "silence", "garbage"],
+)
+async def test_what_goes_wrong_is_raised_and_nothing_is_left_open(
+    failure: int | BaseException | bytes | None, error: type[Exception]
+) -> None:
+    server = Pages(25)
+    server.failures[2] = failure
+    with pytest.raises(error):
+        await ListPager(server, page_size=10).list()
+    assert all(answer.closed for answer in server.answers)
+
+
+async def test_an_object_that_cannot_be_read_is_an_error_that_names_it() -> None:
+    server = Pages(1)
+    bad = {"metadata": {"name": "x", "resourceVersion": 7}}
+    server.failures[1] = json.dumps({"metadata": {"resourceVersion": "1"}, "items": [bad]}).encode()
+    with pytest.raises(DecodeError) as caught:
+        await ListPager(server).list()
+    assert caught.value.key == "x"
+
+
+def test_a_page_of_less_than_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="page_size=-1"):
+        ListPager(Pages(1), page_size=-1)
