@@ -16,10 +16,10 @@ DURATION ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint format types layers docs bench generate lock clean
+.PHONY: help demo test e2e lint format types layers docs bench bench-peers generate lock clean
 
 help: ## Say what can be made
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo
 	@echo '  DURATION=8 ends the demo after 8 seconds; ARGS="-k lister" goes to pytest; PYTHON=python3.13 makes .venv with it.'
 
@@ -51,19 +51,26 @@ docs: $(VENV)/.package $(VENV)/.dev ## The documentation, into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'Open site/index.html.'
 
-bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, one after the other
+bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, and docs/benchmarks.md from the answers
 	@for question in $$(grep -l '^QUESTION' benchmarks/*.py); do $(BIN)/python $$question $(ARGS) || exit 1; done
+	@$(BIN)/python benchmarks/report.py
+
+bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (needs go), and Python libraries
+	@$(BIN)/python benchmarks/beside_others.py $(ARGS)
+	@$(BIN)/python benchmarks/report.py
 
 generate: $(VENV)/.package $(VENV)/.dev ## Write the generated files anew
 	@$(BIN)/python scripts/generate.py
 
 UV ?= uv
-LOCK := $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --extra cli
+LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+LOCK := $(UV) pip compile pyproject.toml $(LOCKED) --extra cli
 
 lock: ## Bring requirements/ up to date (needs uv; nothing else does)
 	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
 	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
+	@$(UV) pip compile benchmarks/peers/requirements.in --upgrade $(LOCKED) --output-file benchmarks/peers/requirements.txt
 
 clean: ## Remove everything that was made here
 	@rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -46,10 +46,10 @@ async def measure(url: str, **options: Any) -> Figures:
             lister, indexer = informer.lister(), informer.get_indexer()
             team = lister.namespaced("team-7")
             key = indexer.list_keys()[_PODS // 2]
-            held = indexer.get_by_key(key)
+            held: Any = indexer.get_by_key(key)
 
             def body() -> Any:
-                obj = indexer.get_by_key(key)
+                obj: Any = indexer.get_by_key(key)
                 return obj["spec"]["nodeName"] if isinstance(obj, dict) else obj.spec.node_name
 
             def decoded() -> Any:

@@ -1,8 +1,8 @@
-"""One Python library that lists and watches pods, measured: prints one JSON object, as `benchmarks/harness.py` wants it.
+"""One Python library that lists and watches pods, measured: prints one JSON object, as the harness wants it.
 
-    python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes|kopf URL EVENTS
+    python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes URL EVENTS
 
-None of them but kopf has an informer: what a program would do with them is written out, as simply as can be: list,
+None of them has an informer: what a program would do with them is written out, as simply as can be: list,
 keep every object in a dict, watch from there, replace, call a handler.
 """
 
