@@ -226,7 +226,7 @@ class BenchProgram(Program):
         self._report[what.replace(" ", "_")] = rounded
         if not self._options.as_json:
             shown = "  ".join(f"{name} {value:g}" for name, value in rounded.items())
-            self._write(f"{what:<22}{shown}\n".encode())
+            self._write(f"{what:<21}  {shown}\n".encode())
 
 
 def _milliseconds(since: dict[str, float], until: dict[str, float], stamps: list[str]) -> dict[str, float]:
