@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aioinformer.errors import OptionError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,11 +33,11 @@ class BackoffOptions:
     def __post_init__(self) -> None:
         for name in ("initial", "cap", "reset_after"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"backoff {name} must be positive, not {getattr(self, name)!r}")
+                raise OptionError(f"backoff {name} must be positive, not {getattr(self, name)!r}")
         if self.factor < 1:
-            raise ValueError(f"backoff factor must be at least 1, not {self.factor!r}")
+            raise OptionError(f"backoff factor must be at least 1, not {self.factor!r}")
         if self.jitter < 0:
-            raise ValueError(f"backoff jitter must not be negative, not {self.jitter!r}")
+            raise OptionError(f"backoff jitter must not be negative, not {self.jitter!r}")
 
 
 class Backoff:

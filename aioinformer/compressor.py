@@ -57,6 +57,7 @@ class Compressor:
             except Exception:
                 # Objects that have nothing in common make no dictionary; they are kept as they are.
                 _log.warning("no dictionary could be made: objects are kept as they are", exc_info=True)
+                self.tier.samples = []
             else:
                 self.tier.adopt(codec)
             self._settled.set()

@@ -4,6 +4,7 @@
 AioinformerError
 ├── UsageError                the caller did something that cannot work; the message names the remedy
 │   ├── InformerStopped       a stopped informer was asked to do something
+│   ├── OptionError           an option has a value that makes no sense (also a ValueError)
 │   ├── SelectorError         a label or field selector that does not parse (also a ValueError)
 │   └── IndexNotFound         an index was asked for that was never added (also a KeyError)
 ├── NotFound                  a lister does not hold the object (also a KeyError)
@@ -35,6 +36,10 @@ class UsageError(AioinformerError):
 
 class InformerStopped(UsageError):
     """The informer has stopped; a stopped informer is never started again."""
+
+
+class OptionError(UsageError, ValueError):
+    """An option has a value that makes no sense; the message names the option and what it may be."""
 
 
 class SelectorError(UsageError, ValueError):
@@ -141,7 +146,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     body = body or {}
     code = body.get("code")
     status = status or (code if isinstance(code, int) else 500)
-    reason, message = str(body.get("reason") or ""), str(body.get("message") or "")[:1000]
+    reason, message = _printable(body.get("reason")), _printable(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     entries = details.get("causes")
@@ -162,3 +167,8 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     ):
         kind = ResourceVersionTooLarge
     return kind(status, reason, message, retry_after=retry_after, causes=causes)
+
+
+def _printable(text: object) -> str:
+    """What a server says, fit for logs and terminals: cut, and without characters that control them."""
+    return "".join(character if character.isprintable() else " " for character in str(text or "")[:1000])

@@ -72,6 +72,9 @@ class SharedInformerFactory(Accessors):
         self._custom_resync = {
             gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
         }
+        for gvr in self._custom_resync:
+            if "/" not in gvr:
+                raise UsageError(f"custom_resync: {gvr!r} is no resource; write it as v1/pods or apps/v1/deployments")
         self._transform = transform
         self._options = options
         self._shutdown_grace = shutdown_grace

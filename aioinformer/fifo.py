@@ -148,6 +148,7 @@ class DeltaFIFO(Generic[T]):
                 waiting = self._items[key]
                 newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
                 self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
+                await self._slicer.pause()
             if self._known is not None:
                 for key in self._known.all_keys():
                     if key not in there and key not in queued:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import DecodeError
+from aioinformer.objects import KeptRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,15 +18,11 @@ class IncomingList:
     """Gathers the objects of one list. An object that does not decode must not look deleted: the cached one stays.
 
     Args:
-        known: the cached record of a key.
         quarantine: where objects are noted that do not decode.
         tell: takes a line for the log.
     """
 
-    def __init__(
-        self, known: Callable[[str], Record | None], quarantine: Quarantine, tell: Callable[[str], None]
-    ) -> None:
-        self._known = known
+    def __init__(self, quarantine: Quarantine, tell: Callable[[str], None]) -> None:
         self._quarantine = quarantine
         self._tell = tell
         self._records: dict[str, Record] = {}
@@ -41,11 +38,9 @@ class IncomingList:
     def take(self, item: Record | DecodeError) -> bool:
         """Notes an object, or what stands in its place; whether the list had not shown it before."""
         if isinstance(item, DecodeError):
-            new = self.skip(item)
-            kept = self._known(item.key) if item.key else None
-            if kept is not None:
-                self._records.setdefault(item.key, kept)
-            return new
+            if item.key:
+                self._records.setdefault(item.key, KeptRecord.of(item.key))
+            return self.skip(item)
         new = item.key not in self._records
         self._records[item.key] = item
         self._quarantine.release(item.key)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from aioinformer.errors import UsageError
 from aioinformer.fields import FieldIndexFunc
 from aioinformer.keys import meta_namespace_index_func
+from aioinformer.notifications import plain_function
 from aioinformer.objects import Record
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
         if isinstance(function, str):
             functions[name] = FieldIndexFunc(function)
         elif callable(function):
-            functions[name] = function
+            functions[name] = plain_function(function, f"index {name}")
         else:
             raise UsageError(
                 f"index {name}: expected a function of an object or a field path, not {type(function).__name__}"

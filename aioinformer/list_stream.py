@@ -59,7 +59,7 @@ class ListHead(msgspec.Struct, gc=False):
 
 
 class _WholeList(ListHead, gc=False):
-    items: list[msgspec.Raw] | None = None
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class ItemScanner:
@@ -259,10 +259,13 @@ class ListParser(Generic[T]):
     def _whole(self) -> Iterator[T | DecodeError]:
         document = bytes(self._buffer)
         try:
-            items = msgspec.json.decode(document, type=_WholeList).items
+            whole = msgspec.json.decode(document, type=_WholeList)
         except (msgspec.DecodeError, RecursionError) as error:
             raise _not_a_list(document) from error
-        for raw in items or ():
+        if whole.items is msgspec.UNSET and whole.kind not in ("Status", "Table"):
+            # A list without objects says so; whatever this is, it must not look like one, and everything deleted.
+            raise DecodeError("the server answered with something that has no items")
+        for raw in whole.items or ():
             item = bytes(raw)
             if not item.startswith(b"{"):
                 raise DecodeError("the list holds something that is not an object")

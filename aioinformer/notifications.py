@@ -130,6 +130,9 @@ def delivery_to(handler: Any) -> Delivery:
             f"{type(handler).__name__} is no handler: give on_add, on_update or on_delete, or an object that has them"
         )
     detailed = isinstance(handler, ResourceEventHandlerDetailedFuncs) or _wants_flag(on_add)
+    _check_call("on_add", on_add, 2 if detailed else 1, "obj, or obj and is_in_initial_list")
+    _check_call("on_update", on_update, 2, "old and new")
+    _check_call("on_delete", on_delete, 1, "obj")
 
     def deliver(notification: Notification[Any]) -> Any:
         if isinstance(notification, UpdateNotification):
@@ -143,6 +146,19 @@ def delivery_to(handler: Any) -> Delivery:
         return on_add(notification.obj)
 
     return deliver
+
+
+def _check_call(name: str, function: Any, count: int, arguments: str) -> None:
+    if function is None:
+        return
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # built-in functions may have no signature
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise UsageError(f"handler.{name}{signature} cannot be called: it is given {arguments}") from None
 
 
 def _wants_flag(on_add: Any) -> bool:

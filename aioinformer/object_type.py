@@ -10,6 +10,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import FieldDecoder
+from aioinformer.notifications import plain_function
 from aioinformer.objects import Record, decode_record
 from aioinformer.storage import DictRecord, Storage, Tier, decoded, tier_for
 from aioinformer.views import MetadataView, View, load_body, view_class
@@ -64,7 +65,7 @@ class ObjectType(Generic[T]):
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
         self._tier: Tier | None = None
-        self.transform = transform
+        self.transform = plain_function(transform, "transform")
         self.declare(fields)
 
     def declare(self, fields: Iterable[str]) -> None:

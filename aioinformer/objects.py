@@ -127,6 +127,15 @@ class Record(msgspec.Struct, gc=False, eq=False):
 _E = TypeVar("_E", bound="Envelope")
 
 
+class KeptRecord(Record, gc=False, eq=False):
+    """Stands in a list for an object that is there and does not decode: whatever is cached of it stays."""
+
+    @classmethod
+    def of(cls, key: str) -> KeptRecord:
+        """The stand-in for a key."""
+        return cls(key, "", "", "", "", NO_LABELS, b"")
+
+
 class Meta(msgspec.Struct, gc=False, kw_only=True):
     """The metadata that records are made of."""
 

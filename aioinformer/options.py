@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from aioinformer.backoff import BackoffOptions
+from aioinformer.errors import OptionError
 from aioinformer.framing import DEFAULT_MAX_FRAME
 
 
@@ -83,14 +84,14 @@ class ReflectorOptions:
 
     def __post_init__(self) -> None:
         if self.page_size < 0:
-            raise ValueError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
+            raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
         if self.min_watch_timeout < 1:
-            raise ValueError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
+            raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
         for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
+                raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
         if self.list_resource_version not in ("", "0"):
-            raise ValueError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
+            raise OptionError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
 
     def stream(self, version: str, share: float) -> ListOptions:
         """The request for a streaming list.

@@ -94,7 +94,7 @@ class ListWatchProtocol:
         random: numbers in [0, 1): spreads delays and watch time-outs.
         known: the cached record of a key, for objects whose last version does not decode.
         tell: takes a line for the log for whatever is decided out of the ordinary.
-        report: takes each error with which a list or a watch ended, whether it came as an answer or within a stream.
+        report: takes each error with which a list or a watch ended: an answer, within a stream, or concluded here.
 
     Attributes:
         phase: what to show.
@@ -121,6 +121,7 @@ class ListWatchProtocol:
         self._known = known
         self._tell = tell
         self._report = report
+        self._reported: Exception | None = None
         self._pace = Pace(self.options.backoff, random=random)
         self._stage = _Stage.DECIDE
         self._reading = False
@@ -137,7 +138,7 @@ class ListWatchProtocol:
         #: Whether the page under way has brought anything, and anything that the pages before it had not.
         self._page_has_items = self._page_has_news = False
         #: What the list or the stream under way has brought.
-        self._incoming = IncomingList(known, self.quarantine, tell)
+        self._incoming = IncomingList(self.quarantine, tell)
         self._progress_at = 0.0
         self._opened_at = 0.0
         self._events_in_watch = 0
@@ -401,6 +402,7 @@ class ListWatchProtocol:
             self._fail(error, now, stage)
 
     def _failed(self, error: Exception, now: float) -> None:
+        self._reported = error
         self._report(error)
         listing = self._stage in (_Stage.STREAM, _Stage.LIST)
         if isinstance(error, Expired | ResourceVersionTooLarge):
@@ -467,6 +469,8 @@ class ListWatchProtocol:
             self._reading = False
 
     def _fail(self, error: Exception, now: float, stage: _Stage) -> None:
+        if error is not self._reported:  # what is concluded here, rather than answered
+            self._report(error)
         self._pace.delay(now)
         self._hold(error, now)
         status = error.status if isinstance(error, ApiError) else 0

@@ -240,7 +240,7 @@ class SharedIndexInformer(Generic[T]):
             UsageError: the informer was started.
         """
         self._before_start("the transform")
-        self._objects.transform = transform
+        self._objects.transform = plain_function(transform, "transform")
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
@@ -379,7 +379,7 @@ class SharedIndexInformer(Generic[T]):
             InformerStopped: the informer stopped before that.
             Exception: what the predicate raised.
         """
-        wanted = predicate or _exists
+        wanted = plain_function(predicate, "predicate") or _exists
         obj = self._indexer.get_by_key(key)
         if wanted(obj):
             return obj

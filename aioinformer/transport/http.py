@@ -232,9 +232,12 @@ class HttpTransport:
         # Last before the request, with nothing awaited in between: the transport may be closed at any time.
         session = self._usable_session()
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
+        connection = _Connection()
         try:
             async with asyncio.timeout(self._header_timeout):
-                response = await session.request(
+                response = await _send_again_if_stale(
+                    session,
+                    connection,
                     request.method,
                     URL(f"{self._base}{request.path}{query}", encoded=True),
                     headers=headers,
@@ -267,10 +270,43 @@ class HttpTransport:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, socket_factory=_keepalive_socket),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                trace_configs=[_reuse_tracing()],
             )
+            # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever
+            # paces requests must know of each of them.
+            self._session._retry_connection = False
         if self._session.closed:
             raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
         return self._session
+
+
+class _Connection:
+    """What became known of the connection of one request: whether it had been used before."""
+
+    def __init__(self) -> None:
+        self.reused = False
+
+
+def _reuse_tracing() -> aiohttp.TraceConfig:
+    async def note(session: aiohttp.ClientSession, context: Any, params: Any) -> None:
+        if isinstance(context.trace_request_ctx, _Connection):
+            context.trace_request_ctx.reused = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(note)
+    return tracing
+
+
+async def _send_again_if_stale(
+    session: aiohttp.ClientSession, connection: _Connection, method: str, url: URL, **options: Any
+) -> aiohttp.ClientResponse:
+    """Sends a request, and once more if it went out on a connection from the pool that the server had closed."""
+    try:
+        return await session.request(method, url, trace_request_ctx=connection, **options)
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        if method != "GET" or not connection.reused:
+            raise
+    return await session.request(method, url, **options)
 
 
 def _server_url(base_url: str) -> URL:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.deltas import DeletedFinalStateUnknown, DeltaType
 from aioinformer.errors import DecodeError, TransportError, api_error
+from aioinformer.objects import KeptRecord
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.steps import (
@@ -111,8 +112,11 @@ class Conversation:
         for answer in answers:
             for conclusion in self.protocol.receive(answer, self.now):
                 if isinstance(conclusion, Replaced):
+                    there = {item.key: item for item in conclusion.records}
+                    kept = {key for key, item in there.items() if isinstance(item, KeptRecord)}
+                    before = {key: self.cache[key] for key in kept & self.cache.keys()}
                     self.cache.clear()
-                    self.cache.update((item.key, item) for item in conclusion.records)
+                    self.cache |= {key: item for key, item in there.items() if key not in kept} | before
                     self.news.append("replaced")
                     continue
                 for delta in conclusion.deltas:

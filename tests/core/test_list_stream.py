@@ -60,7 +60,6 @@ BODIES = {
     "one": compact({"metadata": META, "items": [named("a")]}),
     "empty": compact({"metadata": META, "items": []}),
     "null": compact({"metadata": META, "items": None}),
-    "missing": compact({"metadata": META}),
     "pretty": json.dumps({"metadata": META, "items": [named("a"), named("b", spec=[[{}]])]}, indent=2).encode(),
     "spaced": json.dumps({"metadata": META, "items": [named("a"), named("b"), named("c")]}).encode(),
     "empty-pretty": b'{ "metadata" : {"resourceVersion":"77","continue":"token"}, "items" : [ ] }\n',

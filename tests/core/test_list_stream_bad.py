@@ -128,3 +128,9 @@ def test_an_item_that_is_nested_without_end_is_an_error(nested: bytes) -> None:
 def test_a_body_that_is_nested_without_end_is_an_error(text: bytes) -> None:
     with pytest.raises((DecodeError, ApiError)):
         read([text], max_item=10_000_000)
+
+
+@pytest.mark.parametrize("text", [b'{"metadata":{"resourceVersion":"1"}}', b'{"kind":"PodList","metadata":{}}', b"{}"])
+def test_a_document_without_items_is_not_a_list_without_objects(text: bytes) -> None:
+    with pytest.raises(DecodeError, match="no items"):
+        read([text])

@@ -27,4 +27,4 @@ def test_the_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, las
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), "--kubeconfig", str(cluster.kubeconfig)]
     run = subprocess.run([*command, "--duration", "2"], capture_output=True, text=True, check=False, timeout=90)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines()[-1] == last_line
+    assert last_line in run.stdout.splitlines()[-2:]  # what the program says and what its handler says may cross

@@ -246,3 +246,32 @@ async def test_what_must_be_set_before_the_start_is_refused_after_it() -> None:
             informer.set_transform(lambda pod: pod)
         with pytest.raises(UsageError, match="was started already: set the watch error handler before that"):
             informer.set_watch_error_handler(lambda error: None)
+
+
+async def test_an_object_that_does_not_decode_in_a_list_keeps_the_version_that_still_waits_for_its_turn(
+    queue: str,
+) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, queue=queue)
+    seen: list[str] = []
+
+    def refuse_the_third(pod: Any) -> Any:
+        seen.append(pod.metadata.resource_version)
+        if pod.metadata.resource_version == "3":
+            raise ValueError
+        return pod
+
+    informer.set_transform(refuse_the_third)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.put("a", spec={"nodeName": "n1"})
+        with pods.at_once():
+            pods.unseen()
+            pods.put("a", spec={"nodeName": "n2"})
+            pods.expire_watches()
+        await settled()
+        assert recorder.told == ["add! a 1", "update a 1 2"]
+        assert informer.state.phase is Phase.DEGRADED
+    assert "3" in seen

@@ -251,3 +251,18 @@ async def test_who_waits_for_the_sync_of_a_handler_that_is_removed_is_told() -> 
         informer.remove_event_handler(registration)
         with pytest.raises(InformerStopped, match="removed"):
             await waiting
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        {"on_add": lambda obj, initial: None},
+        {"on_add": lambda: None},
+        {"on_update": lambda new: None},
+        {"on_delete": lambda old, new: None},
+    ],
+)
+async def test_a_function_that_cannot_be_called_like_a_handler_is_refused_by_name(functions: dict[str, Any]) -> None:
+    informer = SharedIndexInformer(Collection())
+    with pytest.raises(UsageError, match=rf"handler\.{next(iter(functions))}\(.*cannot be called: it is given"):
+        informer.add_event_handler(**functions)

@@ -159,3 +159,42 @@ async def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
     async with HttpTransport("http://api.invalid:8080", proxy=server.url) as transport:
         assert await fetch(transport, "/api/v1/pods") == b"ok"
     assert server.requests[0].headers["Host"] == "api.invalid:8080"
+
+
+class Hasty:
+    """A server that answers some requests of each connection, then closes it without an answer."""
+
+    def __init__(self, answers: int) -> None:
+        self.asked = 0
+        self._answers = answers
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(self._answers):
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked += 1
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        await reader.readuntil(b"\r\n\r\n")
+        self.asked += 1
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_server_that_closes_without_an_answer_is_asked_once() -> None:
+    hasty = Hasty(answers=0)
+    async with (
+        await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
+        HttpTransport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as transport,
+    ):
+        with pytest.raises(TransportError):
+            await transport.request(Request("/"))
+    assert hasty.asked == 1
+
+
+async def test_a_connection_from_the_pool_that_the_server_has_closed_is_replaced() -> None:
+    hasty = Hasty(answers=1)
+    async with (
+        await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
+        HttpTransport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as transport,
+    ):
+        assert [await fetch(transport) for _ in range(3)] == [b"hi"] * 3
+    assert hasty.asked == 5
