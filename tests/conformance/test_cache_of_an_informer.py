@@ -55,6 +55,7 @@ async def test_an_update_is_in_the_cache_and_its_indices_before_it_is_told(queue
     def on_update(old: Any, new: Any) -> None:
         indexer = informer.get_indexer()
         cached = indexer.get_by_key("default/a")
+        assert cached is not None
         seen.append((cached.metadata.labels["app"], indexer.list_index_func_values("app")))
 
     informer.add_event_handler(on_update=on_update)
@@ -66,7 +67,7 @@ async def test_an_update_is_in_the_cache_and_its_indices_before_it_is_told(queue
         if missed:
             pods.expire_watches()
         await settled()
-        await informer.wait_for("default/a", lambda pod: pod.metadata.labels["app"] == "new")
+        await informer.wait_for("default/a", lambda pod: pod is not None and pod.metadata.labels["app"] == "new")
     assert seen == [("new", ["new"])]
 
 

@@ -128,6 +128,7 @@ def test_a_stream_without_a_new_object_for_thirty_seconds_is_no_streaming_list()
     assert talk.ask() == "list limit=500"
 
 
+@pytest.mark.conformance("REF-34")
 def test_a_stream_that_repeats_its_objects_is_noticed_without_a_timer() -> None:
     talk = streaming()
     talk.events(added("a", 3))

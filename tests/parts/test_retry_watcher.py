@@ -110,7 +110,7 @@ async def test_the_server_is_not_asked_before_it_wants_to_be() -> None:
         assert len(pods.requests) == 2
 
 
-@pytest.mark.conformance("TW-02", "TW-03")
+@pytest.mark.conformance("TW-02", "TW-03", "WEAK-28")
 @pytest.mark.parametrize("when", ["in the stream", "at the start"])
 async def test_a_version_that_is_lost_ends_the_watch(when: str) -> None:
     pods = Collection("a")

@@ -1,0 +1,82 @@
+"""Handlers that are told some things and not others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.notifications import (
+    FilteringResourceEventHandler,
+    ResourceEventHandlerDetailedFuncs,
+    ResourceEventHandlerFuncs,
+)
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = ("on_add", "on_update", "on_delete")
+
+
+@pytest.mark.conformance("CTL-06", "CTL-08")
+@pytest.mark.parametrize("make", [ResourceEventHandlerFuncs, ResourceEventHandlerDetailedFuncs])
+@pytest.mark.parametrize("name", NAMES)
+async def test_functions_that_are_left_out_are_passed_over(make: Callable[..., Any], name: str) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    told: list[Any] = []
+    registration = informer.add_event_handler(make(**{name: lambda *what: told.append(what)}))
+    async with informer:
+        await settled()
+        pods.put("a")
+        pods.delete("a")
+        await settled()
+    assert (len(told), registration.errors) == (1, 0)
+
+
+@pytest.mark.conformance("CTL-07")
+async def test_a_filter_is_asked_of_the_last_known_state_of_what_was_missed() -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    deleted: list[str] = []
+    informer.add_event_handler(
+        FilteringResourceEventHandler(
+            lambda pod: pod.metadata.name == "a",
+            ResourceEventHandlerFuncs(on_delete=lambda tombstone: deleted.append(tombstone.key)),
+        )
+    )
+    async with informer:
+        await settled()
+        pods.mute()
+        pods.delete("a")
+        pods.delete("b")
+        pods.unseen()
+        pods.end_watches()
+        await settled()
+        await informer.wait_for("default/a", lambda pod: pod is None)
+        await settled()
+    assert deleted == ["default/a"]
+
+
+@pytest.mark.conformance("SI-31", "ARC-10")
+async def test_whatever_a_slow_handler_falls_behind_nothing_of_it_is_lost_or_merged() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+
+    async def on_update(old: Any, new: Any) -> None:
+        await asyncio.sleep(1)
+        told.append(new.metadata.resource_version)
+
+    informer.add_event_handler(on_update=on_update)
+    async with informer:
+        await informer.wait_for_sync()
+        versions = [pods.put("a") for _ in range(3000)]
+        await informer.wait_for_resource_version(versions[-1])
+        assert len(told) < 2
+        await asyncio.sleep(3001)
+    assert told == versions
