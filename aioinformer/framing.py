@@ -37,7 +37,7 @@ class LineSplitter:
         if tail:
             self._parts.append(tail)
             self._size += len(tail)
-        if self._size > self._max_line or any(len(line) > self._max_line for line in lines):
+        if self._size > self._max_line or max(map(len, lines), default=0) > self._max_line:
             raise FrameTooLarge(
                 f"a line of the watch exceeds {self._max_line} bytes; raise max_frame if objects are really that large"
             )

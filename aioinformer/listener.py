@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown
@@ -127,7 +128,7 @@ class ProcessorListener(Generic[T]):
         self._delivering = True
         try:
             result = self._deliver(notification)
-            if result is not None and inspect.isawaitable(result):
+            if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
                 await result
         except (Exception, asyncio.CancelledError) as error:
             # Something that the handler awaited may have been cancelled: that is an error of the handler, unless it is

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import UsageError
@@ -16,9 +17,13 @@ from aioinformer.fifo import DeltaFIFO
 from aioinformer.real_fifo import RealFIFO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.fifo import KnownObjects, Queue
     from aioinformer.objects import Record
     from aioinformer.real_fifo import CollectionConsumer
+
+_key_of_record: Callable[[Record], str] = attrgetter("key")
 
 
 class QueueKind(StrEnum):
@@ -41,7 +46,3 @@ def queue_of(
     if kind == QueueKind.IN_ORDER:
         return RealFIFO(consumer, _key_of_record, slice_seconds=slice_seconds)
     raise UsageError(f"queue={kind!r} does not exist; choose one of {', '.join(QueueKind)}")
-
-
-def _key_of_record(record: Record) -> str:
-    return record.key
