@@ -51,7 +51,7 @@ async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytes
     assert warnings == ["controller: not synced within 5 s: another, slow"]
 
 
-@pytest.mark.conformance("WAIT-02", "WAIT-03")
+@pytest.mark.conformance("WAIT-02", "WAIT-03", "RF-19")
 async def test_a_wait_with_a_name_logs_each_that_syncs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aioinformer.waiting")
     done, later = SingleFileTracker("done"), SingleFileTracker("later")

@@ -160,7 +160,7 @@ async def test_a_handler_is_called_once_at_a_time_and_in_order() -> None:
     assert (most, order) == (1, ["p0", "p1", "p2", "p3", "p4"])
 
 
-@pytest.mark.conformance("ARC-10", "SI-31")
+@pytest.mark.conformance("ARC-10", "SI-31", "CTL-11")
 async def test_a_slow_handler_slows_neither_the_cache_nor_other_handlers() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
