@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from aioinformer.dynamic_informer import DynamicInformer
+from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
@@ -58,6 +59,27 @@ async def test_what_is_served_again_is_all_there(queue: str, turns: int) -> None
         assert (what.rstrip("!") == "add") == (name not in known)
         (known.add if what.rstrip("!") == "add" else known.remove)(name)
     assert known == {"b", "c", "d"}
+
+
+@pytest.mark.parametrize("queue", ["delta", "in_order"])
+@pytest.mark.parametrize("turns", range(0, 80, 4))
+async def test_what_was_on_its_way_when_it_went_is_not_told_when_it_comes_back(queue: str, turns: int) -> None:
+    pods = Collection(*(f"p{number}" for number in range(200)))
+    informer = DynamicInformer(pods, queue=queue, options=ReflectorOptions(slice_seconds=1e-9))
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        informer.serve(False)
+        await settled()
+        for number in range(200):
+            pods.delete(f"p{number}")
+        version = pods.put("z")
+        del recorder.told[:]
+        informer.serve(True)
+        await settled()
+    assert [words.replace("!", "") for words in recorder.told] == [f"add z {version}"]
 
 
 async def test_what_is_not_served_yet_has_not_synced() -> None:

@@ -251,7 +251,7 @@ async def test_a_removal_that_is_cancelled_is_finished_all_the_same() -> None:
 
 @pytest.mark.parametrize("turns", range(12))
 async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects(turns: int) -> None:
-    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(40)))
+    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(400)))
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
         await informer.wait_for_sync()
@@ -263,7 +263,7 @@ async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects
             changes.append(asyncio.create_task(informer.add_namespace("two")))
             await asyncio.sleep(0)
         await asyncio.gather(*changes, return_exceptions=True)
-        assert len(keys(informer)) == 41
+        assert len(keys(informer)) == 401
 
 
 @pytest.mark.conformance("FAC-13")

@@ -74,7 +74,7 @@ def test_an_older_write_does_not_replace_a_newer_one() -> None:
 
 
 @pytest.mark.conformance("MUT-03", "MUT-04")
-@pytest.mark.parametrize("late", [obj(4), obj(5), obj(9)])
+@pytest.mark.parametrize("late", [obj(4), obj(5), obj(9), obj(5, "other")])
 @pytest.mark.parametrize("gone", [obj(5), DeletedFinalStateUnknown("a", obj(5))])
 def test_a_late_write_does_not_bring_back_what_was_deleted(late: Obj, gone: Any) -> None:
     cache = MutationCache(store(), include_adds=True)
@@ -110,6 +110,15 @@ def test_a_deletion_drops_the_write_of_the_same_or_an_older_object(deleted: Obj,
     cache.mutation(obj(5, "u"))
     cache.on_delete(deleted)
     assert (cache.get_by_key("a") is not None) is kept
+
+
+@pytest.mark.conformance("MUT-03", "MUT-04")
+def test_a_deletion_covers_all_that_was_written_before_it() -> None:
+    cache = MutationCache(store(), include_adds=True)
+    cache.mutation(obj(7, "u"))
+    cache.on_delete(obj(4, "u"))
+    cache.mutation(obj(5, "the one before"))
+    assert cache.get_by_key("a") is None
 
 
 @pytest.mark.conformance("MUT-04")
