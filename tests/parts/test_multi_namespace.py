@@ -13,7 +13,7 @@ from aioinformer.multi_namespace import MultiNamespaceInformer
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
 from tests.shell.cluster import Cluster, built_in
-from tests.shell.collection import PODS, Collection
+from tests.shell.collection import PODS, Answer, Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
@@ -264,6 +264,27 @@ async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects
             await asyncio.sleep(0)
         await asyncio.gather(*changes, return_exceptions=True)
         assert len(keys(informer)) == 401
+
+
+async def test_a_namespace_that_comes_back_waits_until_what_was_before_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Namespaces().having(one="a")
+    informer = server.informer("one")
+
+    async def slow(answer: Answer) -> None:
+        answer.closed = True
+        await asyncio.sleep(5)
+
+    async with informer:
+        await informer.wait_for_sync()
+        monkeypatch.setattr(Answer, "close", slow)
+        removal = asyncio.create_task(informer.remove_namespace("one"))
+        await asyncio.sleep(1)
+        await informer.add_namespace("one")
+        await removal
+        await asyncio.sleep(60)
+        assert keys(informer) == ["one/a"]
 
 
 @pytest.mark.conformance("FAC-13")
