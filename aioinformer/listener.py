@@ -44,7 +44,7 @@ class ProcessorListener(Generic[T]):
         slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
     """
 
-    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.002) -> None:
+    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.001) -> None:
         self.name = name
         self.resync = resync
         #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
