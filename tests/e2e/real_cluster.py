@@ -32,14 +32,16 @@ class RealCluster:
     Attributes:
         tools: that folder.
         directory: where the cluster keeps its things.
+        options: others, for the start.
     """
 
     tools: Path
     directory: Path
+    options: tuple[str, ...] = ()
 
     def up(self) -> None:
         """Starts it; it ends with this process, whatever happens."""
-        self._run("up", "--detach", "--dir", self.directory, "--exit-with-pid", os.getpid())
+        self._run("up", "--detach", "--dir", self.directory, "--exit-with-pid", os.getpid(), *self.options)
 
     def down(self) -> None:
         """Stops it, and removes what it left."""

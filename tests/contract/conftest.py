@@ -1,0 +1,87 @@
+"""Each row is one conversation, held with ours and, where there is one, with a real kube-apiserver.
+
+Ours must answer as the real one did when it was recorded, field by field, but for what `differences.toml` explains; the
+real one must still answer so. With AIOINFORMER_RECORD=1 what the real one says is recorded instead.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aioinformer.testing import ApiServer
+from tests.contract.recordings import compare, keep, recorded, unexplained
+from tests.contract.servers import Access, access_of
+from tests.contract.talk import Talk
+from tests.e2e.real_cluster import RealCluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
+TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")
+RECORDING = bool(os.environ.get("AIOINFORMER_RECORD"))
+# Enough for owners and namespaces; others would put objects of their own into each namespace.
+CONTROLLERS = "--controllers=garbage-collector-controller,namespace-controller"
+_FIRST_BUILD = 3600
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "side" in metafunc.fixturenames:
+        metafunc.parametrize("side", ["real", "ours"] if KUBECONFIG or TOOLS else ["ours"])
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
+    """A real API server: the one of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite."""
+    if KUBECONFIG:
+        yield access_of(Path(KUBECONFIG))
+        return
+    assert TOOLS is not None
+    cluster = RealCluster(
+        Path(TOOLS), tmp_path_factory.mktemp("contract") / "data", ("--with-controllers", CONTROLLERS)
+    )
+    cluster.up()
+    try:
+        yield access_of(cluster.kubeconfig)
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
+async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Access]:
+    """The server of this test."""
+    if side == "real":
+        yield request.getfixturevalue("real")
+        return
+    async with ApiServer() as server:
+        yield Access(server.url)
+
+
+@pytest.fixture
+async def talk(side: str, access: Access, request: pytest.FixtureRequest) -> AsyncIterator[Talk]:
+    """A conversation in a namespace of its own; when it is over it is compared with what is recorded."""
+    namespace = f"row-{secrets.token_hex(4)}"
+    async with access.session() as session:
+        talk = Talk(session, access.server, namespace)
+        await talk.made("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        yield talk
+        await talk("DELETE", f"/api/v1/namespaces/{namespace}", kept=False)
+    row = row_of(request.node)
+    if side == "real" and RECORDING:
+        keep(row, talk.exchanges)
+        return
+    found = dict(compare(recorded(row), talk.exchanges))
+    told = unexplained(row, found) if side == "ours" else [f"{place}: {what}" for place, what in found.items()]
+    if told:
+        pytest.fail(f"{side} differs from what is recorded:\n" + "\n".join(told), pytrace=False)
+
+
+def row_of(item: pytest.Function) -> str:
+    """The name of a row: file and test, and the parameters but for the server's."""
+    parameters = [part for part in item.callspec.id.split("-") if part not in ("ours", "real")]
+    return "/".join((item.path.stem, "-".join((item.originalname, *parameters))))

@@ -1,0 +1,90 @@
+"""Answers without what no two servers can share: times, uids, versions, tokens, generated names.
+
+What takes their place keeps what a client may rely on. The same uid is the same placeholder wherever it appears in one
+conversation, and so is the version of an object: a write that changes nothing shows as a version that stays. Versions
+of lists are only said to be there, since a real cluster has writers of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/)")
+# Where messages tell of versions that nobody was given.
+_TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))")
+_TOKEN = re.compile(r"\beyJ[\w.-]{20,}")
+
+#: Headers that clients look at. Of the others it depends on the moment whether they are there.
+HEADERS = ("Allow", "Cache-Control", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Vary", "Warning")
+#: Headers of which only the presence can be compared.
+PRESENT = ("Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid")
+
+
+class Normal:
+    """Replaces what differs by nature, in all answers of one conversation.
+
+    Args:
+        names: names that the test chose at random, with what is to be read in their place.
+    """
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = dict(names)
+        self._uids: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+
+    def value(self, value: Any) -> Any:
+        """A JSON value, with placeholders."""
+        match value:
+            case dict():
+                return self._object(value)
+            case list():
+                return [self.value(each) for each in value]
+            case str():
+                return self.text(value)
+        return value
+
+    def text(self, text: str) -> str:
+        """A string, with placeholders."""
+        for name, placeholder in self._names.items():
+            text = text.replace(name, placeholder)
+        text = _UID.sub(self._uid, text)
+        text = _TIME.sub(lambda found: "<micro time>" if found[1] else "<time>", text)
+        text = _TOLD.sub(r"\1<versions>", text)
+        text = _TOKEN.sub("<token>", text)
+        return _IP.sub("<ip>", text)
+
+    def headers(self, headers: Any) -> dict[str, Any]:
+        """The headers that matter, by their usual names; several of one name are a list."""
+        found: dict[str, Any] = {}
+        for name in HEADERS:
+            if values := headers.getall(name, []):
+                found[name] = self.value(values if len(values) > 1 else values[0])
+        found.update((name, "<present>") for name in PRESENT if name in headers)
+        return found
+
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        self._learn_generated_name(value.get("metadata"))
+        shown = {}
+        for name, field in value.items():
+            if name == "resourceVersion" and field not in ("", "0", None):
+                shown[name] = self._version(value, field)
+            elif name == "continue" and field:
+                shown[name] = "<token>"
+            else:
+                shown[self.text(name)] = self.value(field)
+        return shown
+
+    def _learn_generated_name(self, metadata: Any) -> None:
+        if isinstance(metadata, dict) and (prefix := metadata.get("generateName")) and (name := metadata.get("name")):
+            self._names.setdefault(name, f"{prefix}<five characters>" if len(name) == len(prefix) + 5 else name)
+
+    def _version(self, metadata: dict[str, Any], version: Any) -> str:
+        if "uid" not in metadata and "name" not in metadata:
+            return "<version of the list>"
+        return self._versions.setdefault(version, f"<version {len(self._versions) + 1}>")
+
+    def _uid(self, found: re.Match[str]) -> str:
+        return self._uids.setdefault(found[0], f"<uid {len(self._uids) + 1}>")
