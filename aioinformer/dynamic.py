@@ -173,12 +173,7 @@ class DynamicInformers:
     async def __aenter__(self) -> Self:
         if self._stopped or self._owner.running:
             raise UsageError("dynamic informers run once; make new ones")
-        self._owner.start(self._run, "dynamic informers")
-        try:
-            await asyncio.sleep(0)  # by then it has begun
-        except asyncio.CancelledError:
-            await self._owner.stop()
-            raise
+        await self._owner.enter(self._run, "dynamic informers")
         return self
 
     async def __aexit__(

@@ -10,9 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.queue_choice import QueueKind, queue_of
 from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.slices import Slicer
 from aioinformer.state import InformerState, Phase
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ class DynamicInformer(SharedIndexInformer[Any]):
 
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
-        self._kind: str = options.get("queue", QueueKind.DELTA)
         self._served = True
         self._change = asyncio.Event()
 
@@ -56,15 +53,7 @@ class DynamicInformer(SharedIndexInformer[Any]):
                     await self._change.wait()
                     following.cancel()
                 # What was queued then is of before.
-                self._queue = queue_of(self._kind, self._indexer.cells, self._updates, self._options.slice_seconds)
+                self._queue = self._pipeline.queue()
             else:
-                await self._forget()
+                await self._pipeline.forget(self._indexer.cells.all_keys())
                 await self._change.wait()
-
-    async def _forget(self) -> None:
-        slicer = Slicer(self._options.slice_seconds)
-        for _ in self._updates.forget(self._indexer.cells.all_keys()):
-            if slicer.due():
-                self._processor.flush()
-                await slicer.let_go()
-        self._processor.flush()

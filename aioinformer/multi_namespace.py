@@ -19,9 +19,7 @@ from aioinformer.cache_controller import CacheController
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
-from aioinformer.queue_choice import QueueKind, queue_of
 from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.slices import Slicer
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX
@@ -181,7 +179,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             for namespace in self._members:
                 self._start(namespace, tasks)
             self._advance()
-            if self._periods.check:
+            if self._pipeline.handlers.periods.check:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
             try:
                 await asyncio.get_running_loop().create_future()
@@ -199,7 +197,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         lister_watcher = self._lister_watcher_for(namespace)
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
-        queue = member.queue = queue_of(QueueKind.DELTA, known, self._updates, self._options.slice_seconds)
+        queue = member.queue = self._pipeline.queue(known)
 
         def processed(version: str) -> None:
             member.version = version
@@ -228,7 +226,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             await member.controller.run()
         finally:
             if self._members.get(namespace) is not member:
-                await self._forget(namespace)
+                await self._pipeline.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace))
 
     def _remove(self, namespace: str) -> asyncio.Task[None] | None:
         member = self._members.pop(namespace)
@@ -240,18 +238,10 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             member.task.cancel()
         return member.task
 
-    async def _forget(self, namespace: str) -> None:
-        slicer = Slicer(self._options.slice_seconds)
-        for _ in self._updates.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace)):
-            if slicer.due():
-                self._processor.flush()
-                await slicer.let_go()
-        self._processor.flush()
-
     async def _resync(self) -> None:
         while True:
-            await asyncio.sleep(self._periods.check)
-            if self._processor.should_resync(self._now()):
+            await asyncio.sleep(self._pipeline.handlers.periods.check)
+            if self._pipeline.handlers.should_resync():
                 for member in list(self._members.values()):
                     if member.queue is not None:
                         await member.queue.resync()
@@ -260,12 +250,9 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         versions = [member.version for member in self._members.values()]
         if versions and all(versions):
             least = min(versions, key=version_number)
-            self._indexer.bookmark(least)
-            self._versions.reached(least)
+            self._reached(least)
         if self._tasks is not None and not self._synced and all(member.synced for member in self._members.values()):
-            self._synced.set()
-            for listener in self._processor.listeners:
-                listener.upstream_synced()
+            self._filled()
 
 
 def _checked(namespace: Any) -> str:

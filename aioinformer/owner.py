@@ -44,6 +44,15 @@ class Owner:
         # What it ends with is told by stop(), or by whoever waits; it must not be told a second time by asyncio.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
+    async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Starts the task, and returns when it has begun."""
+        self.start(run, name)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
     async def stop(self) -> None:
         """Ends the task, and waits for that.
 

@@ -15,62 +15,38 @@ What can be relied on (ARC-02 to ARC-07):
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
-
-import anyio
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
-from aioinformer.cache_updates import CacheUpdates
-from aioinformer.compressor import Compressor
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.indices import Indexers, field_paths
-from aioinformer.keys import meta_namespace_index_func
-from aioinformer.latch import Latch
-from aioinformer.listener import ProcessorListener
-from aioinformer.lister import ClusterLister, Lister
+from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch
-from aioinformer.notifications import (
-    AddNotification,
-    ResourceEventHandlerFuncs,
-    delivery_to,
-    plain_function,
-)
-from aioinformer.object_type import BodyDecoder, ObjectType, Transform
+from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import Owner, collapsed
-from aioinformer.processor import SharedProcessor, describe
-from aioinformer.queue_choice import QueueKind, queue_of
-from aioinformer.registration import HandlerRegistration
-from aioinformer.resync import ResyncPeriods, ResyncSchedule
-from aioinformer.slices import Slicer, discard
+from aioinformer.pipeline import Pipeline
+from aioinformer.queue_choice import QueueKind
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
-from aioinformer.store import NAMESPACE_INDEX, Indexer
-from aioinformer.waiters import KeyWaiters, VersionWaiters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from aioinformer.fifo import Queue
     from aioinformer.indices import Indexers
     from aioinformer.listwatch import ListerWatcher
-    from aioinformer.objects import Record
+    from aioinformer.object_type import BodyDecoder, Transform
     from aioinformer.reflector import WatchErrorHandler
-    from aioinformer.resources import Resource
+    from aioinformer.registration import HandlerRegistration
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
 
-class SharedIndexInformer(Generic[T]):
+class SharedIndexInformer(InformerCache[T]):
     """Keeps an indexed copy of a collection fresh, and tells handlers what changes.
 
     Use it as `async with informer:`, or await `run()`, or leave both to a factory. It runs once; what has stopped stays
@@ -119,36 +95,34 @@ class SharedIndexInformer(Generic[T]):
         if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
         self._lister_watcher = lister_watcher
-        self.resource: Resource[T] = lister_watcher.resource
-        self.name = name or f"informer of {lister_watcher.resource.group_resource}"
-        self._periods = ResyncPeriods(resync_period)
-        self._compressor = Compressor() if storage == Storage.COMPRESSED else None
-        self._objects: ObjectType[T] = ObjectType(
-            self.resource,
-            decoder,
-            transform,
-            storage=storage,
-            fields=[*fields, *field_paths(indexers or {})],
-            compression=self._compressor.tier if self._compressor is not None else None,
-        )
-        self._indexer: Indexer[T] = Indexer(present=self._objects.present)
-        self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._options = options or ReflectorOptions()
+        super().__init__(
+            lister_watcher.resource,
+            name,
+            self._options.slice_seconds,
+            indexers=indexers,
+            decoder=decoder,
+            transform=transform,
+            storage=storage,
+            fields=fields,
+        )
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
-        self._processor: SharedProcessor[T] = SharedProcessor()
-        self._keys: KeyWaiters[T] = KeyWaiters()
-        self._updates: CacheUpdates[T] = CacheUpdates(self._indexer, self._objects, self._processor, self._keys)
-        self._queue: Queue[Record] = queue_of(queue, self._indexer.cells, self._updates, self._options.slice_seconds)
+        self._pipeline: Pipeline[T] = Pipeline(
+            self.name,
+            self._indexer,
+            self._objects,
+            self._keys,
+            self._compressor,
+            resync_period=resync_period,
+            queue=queue,
+            slice_seconds=self._options.slice_seconds,
+        )
+        self._queue = self._pipeline.queue()
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
-        self._synced = Latch()
-        self._versions = VersionWaiters()
-        self._started = False
-        self._stopped = False
         self._crash: Exception | None = None
         self._owner = Owner()
-        self._handler_numbers = count(1)
 
     # Handlers.
 
@@ -180,24 +154,9 @@ class SharedIndexInformer(Generic[T]):
             handler = ResourceEventHandlerFuncs(*functions)
         elif any(functions):
             raise UsageError("give either a handler or on_add, on_update and on_delete, not both")
-        deliver = delivery_to(handler)
         if self._stopped:
             raise InformerStopped(f"handler was not added to {self.name} because it has stopped already")
-        name = f"{self.name}: handler {next(self._handler_numbers)} ({describe(handler)})"
-        schedule = ResyncSchedule(self._periods.negotiate(resync_period, name, final=self._started))
-        schedule.adopt(self._periods.check, self._now())
-        listener: ProcessorListener[T] = ProcessorListener(name, deliver, schedule, self._options.slice_seconds)
-        if self._started:
-            # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
-            # already must not come to this one on top of it.
-            self._processor.flush()
-            present = self._objects.present
-            records = self._indexer.cells.items()
-            listener.add((AddNotification(present(record), True) for record in records), len(records))
-        self._processor.add_listener(listener)
-        if self._synced:
-            listener.upstream_synced()
-        return HandlerRegistration(listener)
+        return self._pipeline.handlers.add(handler, resync_period)
 
     def remove_event_handler(self, registration: HandlerRegistration[T]) -> None:
         """Ends a registration: what waits for its handler is dropped, a call that is under way may finish.
@@ -207,12 +166,7 @@ class SharedIndexInformer(Generic[T]):
         Raises:
             UsageError: this is no registration.
         """
-        if not isinstance(registration, HandlerRegistration):
-            raise UsageError(f"expected what add_event_handler returned, not {type(registration).__name__}")
-        listener = registration._listener
-        if listener in self._processor.listeners:
-            self._processor.remove_listener(listener)
-            listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))
+        self._pipeline.handlers.remove(registration)
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
         """Calls a function with each new state, at once when it changes; it must be quick.
@@ -233,71 +187,7 @@ class SharedIndexInformer(Generic[T]):
         self._before_start("the watch error handler")
         self._watch_error_handler = plain_function(handler, "watch error handler")
 
-    def set_transform(self, transform: Transform[T]) -> None:
-        """Lets a function see each object before anybody else does; what it returns is cached.
-
-        Raises:
-            UsageError: the informer was started.
-        """
-        self._before_start("the transform")
-        self._objects.transform = plain_function(transform, "transform")
-
-    def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
-
-        That holds the event loop for as long as the functions take for everything in the cache. Once there is much of
-        it, await `add_indexers_in_slices` instead.
-
-        Raises:
-            InformerStopped: the informer has stopped.
-            UsageError: a name is taken; nothing is changed then.
-        """
-        self._before_indexers(indexers)
-        self._indexer.add_indexers(indexers)
-
-    async def add_indexers_in_slices(self, indexers: Indexers[T]) -> None:
-        """The same as `add_indexers`, while the event loop goes on: the indices can be asked once this returns.
-
-        If it is cancelled, nothing is added.
-
-        Raises:
-            InformerStopped: the informer has stopped.
-            UsageError: a name is taken; nothing is changed then.
-        """
-        self._before_indexers(indexers)
-        slicer = Slicer(self._options.slice_seconds)
-        with closing(self._indexer.cells.adding_indexers(indexers)) as steps:
-            for _ in steps:
-                await slicer.pause()
-
-    # Reading.
-
-    def get_indexer(self) -> Indexer[T]:
-        """The cache with its indices, for reading. The same one at any time, also after the stop."""
-        return self._indexer
-
-    def get_store(self) -> Indexer[T]:
-        """The cache, for reading."""
-        return self._indexer
-
-    def lister(self) -> Lister[T]:
-        """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
-        if not self.resource.namespaced:
-            return cast("Lister[T]", ClusterLister(self._indexer, self.resource))
-        return Lister(self._indexer, self.resource)
-
-    def has_synced(self) -> bool:
-        """Whether the cache has been filled from the first list; handlers may not have been told yet."""
-        return bool(self._synced)
-
-    def is_stopped(self) -> bool:
-        """Whether the informer has stopped, for good."""
-        return self._stopped
-
-    @property
-    def last_sync_resource_version(self) -> str:
-        """The version up to which everything is in the cache; "" before the first list."""
-        return self._indexer.last_store_sync_resource_version()
+    # Observing.
 
     @property
     def initial_resource_version(self) -> str:
@@ -319,84 +209,12 @@ class SharedIndexInformer(Generic[T]):
         """How many objects could not be decoded, or were refused by transform or decoder, so far."""
         return self._controller.reflector.skipped if self._controller is not None else 0
 
-    # Waiting.
-
-    async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`.
-
-        Raises:
-            InformerStopped: the informer stopped before that.
-            Exception: what the informer crashed with.
-        """
-        await self._synced.wait()
-
-    async def wait_for_resource_version(self, resource_version: str) -> None:
-        """Returns once the cache contains everything up to a version: of an own write, for one.
-
-        Args:
-            resource_version: as in the metadata of what the server answered to a write of this resource.
-
-        Raises:
-            UsageError: this is no version.
-            InformerStopped: the informer stopped before that.
-        """
-        if not resource_version or type(resource_version) is not str:
-            raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
-        await self._versions.wait(resource_version)
-
-    @overload
-    async def wait_for(
-        self,
-        key: str,
-        predicate: None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> T: ...
-
-    @overload
-    async def wait_for(
-        self,
-        key: str,
-        predicate: Callable[[T | None], Any],
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> T | None: ...
-
-    async def wait_for(
-        self,
-        key: str,
-        predicate: Callable[[T | None], Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - what most callers would otherwise write around it
-    ) -> T | None:
-        """Returns an object once something is true of it; at once if it is already.
-
-        Args:
-            key: `namespace/name`, or `name`.
-            predicate: object, or None while it is absent -> whether that is what is waited for. By default, that it
-                exists.
-            timeout: in seconds, None for no limit.
-
-        Raises:
-            TimeoutError: it did not come true in time.
-            InformerStopped: the informer stopped before that.
-            Exception: what the predicate raised.
-        """
-        wanted = plain_function(predicate, "predicate") or _exists
-        obj = self._indexer.get_by_key(key)
-        if wanted(obj):
-            return obj
-        async with asyncio.timeout(timeout):
-            return await self._keys.wait(key, wanted)
-
     # Life.
 
     async def __aenter__(self) -> Self:
         if self._started or self._stopped:
             raise UsageError(f"{self.name} runs once; make a new informer")
-        self._owner.start(self.run, self.name)
-        try:
-            await asyncio.sleep(0)  # by then it has begun
-        except asyncio.CancelledError:
-            await self._owner.stop()
-            raise
+        await self._owner.enter(self.run, self.name)
         return self
 
     async def __aexit__(
@@ -434,36 +252,19 @@ class SharedIndexInformer(Generic[T]):
             self._end(InformerStopped(f"{self.name} was stopped before it began"))
 
     def _end(self, failure: BaseException) -> None:
-        self._stopped = True
-        self._synced.fail(failure)
-        self._versions.fail(failure)
-        self._keys.fail(failure)
-        for listener in self._processor.listeners:
-            listener.synced.fail(failure)
+        super()._end(failure)
+        self._pipeline.handlers.fail(failure)
 
     async def _run(self) -> None:
-        self._indexer.cells.on_release = partial(discard, asyncio.get_running_loop())
-        now = self._now()
-        for listener in self._processor.listeners:
-            listener.resync.adopt(self._periods.check, now)
-        async with asyncio.TaskGroup() as tasks:
-            listening = asyncio.Event()
-            processor = tasks.create_task(self._processor.run(listening), name=f"{self.name}: processor")
-            await listening.wait()
-            if self._compressor is not None:
-                compressing = tasks.create_task(
-                    self._compressor.run(self._indexer.cells, self._synced.wait), name=f"{self.name}: compression"
-                )
-            try:
-                await self._follow()
-            finally:
-                # The order of the stop (SI-04): nothing new comes in, nobody joins, then the handlers end.
-                self._stopped = True
-                with anyio.CancelScope(shield=True):
-                    await self._processor.stop(self._shutdown_grace)
-                processor.cancel()
-                if self._compressor is not None:
-                    compressing.cancel()
+        await self._pipeline.run(
+            self._follow,
+            synced=self.wait_for_sync,
+            closing=self._close,
+            shutdown_grace=self._shutdown_grace,
+        )
+
+    def _close(self) -> None:
+        self._stopped = True
 
     async def _follow(self) -> None:
         """Fills the cache and keeps it fresh, until cancelled."""
@@ -474,16 +275,16 @@ class SharedIndexInformer(Generic[T]):
         return CacheControllerConfig(
             queue=self._queue,
             lister_watcher=self._lister_watcher,
-            process=self._updates.handle_deltas,
-            flush=self._processor.flush,
+            process=self._pipeline.updates.handle_deltas,
+            flush=self._pipeline.processor.flush,
             on_version=self._processed,
             name=self.name,
             options=self._options,
             decode=self._objects.decode,
             admit=self._objects.admit if self._objects.decodes_early else None,
             known=self._indexer.cells.item,
-            resync_period=self._periods.check,
-            should_resync=lambda: self._processor.should_resync(self._now()),
+            resync_period=self._pipeline.handlers.periods.check,
+            should_resync=self._pipeline.handlers.should_resync,
             watch_error_handler=self._watch_error_handler,
             on_state=self._state_changed,
             before_read=self._compressor.settle if self._compressor is not None else None,
@@ -492,12 +293,14 @@ class SharedIndexInformer(Generic[T]):
     # What the controller calls.
 
     def _processed(self, version: str) -> None:
-        self._indexer.bookmark(version)
-        self._versions.reached(version)
+        self._reached(version)
         if not self._synced and self._queue.has_synced():
-            self._synced.set()
-            for listener in self._processor.listeners:
-                listener.upstream_synced()
+            self._filled()
+
+    def _filled(self) -> None:
+        """The cache has been filled from the first list."""
+        self._synced.set()
+        self._pipeline.handlers.upstream_synced()
 
     def _state_changed(self, state: InformerState) -> None:
         for handler in self._state_handlers:
@@ -506,28 +309,5 @@ class SharedIndexInformer(Generic[T]):
             except Exception:
                 _log.exception("%s: a state handler raised", self.name)
 
-    # Small things.
-
-    def _before_indexers(self, indexers: Indexers[T]) -> None:
-        if self._stopped:
-            raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
-        if not self._started:
-            self._objects.declare(field_paths(indexers))
-
-    def _before_start(self, what: str) -> None:
-        if self._started:
-            raise UsageError(f"{self.name} was started already: set {what} before that")
-
-    @staticmethod
-    def _now() -> float:
-        try:
-            return asyncio.get_running_loop().time()
-        except RuntimeError:  # before there is a loop; schedules are made anew at the start
-            return 0.0
-
     def __repr__(self) -> str:
         return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"
-
-
-def _exists(obj: object) -> bool:
-    return obj is not None

@@ -1,0 +1,239 @@
+"""The cache of an informer: what can be read from it, and what can be waited for in it.
+
+Reading is a plain call that never waits. Waiting ends when the cache shows what was waited for, and is raised an error
+once it never will: nobody waits for an informer that has stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+from aioinformer.compressor import Compressor
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.indices import Indexers, field_paths
+from aioinformer.keys import meta_namespace_index_func
+from aioinformer.latch import Latch
+from aioinformer.lister import ClusterLister, Lister
+from aioinformer.notifications import plain_function
+from aioinformer.object_type import ObjectType
+from aioinformer.slices import Slicer
+from aioinformer.storage import Storage
+from aioinformer.store import NAMESPACE_INDEX, Indexer
+from aioinformer.waiters import KeyWaiters, VersionWaiters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from aioinformer.object_type import BodyDecoder, Transform
+    from aioinformer.resources import Resource
+
+T = TypeVar("T")
+
+
+class InformerCache(Generic[T]):
+    """An indexed copy of a collection, for readers and those who wait. What fills it is a `SharedIndexInformer`.
+
+    Args:
+        resource: what is in it.
+        name: for people.
+        slice_seconds: how long indexing may hold the event loop at a time.
+
+        indexers, decoder, transform, storage, fields: as for `SharedIndexInformer`.
+    """
+
+    def __init__(
+        self,
+        resource: Resource[T],
+        name: str,
+        slice_seconds: float,
+        *,
+        indexers: Indexers[T] | None,
+        decoder: BodyDecoder[T] | None,
+        transform: Transform[T] | None,
+        storage: str,
+        fields: Iterable[str],
+    ) -> None:
+        self.resource = resource
+        self.name = name or f"informer of {resource.group_resource}"
+        self._compressor = Compressor() if storage == Storage.COMPRESSED else None
+        self._objects: ObjectType[T] = ObjectType(
+            resource,
+            decoder,
+            transform,
+            storage=storage,
+            fields=[*fields, *field_paths(indexers or {})],
+            compression=self._compressor.tier if self._compressor is not None else None,
+        )
+        self._indexer: Indexer[T] = Indexer(present=self._objects.present)
+        self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
+        self._slice_seconds = slice_seconds
+        self._synced = Latch()
+        self._versions = VersionWaiters()
+        self._keys: KeyWaiters[T] = KeyWaiters()
+        self._started = False
+        self._stopped = False
+
+    # Reading.
+
+    def get_indexer(self) -> Indexer[T]:
+        """The cache with its indices, for reading. The same one at any time, also after the stop."""
+        return self._indexer
+
+    def get_store(self) -> Indexer[T]:
+        """The cache, for reading."""
+        return self._indexer
+
+    def lister(self) -> Lister[T]:
+        """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
+        if not self.resource.namespaced:
+            return cast("Lister[T]", ClusterLister(self._indexer, self.resource))
+        return Lister(self._indexer, self.resource)
+
+    def has_synced(self) -> bool:
+        """Whether the cache has been filled from the first list; handlers may not have been told yet."""
+        return bool(self._synced)
+
+    def is_stopped(self) -> bool:
+        """Whether the informer has stopped, for good."""
+        return self._stopped
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version up to which everything is in the cache; "" before the first list."""
+        return self._indexer.last_store_sync_resource_version()
+
+    # Configuration.
+
+    def set_transform(self, transform: Transform[T]) -> None:
+        """Lets a function see each object before anybody else does; what it returns is cached.
+
+        Raises:
+            UsageError: the informer was started.
+        """
+        self._before_start("the transform")
+        self._objects.transform = plain_function(transform, "transform")
+
+    def add_indexers(self, indexers: Indexers[T]) -> None:
+        """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
+
+        That holds the event loop for as long as the functions take for everything in the cache. Once there is much of
+        it, await `add_indexers_in_slices` instead.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+            UsageError: a name is taken; nothing is changed then.
+        """
+        self._before_indexers(indexers)
+        self._indexer.add_indexers(indexers)
+
+    async def add_indexers_in_slices(self, indexers: Indexers[T]) -> None:
+        """The same as `add_indexers`, while the event loop goes on: the indices can be asked once this returns.
+
+        If it is cancelled, nothing is added.
+
+        Raises:
+            InformerStopped: the informer has stopped.
+            UsageError: a name is taken; nothing is changed then.
+        """
+        self._before_indexers(indexers)
+        slicer = Slicer(self._slice_seconds)
+        with closing(self._indexer.cells.adding_indexers(indexers)) as steps:
+            for _ in steps:
+                await slicer.pause()
+
+    def _before_indexers(self, indexers: Indexers[T]) -> None:
+        if self._stopped:
+            raise InformerStopped(f"indexers were not added to {self.name} because it has stopped already")
+        if not self._started:
+            self._objects.declare(field_paths(indexers))
+
+    def _before_start(self, what: str) -> None:
+        if self._started:
+            raise UsageError(f"{self.name} was started already: set {what} before that")
+
+    # Waiting.
+
+    async def wait_for_sync(self) -> None:
+        """Returns once `has_synced()`.
+
+        Raises:
+            InformerStopped: the informer stopped before that.
+            Exception: what the informer crashed with.
+        """
+        await self._synced.wait()
+
+    async def wait_for_resource_version(self, resource_version: str) -> None:
+        """Returns once the cache contains everything up to a version: of an own write, for one.
+
+        Args:
+            resource_version: as in the metadata of what the server answered to a write of this resource.
+
+        Raises:
+            UsageError: this is no version.
+            InformerStopped: the informer stopped before that.
+        """
+        if not resource_version or type(resource_version) is not str:
+            raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
+        await self._versions.wait(resource_version)
+
+    @overload
+    async def wait_for(
+        self,
+        key: str,
+        predicate: None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    @overload
+    async def wait_for(
+        self,
+        key: str,
+        predicate: Callable[[T | None], Any],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T | None: ...
+
+    async def wait_for(
+        self,
+        key: str,
+        predicate: Callable[[T | None], Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - what most callers would otherwise write around it
+    ) -> T | None:
+        """Returns an object once something is true of it; at once if it is already.
+
+        Args:
+            key: `namespace/name`, or `name`.
+            predicate: object, or None while it is absent -> whether that is what is waited for. By default, that it
+                exists.
+            timeout: in seconds, None for no limit.
+
+        Raises:
+            TimeoutError: it did not come true in time.
+            InformerStopped: the informer stopped before that.
+            Exception: what the predicate raised.
+        """
+        wanted = plain_function(predicate, "predicate") or _exists
+        obj = self._indexer.get_by_key(key)
+        if wanted(obj):
+            return obj
+        async with asyncio.timeout(timeout):
+            return await self._keys.wait(key, wanted)
+
+    # What the informer does.
+
+    def _reached(self, version: str) -> None:
+        """Everything up to this version is in the cache."""
+        self._indexer.bookmark(version)
+        self._versions.reached(version)
+
+    def _end(self, failure: BaseException) -> None:
+        """Nothing more will come: who waits is raised this."""
+        self._stopped = True
+        self._synced.fail(failure)
+        self._versions.fail(failure)
+        self._keys.fail(failure)
+
+
+def _exists(obj: object) -> bool:
+    return obj is not None
