@@ -76,6 +76,7 @@ class Link:
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    while chunk := await source.read(65536):
-        target.write(chunk)
-        await target.drain()
+    with suppress(ConnectionError):
+        while chunk := await source.read(65536):
+            target.write(chunk)
+            await target.drain()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from aioinformer.deltas import DeletedFinalStateUnknown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from aioinformer.keys import meta_namespace_key_func
 
 
 class Witness:
@@ -31,13 +30,13 @@ class Witness:
         self._waiting: dict[tuple[str, str], asyncio.Event] = {}
 
     def on_add(self, obj: Any) -> None:
-        key, new = _key(obj), _incarnation(obj)
+        key, new = _key(obj), incarnation(obj)
         if key in self.present:
             self.lies.append(f"{key} is added while it is there")
         self._tell(key, new)
 
     def on_update(self, old: Any, new: Any) -> None:
-        key, before, after = _key(new), _incarnation(old), _incarnation(new)
+        key, before, after = _key(new), incarnation(old), incarnation(new)
         if self.present.get(key) != before:
             self.lies.append(f"{key} is updated from {before}, but what was told is {self.present.get(key)}")
         if before == after and not self.versions_go_back:
@@ -65,10 +64,13 @@ class Witness:
 
 
 def _key(obj: Any) -> str:
-    return f"{obj.metadata.namespace}/{obj.metadata.name}"
+    return meta_namespace_key_func(obj)
 
 
-def _incarnation(obj: Any) -> tuple[str, str]:
+def incarnation(obj: Any) -> tuple[str, str]:
+    """Uid and version of an object of any kind that informers hand out."""
+    if isinstance(obj, Mapping):
+        return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
     return obj.metadata.uid, obj.metadata.resource_version
 
 

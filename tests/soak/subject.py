@@ -1,0 +1,234 @@
+"""The process that is measured: informers of one collection in every form, for as long as it is told.
+
+It obeys lines on its standard input, each with one JSON object, and answers each with one:
+
+- `{"do": "sample"}`: its census, while all goes on;
+- `{"do": "settle", "truth": {key: [uid, version]}}`: waits until caches and handlers have arrived at what the server
+  holds, and what is only passing is gone; then the census at rest;
+- `{"do": "stop"}`: ends everything, and answers with what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from itertools import count
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from aioinformer import BackoffOptions, ListWatch, ReflectorOptions, SharedIndexInformer, meta_namespace_key_func
+from aioinformer.catalog import find
+from aioinformer.threaded_handler import ThreadedHandler
+from aioinformer.transport.credentials import connect
+from tests.faults.witness import Witness, incarnation
+from tests.soak.census import census, sockets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.registration import HandlerRegistration
+    from aioinformer.transport.kubernetes import KubernetesTransport
+
+NAMESPACE = "soak"
+#: So long may it take to arrive at the truth, and so long may idle connections be kept, in seconds.
+_PATIENCE = 120.0
+_KEPT_ALIVE = 40.0
+_VISIT = 4.0
+
+_QUICK = BackoffOptions(cap=5.0)
+STREAMS = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, stream_patience=10.0)
+PAGES = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, streaming_list=False, page_size=40)
+
+#: Every queue, every tier of storage, both ways to list, with and without the usual times.
+FORMS: dict[str, dict[str, Any]] = {
+    "as it comes": {},
+    "in order": {"queue": "in_order", "options": STREAMS},
+    "in pages": {"options": PAGES},
+    "in order, in pages": {"queue": "in_order", "options": PAGES, "indexers": {"by-value": "data.kind"}},
+    "stripped": {"storage": "stripped", "options": STREAMS},
+    "compressed": {"storage": "compressed", "options": PAGES, "queue": "in_order"},
+    "projection": {"storage": "projection", "fields": ["data.kind"], "options": STREAMS},
+    "metadata": {"storage": "metadata", "options": STREAMS},
+    "dict": {"storage": "dict", "options": PAGES},
+}
+
+
+class SlowWitness(Witness):
+    """Takes a moment for each notification."""
+
+    async def on_add(self, obj: Any) -> None:  # type: ignore[override]
+        await asyncio.sleep(0.002)
+        super().on_add(obj)
+
+    async def on_update(self, old: Any, new: Any) -> None:  # type: ignore[override]
+        await asyncio.sleep(0.002)
+        super().on_update(old, new)
+
+
+class RepeatedWitness(Witness):
+    """Is told of everything again by resyncs, and knows what is no news."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        if incarnation(old) != incarnation(new):
+            super().on_update(old, new)
+
+
+class RaisingWitness(Witness):
+    """Notes what it is told, and fails at every tenth update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._updates = count(1)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        super().on_update(old, new)
+        if next(self._updates) % 10 == 0:
+            raise RuntimeError("a handler that fails now and then")
+
+
+class Subject:
+    """Informers, handlers that watch them, and visitors that come and go. An async context manager."""
+
+    def __init__(self, kubeconfig: str, seed: int) -> None:
+        self._kubeconfig = kubeconfig
+        self._random = Random(seed)
+        self._informers: dict[str, SharedIndexInformer[Any]] = {}
+        self._witnesses: dict[str, Witness] = {}
+        self._joiners: list[tuple[SharedIndexInformer[Any], HandlerRegistration[Any], Witness]] = []
+        self._visiting = asyncio.Lock()
+        self._visits = 0
+        self._states = 0
+        self._unhandled: list[str] = []
+        self._sockets = 0
+
+    async def __aenter__(self) -> Subject:
+        self._sockets = sockets()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: self._unhandled.append(str(context.get("exception") or context["message"]))
+        )
+        async with AsyncExitStack() as stack:
+            threads = stack.enter_context(ThreadPoolExecutor(1, "threaded witness"))
+            self._connection = await connect(kubeconfig=self._kubeconfig)
+            stack.push_async_callback(self._connection.aclose)
+            for name, options in FORMS.items():
+                informer = self._informers[name] = self._informer(name, **options)
+                informer.add_state_handler(self._saw_state)
+                self._witness(name, "", Witness())
+            self._witness("as it comes", "slow", SlowWitness())
+            self._witness("stripped", "repeated", RepeatedWitness(), resync_period=15.0)
+            self._witness("in order", "raising", RaisingWitness())
+            self._witness("in pages", "in a thread", witness := Witness(), ThreadedHandler(witness, threads))
+            for informer in self._informers.values():
+                await stack.enter_async_context(informer)
+            self._visitors = asyncio.create_task(self._visit_for_ever(), name="soak: visitors")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._visitors.cancel()
+        await asyncio.gather(self._visitors, return_exceptions=True)
+        await self._stack.aclose()
+
+    def sample(self) -> dict[str, Any]:
+        """The census, while all goes on."""
+        figures = census()
+        figures["sockets"] -= self._sockets
+        return {**figures, "state_changes": self._states, "visits": self._visits}
+
+    async def settle(self, there: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+        """Waits for the truth, then for rest; what is not true in the end is in `differences`."""
+        async with self._visiting:
+            begin = asyncio.get_running_loop().time()
+            took: float | None = None
+            while (passed := asyncio.get_running_loop().time() - begin) < _PATIENCE:
+                if not self._differences(there):
+                    took = round(passed, 2)
+                    break
+                await asyncio.sleep(0.05)
+            differences = self._differences(there)
+            for informer, registration, _ in self._joiners:
+                informer.remove_event_handler(registration)
+            self._joiners.clear()
+            for _ in range(int(_KEPT_ALIVE)):
+                await asyncio.sleep(1)
+                if sockets() - self._sockets <= len(FORMS):
+                    break
+            return {**self.sample(), "settled_after": took, "differences": differences, "lies": self.lies()}
+
+    def lies(self) -> list[str]:
+        """What was told and cannot be true, and what nobody handled."""
+        lies = [f"{name}: {lie}" for name, witness in self._witnesses.items() for lie in witness.lies]
+        return lies + self._unhandled
+
+    def _differences(self, there: Mapping[str, tuple[str, str]]) -> list[str]:
+        different = [f"{name}: the cache" for name, informer in self._informers.items() if _held(informer) != there]
+        witnesses = [*self._witnesses.items(), *(("late joiner", witness) for *_, witness in self._joiners)]
+        return different + [f"{name}: what was told" for name, witness in witnesses if witness.present != there]
+
+    def _informer(self, name: str, **options: Any) -> SharedIndexInformer[Any]:
+        resource = find("", "v1", "configmaps")
+        assert resource is not None
+        transport: KubernetesTransport = self._connection.transport
+        return SharedIndexInformer(ListWatch(transport, resource, NAMESPACE), name=f"soak: {name}", **options)
+
+    def _witness(self, name: str, kind: str, witness: Witness, handler: Any = None, **options: Any) -> None:
+        self._witnesses[f"{name}, {kind}".strip(", ")] = witness
+        self._informers[name].add_event_handler(handler or witness, **options)
+
+    async def _visit_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_VISIT)
+            async with self._visiting:
+                await self._visit()
+                self._visits += 1
+
+    async def _visit(self) -> None:
+        """A handler joins for a while, and an informer lives for a moment, however far it comes."""
+        informer = self._random.choice(list(self._informers.values()))
+        witness = Witness()
+        self._joiners.append((informer, informer.add_event_handler(witness), witness))
+        name = self._random.choice(list(FORMS))
+        async with self._informer(f"visitor, {name}", **FORMS[name]) as visitor:
+            visitor.add_event_handler(Witness())
+            await asyncio.sleep(self._random.random() * 0.5)
+
+    def _saw_state(self, state: object) -> None:
+        self._states += 1
+
+
+def _held(informer: SharedIndexInformer[Any]) -> Mapping[str, tuple[str, str]]:
+    return {meta_namespace_key_func(obj): incarnation(obj) for obj in informer.get_store().list()}
+
+
+async def obey(kubeconfig: str, seed: int) -> None:
+    """Does what the standard input says, until it says stop or ends."""
+    orders = asyncio.StreamReader(limit=16 * 1024 * 1024)
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(orders), sys.stdin
+    )
+    subject = Subject(kubeconfig, seed)
+    async with subject:
+        while line := await orders.readline():
+            order = json.loads(line)
+            if order["do"] == "stop":
+                break
+            if order["do"] == "settle":
+                answer = await subject.settle({key: tuple(version) for key, version in order["truth"].items()})
+            else:
+                answer = subject.sample()
+            print(json.dumps(answer), flush=True)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    left = sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
+    print(json.dumps({**subject.sample(), "tasks_left": left, "lies": subject.lies()}), flush=True)
+    pipe.close()
+
+
+if __name__ == "__main__":
+    logging.getLogger("aioinformer").addHandler(logging.NullHandler())
+    logging.getLogger("aioinformer").propagate = False
+    asyncio.run(obey(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,57 @@
+"""What the figures of a run say."""
+
+from __future__ import annotations
+
+from statistics import mean
+from typing import Any
+
+#: How much more may be resident in the last third than in the first, after the warm-up: what allocators do.
+_GROWTH = 1.03
+#: How far the number of objects, with as many held, may lie apart.
+_OBJECTS = 1.05
+#: The first part of a run is its warm-up.
+_WARM_UP = 0.2
+
+
+def verdict(figures: dict[str, Any]) -> dict[str, Any]:
+    """Each claim with what it rests on, and whether all hold."""
+    rests, left = figures["rests"], figures["left"]
+    warm = rests[int(len(rests) * _WARM_UP) :]
+    third = max(1, len(warm) // 3)
+    first, last = warm[:third], warm[-third:]
+    memory = [round(mean(rest["rss_kib"] for rest in part)) for part in (first, last)]
+    objects = [round(mean(rest["objects"] for rest in part)) for part in (first, last)]
+    said: dict[str, Any] = {
+        "checkpoints": len(rests),
+        "checkpoints_settled": sum(rest["settled_after"] is not None for rest in rests),
+        "longest_to_settle": max((rest["settled_after"] or 0.0 for rest in rests), default=0.0),
+        "faults": sum(figures["faults"].values()),
+        "rss_mib_early": round(memory[0] / 1024, 1),
+        "rss_mib_late": round(memory[1] / 1024, 1),
+        "rss_kib_per_hour": round(_slope([(rest["at"], rest["rss_kib"]) for rest in warm]) * 3600),
+        "objects_early": objects[0],
+        "objects_late": objects[1],
+        "tasks_at_rest": sorted({rest["tasks"] for rest in warm}),
+        "sockets_at_rest": sorted({rest["sockets"] for rest in warm}),
+        "threads_at_rest": sorted({rest["threads"] for rest in warm}),
+        "cpu_share": round(left["cpu_seconds"] / figures["seconds"], 3),
+        "tasks_left": left["tasks_left"],
+        "sockets_left": left["sockets"],
+        "lies": left["lies"],
+    }
+    said["passed"] = (
+        said["checkpoints_settled"] == len(rests)
+        and memory[1] <= memory[0] * _GROWTH
+        and objects[1] <= objects[0] * _OBJECTS
+        and len(said["tasks_at_rest"]) == 1
+        and len(said["sockets_at_rest"]) == 1
+        and not (left["tasks_left"] or left["sockets"] or left["lies"])
+    )
+    return said
+
+
+def _slope(points: list[tuple[float, float]]) -> float:
+    """Of the straight line that lies closest to the points."""
+    middle_x, middle_y = mean(x for x, _ in points), mean(y for _, y in points)
+    spread = sum((x - middle_x) ** 2 for x, _ in points)
+    return sum((x - middle_x) * (y - middle_y) for x, y in points) / spread if spread else 0.0
