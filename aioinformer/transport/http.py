@@ -6,16 +6,14 @@ Rules that are easy to break:
   is the way to the head of the answer: the connection, and the head itself.
 * The status is never an error here, redirects are not followed (a token goes to the server it is for, to no other), and
   the environment is asked for proxies once, not per request as aiohttp's `trust_env` does at half a millisecond each.
-* A response that is closed in mid-body is aborted. An orderly TLS shutdown would wait for a peer that may be gone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import quote, urlencode
 from weakref import WeakSet
 
@@ -27,12 +25,14 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_url
 from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
+from aioinformer.transport.response import HttpResponse
+from aioinformer.transport.session import Reader, own_session, send
 from aioinformer.transport.tls import TLS, TLSContexts
 
 if TYPE_CHECKING:
     import os
     import ssl as ssl_module
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
     from aioinformer.transport import Request
@@ -41,45 +41,6 @@ logger = logging.getLogger("aioinformer.transport")
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
-
-
-class HttpResponse:
-    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
-
-    __slots__ = ("__weakref__", "_closed", "_response", "_server")
-
-    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
-        self._response = response
-        self._server = server
-        self._closed = False
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        # One buffered piece is handed out as it is; several are joined, which is cheaper than a step of the loop each.
-        readany = self._response.content.readany
-        try:
-            while chunk := await readany():
-                yield chunk
-        except (aiohttp.ClientError, OSError) as error:
-            if self._closed:
-                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
-            await self.close()
-            failure = transport_error(self._server, error)
-            raise failure from failure.__cause__
-
-    async def close(self) -> None:
-        self._closed = True
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
 
 
 class HttpTransport:
@@ -105,6 +66,9 @@ class HttpTransport:
         header_timeout: seconds from the start of a request until the head of the answer must be there.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: ask for gzip. Costs CPU on both sides; for thin lines.
+        reader: who takes bodies that are not compressed from the connections of the transport's own session: "lean", a
+            protocol that hands over what a whole read brought, at a fraction of the cost; or "aiohttp", its parser. A
+            borrowed session's are aiohttp's.
 
     Raises:
         UsageError: arguments that contradict each other, or a URL that is none.
@@ -126,6 +90,7 @@ class HttpTransport:
         header_timeout: float = 60.0,
         read_bufsize: int = READ_BUFFER,
         compression: bool = False,
+        reader: Reader = "lean",
     ) -> None:
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
@@ -152,6 +117,9 @@ class HttpTransport:
         self._connect_timeout = connect_timeout
         self._header_timeout = header_timeout
         self._read_bufsize = read_bufsize
+        if reader not in get_args(Reader):
+            raise UsageError(f'reader: expected "lean" or "aiohttp", not {reader!r}')
+        self._reader = reader
         self._headers: CIMultiDict[str] = CIMultiDict(
             {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
         )
@@ -232,12 +200,10 @@ class HttpTransport:
         # Last before the request, with nothing awaited in between: the transport may be closed at any time.
         session = self._usable_session()
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
-        connection = _Connection()
         try:
             async with asyncio.timeout(self._header_timeout):
-                response = await _send_again_if_stale(
+                response = await send(
                     session,
-                    connection,
                     request.method,
                     URL(f"{self._base}{request.path}{query}", encoded=True),
                     headers=headers,
@@ -267,46 +233,10 @@ class HttpTransport:
         if self._closed:
             raise UsageError("this transport is closed; make a new one")
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, socket_factory=_keepalive_socket),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trace_configs=[_reuse_tracing()],
-            )
-            # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever
-            # paces requests must know of each of them.
-            self._session._retry_connection = False
+            self._session = own_session(self._reader)
         if self._session.closed:
             raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
         return self._session
-
-
-class _Connection:
-    """What became known of the connection of one request: whether it had been used before."""
-
-    def __init__(self) -> None:
-        self.reused = False
-
-
-def _reuse_tracing() -> aiohttp.TraceConfig:
-    async def note(session: aiohttp.ClientSession, context: Any, params: Any) -> None:
-        if isinstance(context.trace_request_ctx, _Connection):
-            context.trace_request_ctx.reused = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_connection_reuseconn.append(note)
-    return tracing
-
-
-async def _send_again_if_stale(
-    session: aiohttp.ClientSession, connection: _Connection, method: str, url: URL, **options: Any
-) -> aiohttp.ClientResponse:
-    """Sends a request, and once more if it went out on a connection from the pool that the server had closed."""
-    try:
-        return await session.request(method, url, trace_request_ctx=connection, **options)
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        if method != "GET" or not connection.reused:
-            raise
-    return await session.request(method, url, **options)
 
 
 def _server_url(base_url: str) -> URL:
@@ -337,15 +267,3 @@ def _user_agent() -> str:
         return f"aioinformer/{version('aioinformer')}"
     except PackageNotFoundError:
         return "aioinformer"
-
-
-def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket on which a peer that is gone is noticed after some two minutes, also where nobody waits for bytes."""
-    family, kind, protocol = address[:3]
-    opened = socket.socket(family, kind, protocol)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 3)):
-        option = getattr(socket, name, None)
-        if option is not None:
-            opened.setsockopt(socket.IPPROTO_TCP, option, value)
-    return opened

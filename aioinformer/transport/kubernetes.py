@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from multidict import CIMultiDict
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.http import READ_BUFFER, HttpResponse, HttpTransport
+from aioinformer.transport.http import READ_BUFFER, HttpTransport
 from aioinformer.transport.renewal import Credential, Credentials
 from aioinformer.transport.tls import TLS
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
 
     from aioinformer.transport import Request
+    from aioinformer.transport.response import HttpResponse
+    from aioinformer.transport.session import Reader
 
 
 class ConfigurationCredentials:
@@ -75,6 +77,7 @@ class KubernetesTransport:
         header_timeout: as for `HttpTransport`.
         read_bufsize: as for `HttpTransport`.
         compression: as for `HttpTransport`.
+        reader: as for `HttpTransport`.
 
     Raises:
         UsageError: the configuration has no usable host.
@@ -90,6 +93,7 @@ class KubernetesTransport:
         header_timeout: float = 60.0,
         read_bufsize: int = READ_BUFFER,
         compression: bool = False,
+        reader: Reader = "lean",
     ) -> None:
         configuration = api_client.configuration
         self.api_client = api_client
@@ -104,6 +108,7 @@ class KubernetesTransport:
             header_timeout=header_timeout,
             read_bufsize=read_bufsize,
             compression=compression,
+            reader=reader,
         )
 
     async def prepare(self) -> None:

@@ -1,0 +1,55 @@
+"""The answer of a transport over aiohttp.
+
+A response that is closed in mid-body is aborted: an orderly TLS shutdown would wait for a peer that may be gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from aioinformer.errors import TransportError
+from aioinformer.transport.failures import transport_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+
+class HttpResponse:
+    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
+
+    __slots__ = ("__weakref__", "_closed", "_response", "_server")
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
+        self._response = response
+        self._server = server
+        self._closed = False
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        # One buffered piece is handed out as it is; several are joined, which is cheaper than a step of the loop each.
+        readany = self._response.content.readany
+        try:
+            while chunk := await readany():
+                yield chunk
+        except (aiohttp.ClientError, OSError) as error:
+            if self._closed:
+                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
+            await self.close()
+            failure = transport_error(self._server, error)
+            raise failure from failure.__cause__
+
+    async def close(self) -> None:
+        self._closed = True
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()

@@ -1,0 +1,70 @@
+"""The session that a transport makes for itself, and how requests go out on sessions."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import aiohttp
+
+from aioinformer.transport.lean import lean_connector
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.lean`.
+Reader: TypeAlias = Literal["lean", "aiohttp"]
+
+
+def own_session(reader: Reader) -> aiohttp.ClientSession:
+    """A session without a limit of connections, without cookies, and with TCP keepalive. Needs a running loop."""
+    connector = lean_connector if reader == "lean" else aiohttp.TCPConnector
+    session = aiohttp.ClientSession(
+        connector=connector(limit=0, socket_factory=_keepalive_socket),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trace_configs=[_reuse_tracing()],
+    )
+    # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever paces
+    # requests must know of each of them.
+    session._retry_connection = False
+    return session
+
+
+async def send(session: aiohttp.ClientSession, method: str, url: URL, **options: Any) -> aiohttp.ClientResponse:
+    """Sends a request, and once more if it went out on a connection from the pool that the server had closed."""
+    connection = _Connection()
+    try:
+        return await session.request(method, url, trace_request_ctx=connection, **options)
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        if method != "GET" or not connection.reused:
+            raise
+    return await session.request(method, url, **options)
+
+
+class _Connection:
+    """What became known of the connection of one request: whether it had been used before."""
+
+    def __init__(self) -> None:
+        self.reused = False
+
+
+def _reuse_tracing() -> aiohttp.TraceConfig:
+    async def note(session: aiohttp.ClientSession, context: Any, params: Any) -> None:
+        if isinstance(context.trace_request_ctx, _Connection):
+            context.trace_request_ctx.reused = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(note)
+    return tracing
+
+
+def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket on which a peer that is gone is noticed after some two minutes, also where nobody waits for bytes."""
+    family, kind, protocol = address[:3]
+    opened = socket.socket(family, kind, protocol)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
+    return opened
