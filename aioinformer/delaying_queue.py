@@ -12,6 +12,7 @@ from aioinformer.errors import UsageError
 from aioinformer.workqueue import WorkQueue
 
 if TYPE_CHECKING:
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.queue_orders import QueueOrder
 
 T = TypeVar("T", bound=Hashable)
@@ -29,16 +30,19 @@ class DelayingQueue(WorkQueue[T]):
     Args:
         name: for statistics and error messages.
         order: what comes next of what is queued; by default, what was added first.
+        metrics: as for `WorkQueue`.
     """
 
-    def __init__(self, name: str = "", *, order: QueueOrder[T] | None = None) -> None:
-        super().__init__(name, order=order)
+    def __init__(
+        self, name: str = "", *, order: QueueOrder[T] | None = None, metrics: MetricsProvider | None = None
+    ) -> None:
         self._ready_at: dict[T, float] = {}
         #: (time, number, item); only the entry counts whose time is that in `_ready_at`.
         self._heap: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._retries = 0
+        super().__init__(name, order=order, metrics=metrics)
 
     def add_after(self, item: T, delay: float) -> None:
         """Adds an item after a time. Of several times for one item the earliest counts. Ignored when shutting down.

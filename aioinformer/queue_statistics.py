@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from aioinformer.durations import Durations
 
 #: Upper bounds in seconds, those of client-go: 10 ns to 1000 s.
 DURATION_BOUNDS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
-
-
-@dataclass(frozen=True, slots=True)
-class Durations:
-    """A histogram of times, as Prometheus has them.
-
-    Attributes:
-        count: how many there were.
-        total: their sum in seconds.
-        buckets: how many were at most as long as each of `DURATION_BOUNDS`.
-    """
-
-    count: int
-    total: float
-    buckets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +27,7 @@ class QueueStatistics:
         worked: from the worker to `done`.
         unfinished_work: the sum of how long each worker has had its item.
         longest_running: the longest of these. One that only grows is a worker that is stuck.
+        shutting_down: it takes nothing in any more.
     """
 
     name: str
@@ -53,23 +40,4 @@ class QueueStatistics:
     worked: Durations
     unfinished_work: float
     longest_running: float
-
-
-class DurationCounter:
-    """Counts times into a histogram."""
-
-    __slots__ = ("_counts", "_total")
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(DURATION_BOUNDS) + 1)
-        self._total = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """Counts one."""
-        self._counts[bisect_left(DURATION_BOUNDS, seconds)] += 1
-        self._total += seconds
-
-    def snapshot(self) -> Durations:
-        """What was counted so far."""
-        below = tuple(accumulate(self._counts))
-        return Durations(below[-1], self._total, below[:-1])
+    shutting_down: bool = False

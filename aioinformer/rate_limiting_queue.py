@@ -9,6 +9,7 @@ from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.ratelimiters import default_controller_rate_limiter
 
 if TYPE_CHECKING:
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.queue_orders import QueueOrder
     from aioinformer.ratelimiters import RateLimiter
 
@@ -25,12 +26,18 @@ class RateLimitingQueue(DelayingQueue[T]):
         rate_limiter: says how long to wait; by default `default_controller_rate_limiter()`.
         name: for statistics and error messages.
         order: what comes next of what is queued; by default, what was added first.
+        metrics: as for `WorkQueue`.
     """
 
     def __init__(
-        self, rate_limiter: RateLimiter[T] | None = None, name: str = "", *, order: QueueOrder[T] | None = None
+        self,
+        rate_limiter: RateLimiter[T] | None = None,
+        name: str = "",
+        *,
+        order: QueueOrder[T] | None = None,
+        metrics: MetricsProvider | None = None,
     ) -> None:
-        super().__init__(name, order=order)
+        super().__init__(name, order=order, metrics=metrics)
         self._rate_limiter: RateLimiter[T] = rate_limiter or default_controller_rate_limiter()
 
     def add_rate_limited(self, item: T) -> None:

@@ -18,16 +18,18 @@ import anyio._backends._asyncio  # else it is imported when first needed, which 
 
 from aioinformer.answers import AnswerReader
 from aioinformer.errors import AioinformerError, ApiError, TransportError
+from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.objects import decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
 from aioinformer.state import InformerState, Phase
-from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Send, Wait
+from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Send, Wait, Watched
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
     from aioinformer.deltas import Delta
+    from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
 
@@ -69,6 +71,7 @@ class Reflector:
         watch_error_handler: told of each error with which a list or a watch ends, in streams too; must be quick.
         on_state: told of every change of the state.
         before_read: awaited before more is read: whoever needs a pause takes it there.
+        counters: counts lists and watches there; None if nobody will ask.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class Reflector:
         watch_error_handler: WatchErrorHandler | None = None,
         on_state: Callable[[InformerState], Any] = lambda state: None,
         before_read: Callable[[], Awaitable[None]] | None = None,
+        counters: InformerCounters | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
         self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
@@ -102,6 +106,7 @@ class Reflector:
         self._watch_error_handler = watch_error_handler
         self._on_state = on_state
         self._before_read = before_read
+        self._account = ListWatchAccount(self.name, lambda: asyncio.get_running_loop().time(), counters)
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
@@ -157,6 +162,7 @@ class Reflector:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
+        self._account.sends(step)
         try:
             response = await self._requests.request(step.options)
         except TransportError as error:
@@ -216,13 +222,16 @@ class Reflector:
                 self._requests.start(ahead, self._tasks)
 
     async def _receive(self, answer: Answer) -> None:
+        self._account.hears(answer)
         try:
             for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
                 if isinstance(conclusion, Changed):
                     await self._queue.apply(conclusion.deltas, conclusion.version)
                 else:
                     self.initial_resource_version = self.initial_resource_version or conclusion.version
+                    self._account.listed(len(conclusion.records), streamed=isinstance(answer, Watched))
                     await self._queue.replace(conclusion.records, conclusion.version)
+                    self._account.queued()
         finally:
             self._observe()
 

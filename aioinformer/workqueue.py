@@ -27,13 +27,16 @@ from collections.abc import Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from aioinformer.durations import DurationCounter
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.queue_orders import FIFOOrder, QueueOrder
-from aioinformer.queue_statistics import DurationCounter, QueueStatistics
+from aioinformer.queue_statistics import DURATION_BOUNDS, QueueStatistics
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from aioinformer.metrics import MetricsProvider
 
 T = TypeVar("T", bound=Hashable)
 
@@ -68,9 +71,15 @@ class WorkQueue(Generic[T]):
     Args:
         name: for statistics and error messages.
         order: what comes next; by default, what was added first. It must be empty, and nobody else's.
+        metrics: asks for the statistics from time to time; only of a queue with a name.
+
+    Raises:
+        UsageError: the metrics have a queue of this name already.
     """
 
-    def __init__(self, name: str = "", *, order: QueueOrder[T] | None = None) -> None:
+    def __init__(
+        self, name: str = "", *, order: QueueOrder[T] | None = None, metrics: MetricsProvider | None = None
+    ) -> None:
         self.name = name
         self._order: QueueOrder[T] = FIFOOrder() if order is None else order
         #: When what is dirty was added first.
@@ -82,8 +91,10 @@ class WorkQueue(Generic[T]):
         #: Getting what is there does not suspend; a worker that never does would keep the loop to itself.
         self._slicer = Slicer()
         self._adds = 0
-        self._waited = DurationCounter()
-        self._worked = DurationCounter()
+        self._waited = DurationCounter(DURATION_BOUNDS)
+        self._worked = DurationCounter(DURATION_BOUNDS)
+        if metrics is not None and name:
+            metrics.register(self)
 
     # Putting in.
 
@@ -234,9 +245,9 @@ class WorkQueue(Generic[T]):
         return len(self._order)
 
     def statistics(self) -> QueueStatistics:
-        """Numbers for metrics. They cost nothing while nobody asks."""
+        """Numbers for metrics. They cost nothing while nobody asks, and any thread may ask."""
         at = self._now()
-        running = [at - work.since for work in self._processing.values()]
+        running = [at - work.since for work in tuple(self._processing.values())]
         return QueueStatistics(
             name=self.name,
             depth=len(self._order),
@@ -248,6 +259,7 @@ class WorkQueue(Generic[T]):
             worked=self._worked.snapshot(),
             unfinished_work=sum(running),
             longest_running=max(running, default=0.0),
+            shutting_down=self._shutting_down,
         )
 
     def _count_delayed(self) -> int:

@@ -1,0 +1,177 @@
+"""Metrics for Prometheus, by the names that client-go's have. Needs `aioinformer[prometheus]`.
+
+    metrics = PrometheusMetrics()
+    factory = SharedInformerFactory(transport, name=InformerName("shop"), metrics=metrics)
+    queue = RateLimitingQueue(name="orders", metrics=metrics)
+
+Numbers are asked for when Prometheus asks. A series is about an informer or a queue: its labels are the names that the
+program chose, and the resource. Nothing of an object is ever in a label or a value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import ref
+
+from prometheus_client import REGISTRY
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from aioinformer.errors import UsageError
+from aioinformer.queue_statistics import QueueStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import CollectorRegistry
+
+    from aioinformer.durations import Durations
+    from aioinformer.informer_statistics import InformerStatistics
+    from aioinformer.metrics import MetricsSource
+
+_INFORMER: Final = ("name", "group", "version", "resource")
+_QUEUE: Final = ("name",)
+
+
+class PrometheusMetrics(Collector):
+    """A `MetricsProvider`: shows what is registered with it to a registry of Prometheus.
+
+    It holds nobody in memory. What has ended leaves its name to others: a queue that was shut down, an informer whose
+    identity was released. That informer is shown no more.
+
+    Args:
+        registry: that of the process, unless given.
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        #: By their labels.
+        self._sources: dict[tuple[str, ...], ref[MetricsSource]] = {}
+        registry.register(self)
+
+    def register(self, source: MetricsSource) -> None:
+        """Shows one more.
+
+        Raises:
+            UsageError: one of the same name is shown already.
+        """
+        labels = _labels(source.statistics())
+        known = self._sources.get(labels)
+        other = known() if known is not None else None
+        if other is not None and other is not source and not _has_ended(other.statistics()):
+            raise UsageError(f"name={labels[0]!r} is taken: there are metrics of it already; choose another")
+
+        def forget(gone: ref[MetricsSource]) -> None:
+            if self._sources.get(labels) is gone:
+                del self._sources[labels]
+
+        self._sources[labels] = ref(source, forget)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without numbers."""
+        yield from _informer_metrics([])
+        yield from _queue_metrics([])
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        informers: list[InformerStatistics] = []
+        queues: list[QueueStatistics] = []
+        for reference in tuple(self._sources.values()):
+            source = reference()
+            numbers = source.statistics() if source is not None else None
+            if isinstance(numbers, QueueStatistics):
+                queues.append(numbers)
+            elif numbers is not None and not _has_ended(numbers):
+                informers.append(numbers)
+        yield from _informer_metrics(informers)
+        yield from _queue_metrics(queues)
+
+
+def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
+    objects = GaugeMetricFamily("informer_store_items", "Objects in the cache.", labels=_INFORMER)
+    version = GaugeMetricFamily(
+        "informer_store_resource_version", "The last 15 digits of the resource version of the cache.", labels=_INFORMER
+    )
+    queued = GaugeMetricFamily("informer_queued_items", "What waits between reflector and cache.", labels=_INFORMER)
+    pending = GaugeMetricFamily(
+        "informer_pending_notifications",
+        "Notifications that wait for the handler that is behind most.",
+        labels=_INFORMER,
+    )
+    processing = HistogramMetricFamily(
+        "informer_processing_latency_seconds", "How long batches take into cache and notifications.", labels=_INFORMER
+    )
+    lists = CounterMetricFamily("reflector_lists", "Lists that were asked for and have ended.", labels=_INFORMER)
+    list_duration = SummaryMetricFamily("reflector_list_duration_seconds", "How long lists take.", labels=_INFORMER)
+    listed = SummaryMetricFamily("reflector_items_per_list", "How many objects lists bring.", labels=_INFORMER)
+    watches = CounterMetricFamily("reflector_watches", "Watches that have ended.", labels=_INFORMER)
+    short = CounterMetricFamily(
+        "reflector_short_watches", "Watches that ended within a second with nothing.", labels=_INFORMER
+    )
+    watch_duration = SummaryMetricFamily("reflector_watch_duration_seconds", "How long watches last.", labels=_INFORMER)
+    watched = SummaryMetricFamily("reflector_items_per_watch", "How many events watches bring.", labels=_INFORMER)
+    for each in informers:
+        labels = _labels(each)
+        objects.add_metric(labels, each.objects)
+        queued.add_metric(labels, each.queued)
+        pending.add_metric(labels, each.pending)
+        if each.version_number is not None:
+            version.add_metric(labels, each.version_number)
+        _add(processing, labels, each.processing)
+        lists.add_metric(labels, each.lists.count)
+        list_duration.add_metric(labels, each.lists.count, each.lists.total)
+        listed.add_metric(labels, each.lists.count, each.listed)
+        watches.add_metric(labels, each.watches.count)
+        short.add_metric(labels, each.short_watches)
+        watch_duration.add_metric(labels, each.watches.count, each.watches.total)
+        watched.add_metric(labels, each.watches.count, each.watched)
+    return [
+        *(objects, version, queued, pending, processing),
+        *(lists, list_duration, listed, watches, short, watch_duration, watched),
+    ]
+
+
+def _queue_metrics(queues: Sequence[QueueStatistics]) -> list[Metric]:
+    depth = GaugeMetricFamily("workqueue_depth", "Items that wait for a worker.", labels=_QUEUE)
+    adds = CounterMetricFamily("workqueue_adds", "Items that were taken in.", labels=_QUEUE)
+    retries = CounterMetricFamily("workqueue_retries", "Items that were taken in with a delay.", labels=_QUEUE)
+    waited = HistogramMetricFamily(
+        "workqueue_queue_duration_seconds", "How long items wait for a worker.", labels=_QUEUE
+    )
+    worked = HistogramMetricFamily(
+        "workqueue_work_duration_seconds", "How long workers take for an item.", labels=_QUEUE
+    )
+    unfinished = GaugeMetricFamily(
+        "workqueue_unfinished_work_seconds", "How long workers have had their items, summed up.", labels=_QUEUE
+    )
+    longest = GaugeMetricFamily(
+        "workqueue_longest_running_processor_seconds", "How long the slowest worker has had its item.", labels=_QUEUE
+    )
+    for each in queues:
+        labels = _labels(each)
+        depth.add_metric(labels, each.depth)
+        adds.add_metric(labels, each.adds)
+        retries.add_metric(labels, each.retries)
+        _add(waited, labels, each.waited)
+        _add(worked, labels, each.worked)
+        unfinished.add_metric(labels, each.unfinished_work)
+        longest.add_metric(labels, each.longest_running)
+    return [depth, adds, retries, waited, worked, unfinished, longest]
+
+
+def _add(histogram: HistogramMetricFamily, labels: tuple[str, ...], durations: Durations) -> None:
+    counts = [(str(bound), float(count)) for bound, count in zip(durations.bounds, durations.buckets, strict=True)]
+    histogram.add_metric(labels, [*counts, ("+Inf", float(durations.count))], durations.total)
+
+
+def _labels(numbers: InformerStatistics | QueueStatistics) -> tuple[str, ...]:
+    if isinstance(numbers, QueueStatistics):
+        return (numbers.name,)
+    resource = numbers.identity.resource
+    return (numbers.identity.name, resource.group, resource.version, resource.plural)
+
+
+def _has_ended(numbers: InformerStatistics | QueueStatistics) -> bool:
+    if isinstance(numbers, QueueStatistics):
+        return numbers.shutting_down
+    return not numbers.identity.reserved

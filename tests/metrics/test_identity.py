@@ -1,0 +1,67 @@
+"""Names of informers, and who has which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.catalog import find
+from aioinformer.errors import UsageError
+from aioinformer.identity import InformerName
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+
+
+def resource(plural: str) -> Resource[Any]:
+    found = find("", "v1", plural)
+    assert found is not None
+    return found
+
+
+@pytest.mark.conformance("MET-05")
+@pytest.mark.parametrize("name", ["", "shop"])
+def test_a_name_is_not_empty_and_has_one_owner(name: str) -> None:
+    with InformerName("shop"), pytest.raises(UsageError, match=f"name=[\"']{name}[\"']"):
+        InformerName(name)
+
+
+@pytest.mark.conformance("MET-05")
+def test_a_released_name_can_be_given_again() -> None:
+    first = InformerName("shop")
+    first.release()
+    first.release()
+    with InformerName("shop") as second:
+        first.release()  # it has nothing any more that could be taken from the second
+        with pytest.raises(UsageError, match="in use"):
+            InformerName("shop")
+        assert second.with_resource(resource("pods")).reserved
+
+
+@pytest.mark.conformance("MET-06")
+def test_the_first_of_a_name_and_a_resource_is_reserved_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    with InformerName("shop") as shop, InformerName("office") as office:
+        identities = [name.with_resource(resource("pods")) for name in (shop, shop, office)]
+        identities.append(shop.with_resource(resource("nodes")))
+        assert [identity.reserved for identity in identities] == [True, False, True, True]
+        assert "v1/pods of shop is not reserved" in caplog.text
+
+
+@pytest.mark.conformance("MET-07")
+def test_release_frees_what_was_derived_and_nothing_is_reserved_after_it() -> None:
+    shop = InformerName("shop")
+    pods = shop.with_resource(resource("pods"))
+    shop.release()
+    assert not pods.reserved
+    assert not shop.with_resource(resource("nodes")).reserved
+
+
+@pytest.mark.conformance("MET-07")
+def test_one_resource_can_be_freed_for_another_informer() -> None:
+    with InformerName("shop") as shop:
+        first = shop.with_resource(resource("pods"))
+        first.release()
+        second = shop.with_resource(resource("pods"))
+        first.release()
+        assert (first.reserved, second.reserved) == (False, True)

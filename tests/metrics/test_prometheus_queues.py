@@ -1,0 +1,72 @@
+"""Work queues in Prometheus: what a scrape shows."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from aioinformer.delaying_queue import DelayingQueue
+from aioinformer.errors import UsageError
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.rate_limiting_queue import RateLimitingQueue
+from aioinformer.workqueue import WorkQueue
+
+
+@pytest.mark.conformance("WQ-14")
+async def test_a_scrape_shows_the_metrics_of_a_queue_by_the_names_of_client_go() -> None:
+    registry = CollectorRegistry()
+    queue: DelayingQueue[str] = DelayingQueue("orders", metrics=PrometheusMetrics(registry))
+    for item in "abc":
+        queue.add(item)
+    queue.add_after("d", 60)
+    await asyncio.sleep(2)
+    await queue.get()
+    queue.done(await queue.get())
+    await asyncio.sleep(3)
+
+    def shown(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"workqueue_{name}", {"name": "orders", **labels})
+
+    assert shown("depth") == 1
+    assert shown("adds_total") == 3
+    assert shown("retries_total") == 1
+    assert shown("queue_duration_seconds_count") == 2
+    assert shown("queue_duration_seconds_sum") == pytest.approx(4)
+    assert [shown("queue_duration_seconds_bucket", le=le) for le in ("1.0", "10.0", "+Inf")] == [0, 2, 2]
+    assert shown("work_duration_seconds_count") == 1
+    assert shown("unfinished_work_seconds") == pytest.approx(3)
+    assert shown("longest_running_processor_seconds") == pytest.approx(3)
+
+
+@pytest.mark.conformance("WQ-14")
+def test_a_queue_without_a_name_is_not_shown() -> None:
+    registry = CollectorRegistry()
+    queue: RateLimitingQueue[str] = RateLimitingQueue(metrics=PrometheusMetrics(registry))
+    queue.add("a")
+    assert registry.get_sample_value("workqueue_depth", {"name": ""}) is None
+
+
+def test_two_queues_have_one_name_only_one_after_the_other() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusMetrics(registry)
+    first: WorkQueue[str] = WorkQueue("orders", metrics=metrics)
+    with pytest.raises(UsageError, match="'orders' is taken"):
+        WorkQueue("orders", metrics=metrics)
+    first.add("a")
+    first.shut_down()
+    second: WorkQueue[str] = WorkQueue("orders", metrics=metrics)
+    del first
+    gc.collect()
+    second.add("a")
+    second.add("b")
+    assert registry.get_sample_value("workqueue_depth", {"name": "orders"}) == 2
+
+
+def test_metrics_hold_no_queue_in_memory() -> None:
+    registry = CollectorRegistry()
+    WorkQueue("orders", metrics=PrometheusMetrics(registry))
+    gc.collect()
+    assert b'name="orders"' not in generate_latest(registry)
