@@ -195,6 +195,6 @@ def _works(loop: asyncio.AbstractEventLoop) -> bool:
         stream = handler._stream
         handler.get_buffer(-1)[: len(rest)] = rest
         handler.buffer_updated(len(rest))
-        return stream is not None and stream.read_nowait() == b"onetwo" and stream.is_eof() and not handler.should_close
+        return stream is not None and stream.read_nowait() == b"onetwo" and stream.is_eof()
     except Exception:
         return False
