@@ -32,11 +32,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
 from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge
 from aioinformer.incoming_list import IncomingList
-from aioinformer.options import ListOptions, ReflectorOptions
+from aioinformer.options import ReflectorOptions
 from aioinformer.pace import Pace
+from aioinformer.paging import Paging
 from aioinformer.quarantine import Quarantine
 from aioinformer.state import Phase
 from aioinformer.steps import (
@@ -57,25 +57,21 @@ from aioinformer.steps import (
     Wait,
     Watched,
 )
-from aioinformer.versions import is_older, version_number
-from aioinformer.wire import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from aioinformer.versions import is_older
+from aioinformer.watch_reading import WatchReader
+from aioinformer.watch_record import WatchRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.objects import Record
+    from aioinformer.options import ListOptions
+    from aioinformer.wire import WatchEvent
 
-#: A watch that lives shorter than this is suspect, whatever it brought.
-SHORT_WATCH = 1.0
-#: After a watch of this length, a version that is lost is news again.
-LONG_WATCH = 10.0
-#: So many watches in a row that fail to open, or end at once with nothing, make the version suspect.
-MAX_VAIN_WATCHES = 4
 #: After so long a server that could not stream lists is asked again whether it can.
 STREAMING_PROBE = 600.0
 
 _PHASES = {401: Phase.UNAUTHORIZED, 403: Phase.FORBIDDEN, 404: Phase.NOT_FOUND, 405: Phase.NOT_ALLOWED}
-_DELTA_TYPES = {ADDED: DeltaType.ADDED, MODIFIED: DeltaType.UPDATED, DELETED: DeltaType.DELETED}
 
 
 class _Stage(Enum):
@@ -118,31 +114,24 @@ class ListWatchProtocol:
         self.version = ""
         self.quarantine = Quarantine()
         self._random = random
-        self._known = known
         self._tell = tell
         self._report = report
         self._reported: Exception | None = None
         self._pace = Pace(self.options.backoff, random=random)
         self._stage = _Stage.DECIDE
         self._reading = False
-        #: Where the line came that could not be read.
-        self._broken_at = ""
         #: The server does not have the version that we hold: ask without one.
         self._without_version = False
         #: The server's versions went backwards: equal versions prove nothing.
         self._compare = False
         self._streaming_from = 0.0
         self._prefer_list = False
-        self._continue = ""
-        self._unpaged = False
-        #: Whether the page under way has brought anything, and anything that the pages before it had not.
-        self._page_has_items = self._page_has_news = False
         #: What the list or the stream under way has brought.
         self._incoming = IncomingList(self.quarantine, tell)
         self._progress_at = 0.0
-        self._opened_at = 0.0
-        self._events_in_watch = 0
-        self._vain_watches = 0
+        self._paging = Paging(self.options, self._incoming)
+        self._reader = WatchReader(self._incoming, self.quarantine, known, tell)
+        self._watches = WatchRecord()
 
     # What to do next.
 
@@ -158,17 +147,17 @@ class ListWatchProtocol:
             self._decide(now)
         match self._stage:
             case _Stage.STREAM:
-                version = "" if self._without_version else self.version
-                return Send(self.options.stream(version, self._random()), initial=True, compare=self._compare)
+                return Send(
+                    self.options.stream(self._held() or "", self._random()), initial=True, compare=self._compare
+                )
             case _Stage.LIST:
-                return Send(self._page(), initial=True, compare=self._compare)
+                return Send(self._paging.request(self._held()), initial=True, compare=self._compare)
             case _:
                 return Send(self.options.watch(self.version, self._random()))
 
     def _decide(self, now: float) -> None:
         self._incoming.begin()
-        self._continue = ""
-        self._unpaged = False
+        self._paging.begin()
         stream = self.options.streaming_list and now >= self._streaming_from and not self._prefer_list
         self._prefer_list = False
         self._go(_Stage.STREAM if stream else _Stage.LIST)
@@ -176,12 +165,11 @@ class ListWatchProtocol:
     def ahead(self, token: str) -> ListOptions | None:
         """The request that will follow this page, if all goes well; it may be sent now. None if there is none."""
         listing = self._stage is _Stage.LIST and self._reading
-        return self.options.next_page(token) if listing and token != self._continue else None
+        return self._paging.ahead(token) if listing else None
 
-    def _page(self) -> ListOptions:
-        if self._continue:
-            return self.options.next_page(self._continue)
-        return self.options.first_page(None if self._without_version else self.version, paged=not self._unpaged)
+    def _held(self) -> str | None:
+        """The version that a list may be asked by: "" if there is none, None if the server does not have it."""
+        return None if self._without_version else self.version
 
     # What it means.
 
@@ -191,10 +179,7 @@ class ListWatchProtocol:
             case Watched(events):
                 return self._events(events, now)
             case Listed(items):
-                for item in items:
-                    self._page_has_items = True
-                    if self._incoming.take(item) or isinstance(item, DecodeError):
-                        self._page_has_news = True
+                self._paging.take(items)
             case PageEnded(version, token):
                 return self._page_ended(version, token, now)
             case Accepted():
@@ -217,9 +202,9 @@ class ListWatchProtocol:
 
     def _accepted(self, now: float) -> None:
         self._reading = True
-        self._opened_at = self._progress_at = now
-        self._events_in_watch = 0
-        self._page_has_items = self._page_has_news = False
+        self._progress_at = now
+        self._watches.opened(now)
+        self._paging.page_begins()
         if self._stage is _Stage.OPEN:
             self._go(_Stage.WATCH)
             self._healthy()
@@ -230,13 +215,13 @@ class ListWatchProtocol:
         self._reading = False
         if not token:
             return self._replaced(version, _Stage.OPEN, now)
-        if token == self._continue or (self._page_has_items and not self._page_has_news):
+        if self._paging.is_circular(token):
             # Nothing is known of what this list did not come to: it must not look deleted.
             self._fail(DecodeError("the server hands out the same page again and again"), now, _Stage.DECIDE)
-        elif not self._page_has_items:
+        elif self._paging.is_empty():
             # API concepts, "limit": all objects of a page may have been filtered out. For ever, if it is not meant.
             self._pace.brake(now)
-        self._continue = token
+        self._paging.turn(token)
         return []
 
     def _replaced(self, version: str, then: _Stage, now: float) -> list[Conclusion]:
@@ -249,7 +234,7 @@ class ListWatchProtocol:
             return []
         records = self._incoming.end()
         self._compare = self._without_version = False
-        self._vain_watches = 0
+        self._watches.listed()
         self.version = version
         self._go(then)
         return [Replaced(records, version)]
@@ -257,40 +242,43 @@ class ListWatchProtocol:
     # Watches.
 
     def _events(self, events: list[WatchEvent], now: float) -> list[Conclusion]:
-        self._events_in_watch += len(events)
+        self._watches.took(len(events))
         conclusions: list[Conclusion] = []
         if self._stage is _Stage.STREAM:
-            taken = self._initial_events(events, now, conclusions)
-            events = events[taken:]
+            events = self._initial_events(events, now, conclusions)
         if self._stage is _Stage.WATCH and events:
             self._ongoing_events(events, now, conclusions)
         return conclusions
 
-    def _initial_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> int:
-        """Takes in the beginning of a streaming list; returns how many of the events belong to it."""
-        for position, event in enumerate(events, 1):
-            if event.type in (ADDED, MODIFIED):
-                item = event.error if event.record is None else event.record
-                if item is not None and not isinstance(item, ApiError) and self._incoming.take(item):
-                    self._progress_at = now
-            elif event.type == DELETED and (key := _deleted_key(event)):
-                self._incoming.drop(key)
-            elif event.type in (ERROR, DELETED) and event.error is not None:
-                self._over(now)
-                self._failed(event.error, now)
-                return len(events)
-            elif event.type == BOOKMARK and event.initial_events_end:
-                conclusions += self._replaced(event.version, _Stage.WATCH, now)
-                if self._stage is _Stage.WATCH:
-                    self._healthy()
-                return position
-            elif event.type == BOOKMARK and event.error is None:
-                # KEP-3157: no bookmark comes before the one that ends the initial events.
-                self._no_streaming(now, "an ordinary bookmark came first")
-                return len(events)
-        if now - self._progress_at >= self.options.stream_patience:
+    def _initial_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> list[WatchEvent]:
+        """Takes in the beginning of a streaming list; returns the events that do not belong to it."""
+        said = self._reader.initial(events)
+        if said.news:
+            self._progress_at = now
+        if said.failure is not None:
+            self._over(now)
+            self._failed(said.failure, now)
+        elif said.complete:
+            conclusions += self._replaced(said.version, _Stage.WATCH, now)
+            if self._stage is _Stage.WATCH:
+                self._healthy()
+        elif said.ordinary_bookmark:
+            self._no_streaming(now, "an ordinary bookmark came first")
+        elif now - self._progress_at >= self.options.stream_patience:
             self._no_streaming(now, "no new object for too long")
-        return len(events)
+        return said.rest
+
+    def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
+        said = self._reader.ongoing(events, self.version)
+        self.version = said.version
+        if said.quarantined:
+            self._healthy()
+        conclusions.append(Changed(said.deltas, said.version))
+        if said.older:
+            self._rewound(said.older, now)
+        elif said.failure is not None:
+            self._over(now)
+            self._failed(said.failure, now)
 
     def _no_streaming(self, now: float, why: str) -> None:
         self._tell(f"the server does not stream lists ({why}): listing in pages")
@@ -298,92 +286,33 @@ class ListWatchProtocol:
         self._pace.brake(now)
         self._go(_Stage.DECIDE)
 
-    def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
-        deltas: list[Delta[Record]] = []
-        number = version_number(self.version)
-        failure: ApiError | DecodeError | None = None
-        for event in events:
-            record, delta = event.record, None
-            if record is not None and event.error is None:
-                version = record.resource_version
-                delta = Delta(_DELTA_TYPES[event.type], record)
-            elif event.type == BOOKMARK:
-                version = event.version
-            elif event.type == ERROR:
-                failure = event.error
-                break
-            elif event.type == DELETED and (key := _deleted_key(event)):
-                # A deletion whose last state cannot be shown: what was cached last is shown in its place.
-                version = record.resource_version if record is not None else ""
-                delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, self._known(key)))
-            elif event.type == DELETED:
-                failure = event.error  # whose it is cannot be read: a list shows what is left
-                break
-            else:
-                self._pass_over(event)
-                continue
-            current = version_number(version)
-            if 0 <= current < number:
-                self._rewound(version, now)
-                break
-            if version:
-                self.version, number = version, current
-            if delta is not None:
-                deltas.append(delta)
-                if self.quarantine and self.quarantine.release(delta.object.key):
-                    self._healthy()
-        conclusions.append(Changed(deltas, self.version))
-        if failure is not None:
-            self._over(now)
-            self._failed(failure, now)
-
-    def _pass_over(self, event: WatchEvent) -> None:
-        if isinstance(event.error, DecodeError):
-            self._incoming.skip(event.error)
-            self._healthy()
-        else:
-            self._tell(f"an event of unknown type {event.type[:40]!r} is skipped")
-
     def _rewound(self, version: str, now: float) -> None:
         # A server restored from a backup gives versions out a second time: equal ones no longer prove equality.
         self._without_version = self._compare = True
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
-        if self._pace.pardon("rewound", now):
-            self._tell(f"{error}: listing again")
-            self._go(_Stage.DECIDE)
-        else:
-            self._fail(error, now, _Stage.DECIDE)
+        self._go_on(error, now, _Stage.DECIDE, pardon="rewound", told=f"{error}: listing again")
 
     # What ends them.
 
     def _over(self, now: float) -> None:
         """Whatever was being read has ended; what it proved is noted."""
         self._reading = False
-        if self._stage is not _Stage.WATCH:
-            return
-        lived = now - self._opened_at
-        if self._events_in_watch:
-            self._vain_watches = 0
-            self._pace.forgive("idle")
-        if lived >= SHORT_WATCH:
-            self._pace.forgive("short", "line")
-        if lived >= LONG_WATCH:
-            self._pace.forgive("expired", "expired list", "rewound")
+        if self._stage is _Stage.WATCH:
+            self._watches.over(now, self._pace)
 
     def _ended(self, now: float) -> None:
-        lived = now - self._opened_at
         if self._stage is _Stage.WATCH:
             self._go(_Stage.OPEN)
-            if lived >= SHORT_WATCH:
+            if not self._watches.is_short(now):
                 return
             # A version that left the window without a 410 looks like this for ever; only a list ends it.
-            if not self._events_in_watch and self._in_vain():
+            if self._watches.brought_nothing() and self._watches.in_vain():
                 self._go(_Stage.DECIDE)
             if not self._pace.pardon("short", now):
                 self._fail(DecodeError("the server ends watches as soon as they are open"), now, self._stage)
             return
         self._go(_Stage.DECIDE)
-        if not (lived < SHORT_WATCH and self._pace.pardon("short", now)):
+        if not (self._watches.is_short(now) and self._pace.pardon("short", now)):
             self._prefer_list = True
             self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
 
@@ -394,12 +323,8 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
             return
         # A server restored from a backup is silent until it has given out anew all the versions that it lost.
-        stage = _Stage.DECIDE if self._in_vain() else _Stage.OPEN
-        if self._pace.pardon("idle", now):
-            self._tell(f"{error}: opening the watch again")
-            self._go(stage)
-        else:
-            self._fail(error, now, stage)
+        stage = _Stage.DECIDE if self._watches.in_vain() else _Stage.OPEN
+        self._go_on(error, now, stage, pardon="idle", told=f"{error}: opening the watch again")
 
     def _failed(self, error: Exception, now: float) -> None:
         self._reported = error
@@ -413,9 +338,7 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
         elif isinstance(error, DecodeError):
             self._go(_Stage.OPEN)
-            again = self.version == self._broken_at
-            self._broken_at = self.version
-            if not again and self._pace.pardon("line", now):
+            if not self._watches.broke(self.version) and self._pace.pardon("line", now):
                 self._tell(f"{error}: reading again from version {self.version}")
             else:
                 self._fail(error, now, _Stage.DECIDE)
@@ -424,21 +347,16 @@ class ListWatchProtocol:
 
     def _version_lost(self, error: ApiError, now: float) -> None:
         """410, or a version from the future: what we hold is no basis. API concepts, "410 Gone"."""
-        if self._stage is _Stage.LIST and self._continue:
+        if self._stage is _Stage.LIST and self._paging.between_pages:
             # The snapshot left the window between two pages: once more, in one body, which cannot expire.
             self._incoming.begin()
-            self._continue, self._unpaged = "", True
-            if self._pace.pardon("expired list", now):
-                self._tell("the list expired between two pages: listing without pages")
-                self._hold(error, now)
-            else:
-                self._fail(error, now, _Stage.LIST)
+            self._paging.begin(paged=False)
+            told = "the list expired between two pages: listing without pages"
+            self._go_on(error, now, _Stage.LIST, pardon="expired list", told=told)
             return
         self._without_version = True
-        if self._pace.at_rest(now) and self._pace.pardon("expired", now):
-            self._tell(f"{error}: listing again")
-            self._hold(error, now)
-            self._go(_Stage.DECIDE)
+        if self._pace.at_rest(now):
+            self._go_on(error, now, _Stage.DECIDE, pardon="expired", told=f"{error}: listing again")
         else:
             self._fail(error, now, _Stage.DECIDE)
 
@@ -453,7 +371,7 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
         elif not listing and (error.status == 429 or (self._stage is _Stage.OPEN and error.retry_after)):
             self._fail(error, now, _Stage.OPEN)  # busy, not wrong: a list would be a burden more
-        elif self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._in_vain():
+        elif self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._watches.in_vain():
             self._fail(error, now, _Stage.OPEN)
         else:
             # Without watches, pages from time to time are better than nothing. And an error within a watch says that
@@ -467,6 +385,15 @@ class ListWatchProtocol:
         self._stage = stage
         if stage is not _Stage.WATCH:
             self._reading = False
+
+    def _go_on(self, error: Exception, now: float, stage: _Stage, *, pardon: str, told: str) -> None:
+        """Goes on at once if that is pardoned, after a delay if it is not."""
+        if self._pace.pardon(pardon, now):
+            self._tell(told)
+            self._hold(error, now)
+            self._go(stage)
+        else:
+            self._fail(error, now, stage)
 
     def _fail(self, error: Exception, now: float, stage: _Stage) -> None:
         if error is not self._reported:  # what is concluded here, rather than answered
@@ -482,11 +409,6 @@ class ListWatchProtocol:
             self._pace.hold(seconds, now)
             self._show(Phase.BACKING_OFF, str(error))
 
-    def _in_vain(self) -> bool:
-        """Counts a watch that brought nothing; True if there were so many in a row that only a list can help."""
-        self._vain_watches = (self._vain_watches + 1) % MAX_VAIN_WATCHES
-        return self._vain_watches == 0
-
     def _healthy(self) -> None:
         if self.quarantine:
             self._show(Phase.DEGRADED, str(self.quarantine))
@@ -495,10 +417,3 @@ class ListWatchProtocol:
 
     def _show(self, phase: Phase, reason: str) -> None:
         self.phase, self.reason = phase, reason
-
-
-def _deleted_key(event: WatchEvent) -> str:
-    """Whose deletion it is, as far as that could be read."""
-    if event.record is not None:
-        return event.record.key
-    return event.error.key if isinstance(event.error, DecodeError) else ""

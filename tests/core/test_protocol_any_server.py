@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError, TransportError, api_error
 from aioinformer.options import ReflectorOptions
-from aioinformer.protocol import SHORT_WATCH
 from aioinformer.retry_after import MAX_RETRY_AFTER
 from aioinformer.state import Phase
 from aioinformer.steps import Accepted, Elapsed, Ended, Failed, Idled, Listed, PageEnded, Read, Send, Wait, Watched
+from aioinformer.watch_record import SHORT_WATCH
 from aioinformer.wire import ADDED, DELETED, ERROR, WatchEvent
 from tests.core.conversation import Conversation
 from tests.core.wire_objects import (
