@@ -150,7 +150,7 @@ class ListParser(Generic[T]):
                 return ""
             try:
                 metadata = msgspec.json.decode(self._prologue + b"]}", type=ListHead).metadata
-            except (msgspec.DecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 metadata = None
             self._next_page = (metadata and metadata.continue_) or ""
         return self._next_page
@@ -260,7 +260,7 @@ class ListParser(Generic[T]):
         document = bytes(self._buffer)
         try:
             whole = msgspec.json.decode(document, type=_WholeList)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _not_a_list(document) from error
         if whole.items is msgspec.UNSET and whole.kind not in ("Status", "Table"):
             # A list without objects says so; whatever this is, it must not look like one, and everything deleted.
@@ -281,7 +281,7 @@ class ListParser(Generic[T]):
 def _head_of(document: bytes) -> ListHead:
     try:
         head = msgspec.json.decode(document, type=ListHead)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_a_list(document) from error
     if head.kind == "Status":
         raise status_error(0, document)
