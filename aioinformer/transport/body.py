@@ -111,7 +111,7 @@ class ChunkedBody:
             if left := int(line[1], 16):
                 return at, left
             self._last = True
-        begun = self._begun + data[at : at + _MAX_TRAILERS]
+        begun = self._begun + data[at : at + _MAX_TRAILERS + 1]
         trailers = _TRAILERS(begun)
         if len(begun if trailers is None else trailers[0]) > _MAX_TRAILERS:
             raise MalformedBody(f"the trailers exceed {_MAX_TRAILERS} bytes")

@@ -1,0 +1,291 @@
+"""Bodies that are read in whole buffers beneath aiohttp: what a reader notices, and when aiohttp reads them itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport import Request, lean
+from aioinformer.transport.http import READ_BUFFER, HttpTransport
+from aioinformer.transport.lean import LeanHandler, lean_connector
+from aioinformer.transport.tls import TLS
+from tests.transport.loopback import body, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Scripted:
+    """A server that answers the requests of all connections, in order, with the bytes it is given.
+
+    Args:
+        answers: None closes the connection.
+    """
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self._answers = list(answers)
+        self.connections = 0
+        self.url = ""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                answer = self._answers.pop(0)
+                writer.write(answer or b"")
+                if self._answers and self._answers[0] is None:
+                    self._answers.pop(0)
+                    break
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+@asynccontextmanager
+async def scripted(*answers: bytes | None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Scripted]:
+    server = Scripted(*answers)
+    async with await asyncio.start_server(server, "127.0.0.1", 0, ssl=tls) as listening:
+        scheme = "https" if tls else "http"
+        server.url = f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        yield server
+
+
+async def test_with_this_aiohttp_it_is_in_use() -> None:
+    async with lean_connector() as connector:
+        assert isinstance(connector._factory(), LeanHandler)
+
+
+async def test_chunks_that_came_together_are_handed_over_together() -> None:
+    sent = [b'{"event":%d}\n' % number for number in range(100)]
+    async with scripted(CHUNKED + b"".join(map(chunk, sent)) + END) as server, HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        assert [part async for part in response.chunks()] == [b"".join(sent)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        CHUNKED + chunk(b"hel") + chunk(b"lo") + END,
+        CHUNKED + chunk(b"hello") + b"0\r\nTrailer: x\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + CHUNKED + chunk(b"hello") + END,
+        b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+    ],
+    ids=["of a stated length", "in chunks", "with trailers", "behind an interim answer", "behind bare line feeds"],
+)
+async def test_an_answer_leaves_a_connection_for_the_next(answer: bytes) -> None:
+    async with scripted(answer, answer, answer) as server, HttpTransport(server.url) as transport:
+        assert [await fetch(transport) for _ in range(3)] == [b"hello"] * 3
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\nhello",
+        b"HTTP/1.0 200 OK\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+        CHUNKED.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n") + chunk(b"hello") + END,
+    ],
+    ids=["without a length", "of an old server", "of a stated length", "in chunks"],
+)
+async def test_a_body_before_the_end_of_the_connection_is_whole(answer: bytes) -> None:
+    async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
+        assert await fetch(transport) == b"hello"
+
+
+@pytest.mark.parametrize(
+    "rest", [b"x\r\n", b"5\r\nhello!\r\n", b"0\r\nno trailer\r\n\r\n", b"10000000000000000\r\n", b"1;" + b"x" * 5000]
+)
+async def test_a_body_that_goes_wrong_is_an_error_at_once(rest: bytes) -> None:
+    async with scripted(CHUNKED + chunk(b"first") + rest) as server, HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        async with asyncio.timeout(10):
+            with pytest.raises(TransportError, match="ended before it was complete, or cannot be decoded"):
+                await body(response)
+
+
+@pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hel"), b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"])
+async def test_a_connection_that_ends_before_the_body_is_an_error(answer: bytes) -> None:
+    async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
+        with pytest.raises(TransportError, match="ended before it was complete"):
+            await fetch(transport)
+
+
+@pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hi") + END, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
+async def test_what_comes_behind_a_body_is_never_the_next_answer(answer: bytes) -> None:
+    forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+    async with scripted(answer + forged, answer + forged) as server, HttpTransport(server.url) as transport:
+        assert [await fetch(transport) for _ in range(2)] == [b"hi"] * 2
+    assert server.connections == 2
+
+
+async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
+    sent = b"x" * 32 * 1024 * 1024
+    async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        connection = response._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        async with asyncio.timeout(10):
+            while connection.transport.is_reading():  # type: ignore[attr-defined] # noqa: ASYNC110
+                await asyncio.sleep(0)
+        chunks = response.chunks()
+        waiting = await anext(chunks)
+        assert 2 * READ_BUFFER < len(waiting) <= 2 * READ_BUFFER + lean._READ
+        assert len(waiting) + sum([len(part) async for part in chunks]) == len(sent)
+
+
+@pytest.fixture
+def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    return tmp_path / "ca.crt", context
+
+
+async def test_large_bodies_pass_through_tls(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+    ca_file, context = tls_files
+    parts = [bytes(range(256)) * size for size in range(200)]
+    answer = CHUNKED + b"".join(chunk(part) for part in parts if part) + END
+    async with (
+        scripted(answer, answer, tls=context) as server,
+        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
+    ):
+        assert [await fetch(transport) for _ in range(2)] == [b"".join(parts)] * 2
+    assert server.connections == 1
+
+
+class Tunnel:
+    """A proxy that connects, and then passes bytes on."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        self.asked.append(request.split(b"\r\n")[0])
+        host, _, port = request.split()[1].decode().partition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+async def test_bodies_pass_through_the_tunnel_of_a_proxy(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+    ca_file, context = tls_files
+    answer = CHUNKED + chunk(b"x" * 500_000) + END
+    tunnel = Tunnel()
+    async with (
+        scripted(answer, answer, tls=context) as server,
+        await asyncio.start_server(tunnel, "127.0.0.1", 0) as listening,
+        HttpTransport(
+            server.url,
+            ssl=TLS(certificate_authority=ca_file),
+            proxy=f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}",
+        ) as transport,
+    ):
+        assert [await fetch(transport) for _ in range(2)] == [b"x" * 500_000] * 2
+    assert tunnel.asked == [f"CONNECT {server.url.partition('//')[2]} HTTP/1.1".encode()]
+
+
+class Wire(asyncio.Transport):
+    """A connection whose bytes come from the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.closed = False
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+def on_a_wire(**options: Any) -> tuple[LeanHandler, Wire]:
+    handler, wire = LeanHandler(asyncio.get_running_loop(), memoryview(bytearray(lean._READ))), Wire()
+    handler.connection_made(wire)
+    handler.set_response_params(**options)
+    return handler, wire
+
+
+async def test_an_answer_is_the_same_wherever_it_is_cut() -> None:
+    sent = b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED + chunk(b"one") + chunk(b"two") + END
+    for cut in range(1, len(sent)):
+        handler, wire = on_a_wire()
+        handler.data_received(sent[:cut])
+        rest = sent[cut:]
+        handler.get_buffer(-1)[: len(rest)] = rest
+        handler.buffer_updated(len(rest))
+        await handler.read()
+        message, stream = await handler.read()
+        assert (message.code, await stream.read(), handler.should_close, wire.closed) == (200, b"onetwo", False, False)
+
+
+async def test_bytes_that_nobody_has_asked_for_end_a_connection_that_waits_in_the_pool() -> None:
+    handler, wire = on_a_wire()
+    handler.data_received(CHUNKED + END)
+    await handler.read()
+    assert (handler.should_close, wire.closed) == (False, False)
+    handler.data_received(CHUNKED + END)
+    assert (handler.should_close, wire.closed) == (True, True)
+
+
+async def test_an_answer_that_is_read_late_holds_up_no_other_on_its_connection() -> None:
+    handler, wire = on_a_wire(read_bufsize=10)
+    handler.data_received(CHUNKED + chunk(b"x" * 100))
+    assert not wire.reading
+    handler.data_received(END)
+    _, stream = await handler.read()
+    assert wire.reading
+    assert await stream.read() == b"x" * 100
+
+
+async def test_an_aiohttp_in_which_it_does_not_work_reads_bodies_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def renamed(self: LeanHandler, **options: Any) -> None:
+        raise AttributeError("set_response_params")
+
+    caplog.set_level(logging.DEBUG, "aioinformer.transport")
+    monkeypatch.setattr(LeanHandler, "set_response_params", renamed)
+    async with scripted(CHUNKED + chunk(b"hello") + END) as server, HttpTransport(server.url) as transport:
+        assert await fetch(transport) == b"hello"
+    assert "bodies are read by aiohttp" in caplog.text
+
+
+def test_a_reader_that_there_is_not_is_a_mistake() -> None:
+    with pytest.raises(UsageError, match='reader: expected "lean" or "aiohttp"'):
+        HttpTransport("http://127.0.0.1:1", reader="fast")  # type: ignore[arg-type]
