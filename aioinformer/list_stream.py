@@ -6,8 +6,8 @@ A page of a list is one JSON document that may be hundreds of megabytes (a serve
 Finding where an item ends would need a scan of every token. But every item has to be decoded anyway, and no proper
 prefix of a JSON object is a JSON object. So the parser *guesses*, and the decoder is the judge:
 
-1. Items of one list begin alike (`{"metadata":` or `{"apiVersion":`). The next place where `},` is followed by the
-   beginning of the first item is taken for the end of this one. One search by the C library finds it.
+1. Items of one list begin alike (`{"metadata":{"name":` or `{"apiVersion":`). The next place where `},` is followed
+   by the beginning of the first item is taken for the end of this one. One search by the C library finds it.
 2. If the decoder accepts what lies between, the guess was right, beyond doubt.
 3. If it does not (the item holds a list of templates that begin like items, or is malformed), an exact scanner that
    knows strings and brackets finds the end. It remembers where it stopped, so that it is linear, too.
@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 _ITEMS = re.compile(rb'"items"\s*:\s*\[')
 _BETWEEN = re.compile(rb"[ \t\r\n,]*")
-_BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":')
+_BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":(?:\{"[A-Za-z]{1,40}":)?')
 _TOKEN = re.compile(rb'["{}\[\]]')
 _STRING_TOKEN = re.compile(rb'["\\]')
 #: The scanner takes over when an item has no visible end after so many bytes.
 _PATIENCE = 1024 * 1024
 #: What an item, or the list of items, begins with is shorter than this.
-_LONGEST_BEGINNING = 64
+_LONGEST_BEGINNING = 96
 #: The head of a list is its type and its metadata; a continue token is below 1 KiB.
 _MAX_HEAD = 1024 * 1024
 
@@ -122,6 +122,8 @@ class ListParser(Generic[T]):
         self._searched = 0
         self._separator = b""
         self._scanner: ItemScanner | None = None
+        #: Why the decoder did not accept a guess, and where that ended.
+        self._refused: tuple[DecodeError, int] | None = None
         #: Everything before the first item, once that is known.
         self._prologue: bytes | None = None
         self._next_page: str | None = None
@@ -171,13 +173,16 @@ class ListParser(Generic[T]):
         if self._behind_items and len(self._buffer) - self._start > _MAX_HEAD:
             raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes behind its items")
         while not self._behind_items and self._find_item():
-            end = self._find_end()
-            if isinstance(end, int):
-                if end < 0:
-                    break
-                item: T | DecodeError = self._attempt(_cut(self._buffer, self._start, end))
+            if self._scanner is None:
+                yield from self._guessed()
+            end, refused, self._refused = self._find_end(), self._refused, None
+            if end < 0:
+                break
+            item: T | DecodeError
+            if refused is not None and refused[1] == end:  # whoever refuses it (a transform) must not be asked twice
+                item = refused[0]
             else:
-                item, end = end
+                item = self._attempt(_cut(self._buffer, self._start, end))
             self._start = end
             self._searched = max(end, self._searched)
             self._scanner = None
@@ -224,32 +229,37 @@ class ListParser(Generic[T]):
             raise DecodeError("the list holds something that is not an object")
         if not self._separator:
             match = _BEGINNING.match(buffer, start)
-            if match is None and len(buffer) - start < _LONGEST_BEGINNING and not self._eof:
+            if len(buffer) - start < _LONGEST_BEGINNING and not self._eof:
                 return False
             self._separator = b"}," + match.group() if match is not None else b"\0"
         return True
 
-    def _find_end(self) -> int | tuple[T | DecodeError, int]:
-        """The offset behind the item, or -1 if that is not there yet; with the item if a guess was confirmed."""
+    def _guessed(self) -> Iterator[T]:
+        """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
+        buffer, separator, decode = self._buffer, self._separator, self._decode
+        while (found := buffer.find(separator, max(start := self._start, self._searched))) >= 0:
+            # More than one item is allowed to weigh cannot be one: the scanner says what it is.
+            if found - start >= self._max_item:
+                self._scanner = ItemScanner(start)
+                return
+            try:
+                item = decode(_cut(buffer, start, found + 1))
+            except DecodeError as error:
+                self._refused = error, found + 1
+                self._scanner = ItemScanner(start)
+                return
+            self._start = self._searched = found + 2  # the beginning of the next: it is a part of what was found
+            yield item
+        self._searched = max(self._start, len(buffer) - len(separator))
+
+    def _find_end(self) -> int:
+        """The offset behind the item whose end could not be guessed, or -1 if it is not there yet."""
         buffer, start = self._buffer, self._start
-        refused: tuple[DecodeError, int] | None = None
         if self._scanner is None:
-            found = buffer.find(self._separator, max(start, self._searched))
-            if found >= 0:
-                # More than one item is allowed to weigh cannot be one: the scanner says what it is.
-                if found - start < self._max_item:
-                    item = self._attempt(_cut(buffer, start, found + 1))
-                    if not isinstance(item, DecodeError):
-                        return item, found + 1
-                    refused = item, found + 1
-            else:
-                self._searched = max(start, len(buffer) - len(self._separator))
-                if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
-                    return -1
+            if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
+                return -1
             self._scanner = ItemScanner(start)
         end = self._scanner.end(buffer)
-        if refused is not None and end == refused[1]:
-            return refused  # it was the item itself: whoever refuses it (a transform) must not be asked twice
         if (len(buffer) if end < 0 else end) - start > self._max_item:
             raise FrameTooLarge(
                 f"an item of the list exceeds {self._max_item} bytes; raise max_frame if objects are really that large"
@@ -302,8 +312,7 @@ def status_error(status: int, body: bytes, *, retry_after: float | None = None) 
 
 
 def _cut(buffer: bytearray, start: int, end: int) -> bytes:
-    with memoryview(buffer) as view:
-        return bytes(view[start:end])
+    return bytes(memoryview(buffer)[start:end])
 
 
 def _not_a_list(document: bytes) -> DecodeError:
