@@ -19,6 +19,8 @@ from aioinformer.testing.definitions import established, prepare_definition
 from aioinformer.testing.encoding import decode, encode_object, with_version
 from aioinformer.testing.field_checks import check_schema, fill_defaults
 from aioinformer.testing.field_labels import field_values
+from aioinformer.testing.field_managers import Manager
+from aioinformer.testing.ownership import applied, note_owners, track
 from aioinformer.testing.preconditions import check_delete_preconditions, check_finalizers, check_preconditions
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping
 
+    from aioinformer.testing.field_managers import Owners
     from aioinformer.testing.served import Registry, Served
 
 # No vowels and nothing that looks like another sign: the API's alphabet for generated names.
@@ -74,11 +77,22 @@ class Cluster:
             raise statuses.not_found(served.resource, name)
         return record
 
-    def create(self, served: Served, namespace: str, obj: dict[str, Any], *, dry_run: bool = False) -> bytes:
+    def create(
+        self,
+        served: Served,
+        namespace: str,
+        obj: dict[str, Any],
+        *,
+        by: Manager | None = None,
+        owners: Owners | None = None,
+        dry_run: bool = False,
+    ) -> bytes:
         """Stores a new object.
 
         Args:
             obj: is changed and kept; give away a copy.
+            by: who owns what the object says; by default this program.
+            owners: of its fields, if that is known already.
             dry_run: do everything but store it.
 
         Returns:
@@ -106,6 +120,10 @@ class Cluster:
         check_schema(served, obj)
         if self.collection(served).get(_key(namespace, name)) is not None:
             raise statuses.already_exists(served.resource, name)
+        if owners is None:
+            track(served, None, obj, by or _ourselves(served), self.now())
+        else:
+            note_owners(obj, owners)
         if dry_run:
             metadata.pop("resourceVersion", None)
             return encode_object(obj, custom=served.custom)
@@ -140,6 +158,8 @@ class Cluster:
         obj: dict[str, Any],
         *,
         subresource: str = "",
+        by: Manager | None = None,
+        owners: Owners | None = None,
         dry_run: bool = False,
     ) -> bytes:
         """Replaces an object, or a part of it.
@@ -148,6 +168,8 @@ class Cluster:
             name: as the URL has it.
             obj: is changed and kept; give away a copy.
             subresource: "" or "status".
+            by: who owns what is changed; by default this program.
+            owners: of all fields, if that is known already.
             dry_run: do everything but store it.
 
         Raises:
@@ -165,6 +187,7 @@ class Cluster:
         check_preconditions(served, record, metadata)
         old = decode(record.body)
         fill_defaults(served, obj)
+        asked = metadata.get("managedFields")
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
         metadata = obj["metadata"]
@@ -177,6 +200,11 @@ class Cluster:
         if served.resource.group_resource == _CRD and not subresource:
             prepare_definition(obj, old)
         metadata["resourceVersion"] = str(record.version)
+        if owners is None:
+            metadata["managedFields"] = asked
+            track(served, old, obj, by or _ourselves(served, subresource), self.now())
+        else:
+            note_owners(obj, owners)
         body = encode_object(obj, custom=served.custom)
         gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if served.resource.group_resource == "namespaces":
@@ -191,6 +219,43 @@ class Cluster:
         if served.resource.group_resource == _CRD and not subresource:
             self.registry.define(obj)
         return changed.body
+
+    def apply(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        config: dict[str, Any],
+        by: Manager,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> tuple[bytes, bool]:
+        """Makes an object say what a configuration says, and creates it if there is none.
+
+        Args:
+            config: with the object's name.
+            by: the applier.
+            force: take fields from other managers.
+            subresource: "" or "status".
+            dry_run: do everything but store it.
+
+        Returns:
+            The object, and whether it is new.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        record = self.collection(served).get(_key(namespace, name))
+        if record is None and subresource:
+            raise statuses.not_found(served.resource, name)
+        live = None if record is None else decode(served.body(record.body))
+        merged, owners = applied(served, live, config, by, self.now(), force=force)
+        if record is None:
+            return self.create(served, namespace, merged, owners=owners, dry_run=dry_run), True
+        body = self.update(served, namespace, name, merged, subresource=subresource, owners=owners, dry_run=dry_run)
+        return body, False
 
     def delete(
         self,
@@ -335,9 +400,15 @@ class Cluster:
 
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""
+        old = decode(encode_object(obj, custom=False))
         obj = established(decode(encode_object(obj, custom=False)), self.now())
+        track(served, old, obj, Manager("kube-apiserver", "Update", served.resource.api_version, "status"), self.now())
         self.registry.define(obj)
         self._commit(served, "MODIFIED", obj, self.get(served, "", obj["metadata"]["name"]))
+
+
+def _ourselves(served: Served, subresource: str = "") -> Manager:
+    return Manager("aioinformer", "Update", served.resource.api_version, subresource)
 
 
 def _key(namespace: str, name: str) -> str:

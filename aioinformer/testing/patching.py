@@ -9,6 +9,7 @@ import yaml
 from aioinformer.testing import statuses
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.field_checks import check_patched, validation_directive
+from aioinformer.testing.field_managers import Manager
 from aioinformer.testing.negotiation import media_type
 from aioinformer.testing.openapi import patch_schema
 from aioinformer.testing.patches import (
@@ -17,8 +18,6 @@ from aioinformer.testing.patches import (
     STRATEGIC_MERGE_PATCH,
     PatchError,
     apply_patch,
-    merge_patch,
-    strategic_merge_patch,
 )
 from aioinformer.testing.statuses import Cause, StatusError
 from aioinformer.testing.strategic import as_go
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.served import Served
 
 APPLY = "application/apply-patch+yaml"
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _PATCHES = frozenset({APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH})
 
 
@@ -43,12 +43,14 @@ def patch_object(
     query: Mapping[str, str],
     *,
     subresource: str = "",
+    by: Manager | None = None,
     dry_run: bool = False,
     warnings: list[str] | None = None,
 ) -> tuple[bytes, bool]:
     """Applies a PATCH request.
 
     Args:
+        by: who owns what it changes; of an apply, `fieldManager` says it.
         warnings: gets what the client is to be warned of.
 
     Returns:
@@ -76,7 +78,7 @@ def patch_object(
     if uid != current["metadata"]["uid"]:
         causes = [Cause.invalid("metadata.uid", f'"{uid or ""}"', "field is immutable")] * 2
         raise statuses.invalid_object(served.resource, name, causes)
-    body = cluster.update(served, namespace, name, patched, subresource=subresource, dry_run=dry_run)
+    body = cluster.update(served, namespace, name, patched, subresource=subresource, by=by, dry_run=dry_run)
     return body, False
 
 
@@ -114,21 +116,20 @@ def _apply(
         raise statuses.bad_request(f"error decoding YAML: {error}") from None
     if not isinstance(wanted, dict):
         raise statuses.bad_request("error decoding YAML: the patch is not an object")
+    resource = served.resource
+    api_version, kind = wanted.get("apiVersion") or "", wanted.get("kind") or ""
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        group, _, version = api_version.rpartition("/")
+        raise statuses.bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     metadata = wanted.setdefault("metadata", {})
     if not metadata.get("name"):
         why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         raise statuses.bad_request(why)
-    record = cluster.collection(served).get(f"{namespace}/{name}" if namespace else name)
-    if record is None:
-        if subresource:
-            raise statuses.not_found(served.resource, name)
-        return cluster.create(served, namespace, wanted, dry_run=dry_run), True
-    current = decode(record.body)
-    resource = served.resource
-    schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
-    try:
-        merged = merge_patch(current, wanted) if schema is None else strategic_merge_patch(current, wanted, schema)
-    except PatchError as error:
-        raise StatusError(error.status, error.reason, error.message) from None
-    body = cluster.update(served, namespace, name, merged, subresource=subresource, dry_run=dry_run)
-    return body, False
+    if metadata["name"] != name:
+        why = f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+        raise statuses.bad_request(why)
+    if metadata.get("managedFields"):
+        raise statuses.bad_request("metadata.managedFields must be nil")
+    by = Manager(query["fieldManager"], "Apply", resource.api_version, subresource)
+    force = query.get("force", "") in _TRUE
+    return cluster.apply(served, namespace, name, wanted, by, force=force, subresource=subresource, dry_run=dry_run)

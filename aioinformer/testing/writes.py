@@ -9,6 +9,7 @@ from aioinformer.testing import statuses
 from aioinformer.testing.answers import json_answer
 from aioinformer.testing.encoding import decode, encode_object, encode_plain
 from aioinformer.testing.field_checks import check_object, validation_directive, warning_headers
+from aioinformer.testing.field_managers import LONGEST_MANAGER, Manager, manager_name
 from aioinformer.testing.list_options import parse_selection
 from aioinformer.testing.lists import Page
 from aioinformer.testing.negotiation import Wanted, read_object, read_options
@@ -46,13 +47,14 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "CreateOptions")
+        by = _writer(request, target, served, "CreateOptions")
         directive = validation_directive(target.query, "CreateOptions")
         obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, directive)
         review = reviewed(served, obj)
         if review is not None:
             return json_answer(request, encode_object(review, custom=False), status=201, wanted=wanted)
-        body = self._cluster.create(served, target.namespace, obj, dry_run=dry_run)
+        body = self._cluster.create(served, target.namespace, obj, by=by, dry_run=dry_run)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
         return _with_warnings(answer, warnings)
 
@@ -60,11 +62,18 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "UpdateOptions")
+        by = _writer(request, target, served, "UpdateOptions")
         directive = validation_directive(target.query, "UpdateOptions")
         obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, directive)
         body = self._cluster.update(
-            served, target.namespace, target.name, obj, subresource=target.subresource, dry_run=dry_run
+            served,
+            target.namespace,
+            target.name,
+            obj,
+            subresource=target.subresource,
+            by=by,
+            dry_run=dry_run,
         )
         return _with_warnings(object_answer(request, served, body, wanted, target.query, self._cluster.clock), warnings)
 
@@ -72,6 +81,7 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         dry_run = _dry_run(target.query, "PatchOptions")
+        by = _writer(request, target, served, "PatchOptions")
         warnings: list[str] = []
         body, created = patch_object(
             self._cluster,
@@ -82,6 +92,7 @@ class Writes:
             request.headers.get("Content-Type", ""),
             target.query,
             subresource=target.subresource,
+            by=by,
             dry_run=dry_run,
             warnings=warnings,
         )
@@ -143,16 +154,26 @@ class Writes:
         obj = decode(record.body)
         scale = read_scale(served, obj, must_exist=target.verb == "get")
         if target.verb != "get":
-            dry_run = _dry_run(target.query, "UpdateOptions" if target.verb == "update" else "PatchOptions")
+            options = "UpdateOptions" if target.verb == "update" else "PatchOptions"
+            dry_run, by = _dry_run(target.query, options), _writer(request, target, served, options)
             data, content_type = await request.read(), request.headers.get("Content-Type", "")
             if target.verb == "update":
                 new = read_options(data, content_type, "autoscaling/v1", "Scale")
             else:
                 new = patched_object(served, scale, data, content_type)
             changed = scaled(served, obj, new)
-            body = self._cluster.update(served, target.namespace, target.name, changed, dry_run=dry_run)
+            body = self._cluster.update(served, target.namespace, target.name, changed, by=by, dry_run=dry_run)
             scale = read_scale(served, decode(body))
         return json_answer(request, encode_object(scale, custom=False), wanted=wanted)
+
+
+def _writer(request: web.BaseRequest, target: Target, served: Served, options: str) -> Manager:
+    asked = target.query.get("fieldManager", "")
+    if len(asked.encode()) > LONGEST_MANAGER:
+        cause = Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
+        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+    name = manager_name(asked, request.headers.get("User-Agent", ""))
+    return Manager(name, "Update", served.resource.api_version, target.subresource)
 
 
 def _with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:

@@ -1,0 +1,105 @@
+"""Sets of fields of an object, and their form in `metadata.managedFields` (FieldsV1).
+
+A path is a tuple of steps in the notation of FieldsV1: "f:name" into a map, 'k:{"name":"web"}' to the element of a list
+that has these keys, 'v:"a"' to a value in a set. A set of fields is a frozenset of paths: what union, difference and
+intersection mean for ownership is what they mean for sets.
+
+In FieldsV1 the paths are a tree. A node without children is a member; one with children is a member only if it says so
+with ".".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Path = tuple[str, ...]
+FieldSet = frozenset[Path]
+
+NO_FIELDS: FieldSet = frozenset()
+_MEMBER = "."
+
+
+def field_step(name: str) -> str:
+    """The step into a field, or into a key of a map."""
+    return f"f:{name}"
+
+
+def key_step(keys: Mapping[str, Any]) -> str:
+    """The step to the element of a list that has these keys."""
+    return f"k:{_plain(keys)}"
+
+
+def value_step(value: Any) -> str:
+    """The step to a value of a set."""
+    return f"v:{_plain(value)}"
+
+
+def encode_fields(fields: FieldSet) -> dict[str, Any]:
+    """FieldsV1 of a set of fields."""
+    tree: dict[str, Any] = {}
+    for path in sorted(fields):
+        node = tree
+        for step in path:
+            node = node.setdefault(step, {})
+        node[_MEMBER] = {}
+    return _without_marks_of_leaves(tree)
+
+
+def decode_fields(tree: Mapping[str, Any]) -> FieldSet:
+    """The set of fields that a FieldsV1 names.
+
+    Raises:
+        ValueError: it is none; the message names the step that nobody understands.
+    """
+    return frozenset(_members(tree, ()))
+
+
+def prefixes(fields: Iterable[Path]) -> FieldSet:
+    """All fields, and everything they are in."""
+    return frozenset(path[:length] for path in fields for length in range(1, len(path) + 1))
+
+
+def below(fields: FieldSet, places: FieldSet) -> FieldSet:
+    """Those fields that are one of the places, or within one."""
+    return frozenset(path for path in fields if any(path[:length] in places for length in range(1, len(path) + 1)))
+
+
+def shown(path: Path) -> str:
+    """A path as messages name it: `.spec.containers[name="web"].image`."""
+    return "".join(map(_shown_step, path))
+
+
+def _members(tree: Mapping[str, Any], path: Path) -> Iterable[Path]:
+    if path and not tree:
+        yield path
+    for step, node in tree.items():
+        if step == _MEMBER:
+            yield path
+        elif step[:2] in ("f:", "k:", "v:", "i:") and isinstance(node, dict):
+            yield from _members(node, (*path, step))
+        else:
+            raise ValueError(f"{step!r} is no step of a path in FieldsV1")
+
+
+def _without_marks_of_leaves(tree: dict[str, Any]) -> dict[str, Any]:
+    return {
+        step: {} if step == _MEMBER or list(node) == [_MEMBER] else _without_marks_of_leaves(node)
+        for step, node in tree.items()
+    }
+
+
+def _shown_step(step: str) -> str:
+    kind, text = step[0], step[2:]
+    if kind == "f":
+        return f".{text}"
+    if kind == "k":
+        return "[" + ",".join(f"{name}={_plain(value)}" for name, value in json.loads(text).items()) + "]"
+    return f"[={text}]" if kind == "v" else f"[{text}]"
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,111 @@
+"""Ownership of fields where objects are written: types from the schemas, failures as the API words them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing import statuses
+from aioinformer.testing.field_checks import kind_schema
+from aioinformer.testing.field_managers import (
+    ConflictError,
+    after_update,
+    apply,
+    read_owners,
+    write_owners,
+)
+from aioinformer.testing.field_paths import shown
+from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.typed_fields import FieldType, check_declared, zero_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.field_managers import Manager, Owners
+    from aioinformer.testing.field_paths import FieldSet
+    from aioinformer.testing.served import Served
+
+_NOTHING_KNOWN = FieldType({}, {})
+_RESET: list[dict[str, Any]] = [{}]
+
+
+def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by: Manager, now: str) -> None:
+    """Notes in an object that is about to be stored who owns what.
+
+    Args:
+        old: what it replaces, if anything.
+        obj: as it will be; its `managedFields` are what the client sent.
+        by: who writes.
+        now: as the API writes times.
+    """
+    asked = obj["metadata"].get("managedFields")
+    if asked == _RESET:
+        owners = None
+    else:
+        sent = None if by.subresource else read_owners(obj["metadata"])
+        owners = sent or (read_owners(old["metadata"]) if old is not None else None)
+    type_ = _type_of(served)
+    if old is None:
+        owners = owners or {}
+        # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
+        old = {} if served.custom else zero_value(type_)
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, _ignored(served, by)))
+
+
+def note_owners(obj: dict[str, Any], owners: Owners) -> None:
+    """Notes in an object who owns what, where that is known."""
+    write_owners(obj["metadata"], owners)
+
+
+def applied(
+    served: Served,
+    live: Mapping[str, Any] | None,
+    config: dict[str, Any],
+    by: Manager,
+    now: str,
+    *,
+    force: bool,
+) -> tuple[dict[str, Any], Owners]:
+    """What an apply makes of an object; nothing is stored.
+
+    Args:
+        live: the object as it is, if there is one.
+        config: what the applier says.
+        by: the applier.
+        now: as the API writes times.
+        force: take fields from others.
+
+    Raises:
+        StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.
+    """
+    type_ = _type_of(served)
+    if wrong := check_declared(config, type_):
+        raise _untyped(served, config["metadata"], wrong)
+    former = read_owners(live["metadata"]) if live is not None else None
+    try:
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=_ignored(served, by))
+    except ConflictError as error:
+        causes = [Cause("FieldManagerConflict", shown(each.path), str(each)) for each in error.conflicts]
+        details = {"causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]}
+        raise StatusError(409, "Conflict", str(error), details=details) from None
+    return merged, owners
+
+
+def _type_of(served: Served) -> FieldType:
+    schema = kind_schema(served)
+    return _NOTHING_KNOWN if schema is None else FieldType(schema.schemas, schema.node)
+
+
+def _ignored(served: Served, by: Manager) -> FieldSet:
+    """What this kind of write cannot change, whatever it says."""
+    if by.subresource == "status":
+        return frozenset({("f:spec",)})
+    return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
+
+
+def _untyped(served: Served, metadata: Mapping[str, Any], wrong: list[str]) -> StatusError:
+    resource = served.resource
+    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    told = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
+    return statuses.internal_error(
+        f"failed to create typed patch object ({metadata.get('namespace', '')}/{metadata['name']}; {kind}): {told}"
+    )
