@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.errors import AioinformerError, DecodeError, TransportError
+from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.exchange import exchange
 from aioinformer.lease import CreateLease, GetLease, LeaseRequest, UpdateLease
-from aioinformer.list_stream import status_error
 from aioinformer.resources import Resource
-from aioinformer.retry_after import retry_after
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease", model="V1Lease")
 
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
-_MAX_LEASE = 1024 * 1024
 
 
 class LeaseLock:
@@ -58,7 +55,7 @@ class LeaseLock:
         """
         try:
             async with asyncio.timeout(timeout):
-                return await self._exchange(self._request(request, timeout))
+                return await exchange(self._transport, self._request(request, timeout), "Lease")
         except TimeoutError:
             return TransportError(f"no answer within {max(timeout, 0):g} s")
         except AioinformerError as error:
@@ -76,23 +73,3 @@ class LeaseLock:
             case UpdateLease(lease):
                 method, path = "PUT", self._object
         return Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(lease), total_timeout=seconds)
-
-    async def _exchange(self, request: Request) -> Mapping[str, Any]:
-        response = await self._transport.request(request)
-        chunks = response.chunks()
-        body = bytearray()
-        try:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) > _MAX_LEASE:
-                    raise DecodeError("the server answered with something much larger than a Lease")
-        finally:
-            await response.close()
-            if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
-        if response.status >= 300:
-            raise status_error(response.status, bytes(body), retry_after=retry_after(response.headers))
-        try:
-            return msgspec.json.decode(body, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise DecodeError("the server answered with something that is no Lease") from None

@@ -16,6 +16,7 @@ class ListOptions:
     Attributes:
         label_selector: as the API takes it, "" for none.
         field_selector: as the API takes it, "" for none.
+        shard_selector: as the API takes it, "" for none; servers that know of no shards ignore it.
         resource_version: "" asks for the most recent data (lists) or for "whatever there is" (watches).
         resource_version_match: "", "NotOlderThan" or "Exact".
         limit: objects in a page, 0 for no limit.
@@ -36,12 +37,14 @@ class ListOptions:
     allow_watch_bookmarks: bool = False
     send_initial_events: bool = False
     timeout_seconds: int = 0
+    shard_selector: str = ""
 
     def to_query(self) -> list[tuple[str, str]]:
         """The parameters that are set, in wire spelling and in a fixed order."""
         query = [
             ("labelSelector", self.label_selector),
             ("fieldSelector", self.field_selector),
+            ("shardSelector", self.shard_selector),
             ("resourceVersion", self.resource_version),
             ("resourceVersionMatch", self.resource_version_match),
             ("limit", str(self.limit) if self.limit else ""),
@@ -65,8 +68,8 @@ class ReflectorOptions:
             after a fail-over, and comes in one body (client-go's way, for servers that must be spared).
         min_watch_timeout: watches ask the server to end them after a random time between this and its double.
         stream_patience: a streaming list that brings no new object for so long is not one.
-        idle_timeout: an answer that brings no byte for so long while it is read is given up. Bookmarks come once a
-            minute.
+        idle_timeout: an answer that brings nothing whole for so long while it is read is given up: a watch without an
+            event (bookmarks come once a minute), a page of a list without a new object.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
         slice_seconds: how long work may hold the event loop at a time.

@@ -116,6 +116,13 @@ def test_the_leader_election_hands_over_from_one_candidate_to_the_next() -> None
     ]
 
 
+def test_the_events_that_were_recorded_are_on_the_server() -> None:
+    lines = run("event_recorder.py", "--duration", "3").splitlines()
+    assert re.search(r"refused=0, dropped=0, waiting=0", lines[0])
+    seen = [line for line in lines if re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+: Seen x1: it is in the cache", line)]
+    assert len(seen) > 5
+
+
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
 def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None:
     with service(name) as url:

@@ -1,0 +1,240 @@
+"""Lists and watches of one shard of a collection, whether the server knows of shards or not (SHD-02, SHD-03).
+
+The server is asked for the shard. One that does not know the parameter ignores it, and sends everything; so each object
+is looked at, and those of other shards are left out here, before anything of them is kept. What it costs then is the
+network, and a look at the metadata.
+
+    shards = shard_selectors(3)
+    informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
+
+Of a watch, what is left out becomes a bookmark: the version moves on, although nothing happened. Not so while a
+streaming list is under way, whose objects come in any order, and which an ordinary bookmark would end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from aioinformer.errors import ApiError, DecodeError
+from aioinformer.framing import LineSplitter
+from aioinformer.list_stream import ListParser
+from aioinformer.listwatch import ListWatch
+from aioinformer.slices import Slicer
+from aioinformer.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from aioinformer.options import ListOptions
+    from aioinformer.resources import Resource
+    from aioinformer.sharding import ShardSelector
+    from aioinformer.transport import Response, Transport
+
+T = TypeVar("T")
+
+_CHANGES = (ADDED, MODIFIED, DELETED)
+
+
+class ShardedListWatch(ListWatch[T]):
+    """A `ListWatch` of the objects of one shard.
+
+    Args:
+        transport: reaches the server.
+        resource: what to list.
+        shard: which objects of it.
+
+        namespace: "" for all namespaces.
+        label_selector: applied by the server.
+        field_selector: applied by the server.
+        tweak: changes the options of every list and watch in place.
+
+        metadata_only: ask for PartialObjectMetadata.
+
+    Attributes:
+        left_out: how many objects of other shards the server sent so far; 0 for ever if it knows of shards.
+
+    Raises:
+        SelectorError: a selector does not parse.
+        UsageError: a namespace for a resource that has none.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: Resource[T],
+        shard: ShardSelector,
+        # Selection
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        tweak: Callable[[ListOptions], None] | None = None,
+        # Form
+        *,
+        metadata_only: bool = False,
+    ) -> None:
+        super().__init__(
+            transport, resource, namespace, label_selector, field_selector, tweak, metadata_only=metadata_only
+        )
+        self.shard = shard
+        self.left_out = 0
+
+    def only_metadata(self) -> ListWatch[T]:
+        """The same, but for metadata alone."""
+        return ShardedListWatch(
+            self._transport,
+            self._resource,
+            self.shard,
+            self.namespace,
+            self._label_selector,
+            self._field_selector,
+            self._tweak,
+            metadata_only=True,
+        )
+
+    async def request(self, options: ListOptions) -> Response:
+        """Sends a list or a watch, with the selection added; the answer holds objects of the shard only."""
+        options.shard_selector = str(self.shard)
+        response = await super().request(options)
+        if response.status != 200:
+            return response
+        return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
+
+    def wants(self, metadata: _Meta | None) -> bool:
+        """Whether an object is of the shard; what shows no metadata is left to others to judge."""
+        if metadata is None or self.shard.matches(metadata.uid or "", metadata.namespace or ""):
+            return True
+        self.left_out += 1
+        return False
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    uid: str | None = ""
+    namespace: str | None = ""
+    resource_version: str | None = ""
+    annotations: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Meta | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: _Object
+
+
+_decode_object = msgspec.json.Decoder(_Object).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _ShardResponse:
+    """An answer without the objects of other shards. What is no list or watch stays none."""
+
+    def __init__(self, owner: ShardedListWatch[T], response: Response, *, watch: bool, initial: bool) -> None:
+        self._owner = owner
+        self._response = response
+        self._watch = watch
+        self._initial = initial
+        self._slicer = Slicer()
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What is left of the body, in the sizes in which it arrives."""
+        chunks = self._response.chunks()
+        try:
+            async for chunk in self._lines(chunks) if self._watch else self._items(chunks):
+                yield chunk
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
+
+    async def close(self) -> None:
+        """Lets the connection go."""
+        await self._response.close()
+
+    async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        splitter = LineSplitter()
+        async for chunk in chunks:
+            left = bytearray()
+            for line in splitter.feed(chunk):
+                left += self._filtered(line)
+                await self._slicer.pause()
+            if left:
+                yield bytes(left)
+        if rest := splitter.finish():  # a line that was cut off
+            yield rest
+
+    def _filtered(self, line: bytes) -> bytes:
+        try:
+            said = _decode_line(line)
+        except _UNREADABLE:
+            return line + b"\n"
+        metadata = said.object.metadata
+        if (
+            said.type == BOOKMARK
+            and metadata is not None
+            and INITIAL_EVENTS_END.encode() in bytes(metadata.annotations)
+        ):
+            self._initial = False
+        if said.type not in _CHANGES or self._owner.wants(metadata):
+            return line + b"\n"
+        if self._initial or metadata is None or not metadata.resource_version:
+            return b""
+        bookmark = {"type": BOOKMARK, "object": {"metadata": {"resourceVersion": metadata.resource_version}}}
+        return msgspec.json.encode(bookmark) + b"\n"
+
+    async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        parser = ListParser(self._kept)
+        try:
+            yield b'{"items":['
+            between = b""
+            async for chunk in _and_the_end(chunks):
+                if chunk:
+                    parser.feed(chunk)
+                else:
+                    parser.feed_eof()
+                left = bytearray()
+                for item in parser.items():
+                    raw = item.raw if isinstance(item, _Unreadable) else item
+                    if isinstance(raw, bytes) and raw:
+                        left += between + raw
+                        between = b","
+                    await self._slicer.pause()
+                yield bytes(left)
+            yield b"]," + msgspec.json.encode(parser.head())[1:]
+        except (ApiError, DecodeError):
+            return  # whoever reads this finds that it ends in the middle
+
+    def _kept(self, raw: bytes) -> bytes:
+        """The item; nothing if it is of another shard."""
+        try:
+            metadata = _decode_object(raw).metadata
+        except _UNREADABLE as error:
+            raise _Unreadable(raw) from error
+        return raw if self._owner.wants(metadata) else b""
+
+
+class _Unreadable(DecodeError):
+    """It is not the end of an item, or the item cannot be read, which others are to judge."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__("the object cannot be read")
+        self.raw = raw
+
+
+async def _and_the_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in chunks:
+        if chunk:
+            yield chunk
+    yield b""

@@ -1,0 +1,59 @@
+"""Events: what a controller does to objects, for people who look at the objects.
+
+For each pod that appears, an Event is recorded, and for each change of its phase another one. Recording never waits;
+what repeats is counted on the server and not written again. At the end, the Events are read back.
+
+python examples/event_recorder.py [--kubeconfig FILE] [--duration SECONDS]
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from aioinformer import ListWatch, Resource, SharedIndexInformer
+from aioinformer.event_broadcaster import EventBroadcaster
+from aioinformer.event_recorder import Recorder
+from aioinformer.event_sink import discover_event_sink
+from aioinformer.list_pager import ListPager
+
+import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1Pod
+
+PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
+EVENTS: Resource[Any] = Resource("events.k8s.io", "v1", "events", kind="Event", model="EventsV1Event")
+CONTROLLER = "example.com/watcher"
+
+
+class Watcher:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def on_add(self, pod: V1Pod) -> None:
+        self.recorder.event(pod, "Normal", "Seen", "it is in the cache")
+
+    def on_update(self, old: V1Pod, new: V1Pod) -> None:
+        if old.status.phase != new.status.phase:
+            self.recorder.eventf(new, "Normal", "PhaseChanged", "%s -> %s", old.status.phase, new.status.phase)
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    async with cluster.connect(arguments) as transport:
+        informer = SharedIndexInformer(ListWatch(transport, PODS))
+        async with EventBroadcaster() as broadcaster:
+            recording = broadcaster.start_recording_to_sink(await discover_event_sink(transport))
+            informer.add_event_handler(Watcher(broadcaster.new_recorder(CONTROLLER)))
+            async with informer:
+                await informer.wait_for_sync()
+                await cluster.pause(arguments)
+        print(recording.statistics())
+        for event in await ListPager(ListWatch(transport, EVENTS)).list():
+            if event.reporting_controller == CONTROLLER:
+                times = event.series.count if event.series else 1
+                print(f"{event.regarding.namespace}/{event.regarding.name}: {event.reason} x{times}: {event.note}")
+
+
+if __name__ == "__main__":
+    cluster.run(main, __doc__)

@@ -1,0 +1,247 @@
+"""Recorders, sinks, logs and functions, brought together by a broadcaster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aioinformer.errors import KeyFuncError, UsageError
+from aioinformer.event_broadcaster import EventBroadcaster
+from aioinformer.event_recorder import EventRecorder, FakeRecorder
+from aioinformer.event_series import EventSeriesCorrelator
+from aioinformer.references import ObjectReference
+from tests.recorder.samples import AT, POD, Sink, event
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.event_object import Event
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
+
+
+class Ledger:
+    """Takes what a recorder records."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.now = AT
+        self.recorder = EventRecorder(self.events.append, "web", "host-1", wall=lambda: self.now)
+
+
+@pytest.mark.conformance("EV-02")
+def test_an_event_says_who_says_what_of_which_object_and_when() -> None:
+    ledger = Ledger()
+    ledger.recorder.event(POD, "Normal", "Started", "it runs", action="Start")
+    assert ledger.events == [event(name=f"cart.{AT:x}")]
+
+
+@pytest.mark.conformance("EV-02")
+def test_messages_are_filled_from_arguments_only_if_there_are_any() -> None:
+    ledger = Ledger()
+    ledger.recorder.eventf(POD, "Warning", "Failed", "try %d of %s failed", 2, "five")
+    ledger.recorder.eventf(POD, "Warning", "Failed", "100 %")
+    assert [each.note for each in ledger.events] == ["try 2 of five failed", "100 %"]
+
+
+@pytest.mark.conformance("EV-02")
+def test_events_may_have_annotations_and_a_related_object() -> None:
+    ledger = Ledger()
+    ledger.recorder.annotated_eventf(POD, {"a": "1"}, "Normal", "Bound", "to %s", "node-1", related=NODE)
+    [seen] = ledger.events
+    assert (seen.annotations, seen.note, seen.action) == ({"a": "1"}, "to node-1", "Bound")
+    assert seen.related == ObjectReference("v1", "Node", "node-1")
+
+
+@pytest.mark.conformance("EV-02")
+def test_events_of_objects_without_namespace_are_kept_in_default() -> None:
+    ledger = Ledger()
+    ledger.recorder.event(NODE, "Normal", "Ready", "it is ready")
+    assert (ledger.events[0].namespace, ledger.events[0].regarding.namespace) == ("default", "")
+
+
+@pytest.mark.conformance("EV-02")
+def test_no_name_comes_twice_whatever_the_clock_does() -> None:
+    ledger = Ledger()
+    for ledger.now in (AT, AT, AT - 1000, AT + 1):
+        ledger.recorder.event(POD, "Normal", "Started", "it runs")
+    assert len({each.name for each in ledger.events}) == 4
+
+
+@pytest.mark.conformance("EV-02")
+@pytest.mark.parametrize("name", ["system:node", "x" * 250], ids=["signs", "length"])
+def test_an_object_whose_name_no_event_can_have_has_events_of_any_name(name: str) -> None:
+    ledger = Ledger()
+    ledger.recorder.event(
+        ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", name), "Normal", "Made", "it is there"
+    )
+    assert len(ledger.events[0].name) == 36
+    assert name not in ledger.events[0].name
+
+
+@pytest.mark.conformance("EV-02")
+@pytest.mark.parametrize("recorder", [Ledger().recorder, FakeRecorder()], ids=["real", "fake"])
+def test_what_no_event_can_say_is_refused_where_it_is_said(recorder: EventRecorder | FakeRecorder) -> None:
+    with pytest.raises(UsageError, match="type of an event must be 'Normal' or 'Warning', not 'Info'"):
+        recorder.event(POD, "Info", "Started", "it runs")
+    with pytest.raises(UsageError, match="reason"):
+        recorder.event(POD, "Normal", "", "it runs")
+    with pytest.raises(KeyFuncError):
+        recorder.event({"kind": "Pod", "apiVersion": "v1", "metadata": {}}, "Normal", "Started", "it runs")
+
+
+@pytest.mark.conformance("EV-13")
+def test_the_fake_keeps_what_was_recorded_as_text() -> None:
+    fake = FakeRecorder()
+    fake.event(POD, "Normal", "Started", "it runs")
+    fake.eventf(POD, "Warning", "Failed", "%d times", 3)
+    assert fake.events == ["Normal Started it runs", "Warning Failed 3 times"]
+
+
+def test_a_recorder_without_component_is_refused() -> None:
+    with pytest.raises(UsageError, match="component"):
+        EventBroadcaster().new_recorder("")
+
+
+@pytest.mark.conformance("EV-01", "EV-09")
+async def test_every_sink_has_every_event_and_a_correlation_of_its_own() -> None:
+    counting, series = Sink(), Sink(EventSeriesCorrelator())
+    async with EventBroadcaster() as broadcaster:
+        for sink in (counting, series):
+            broadcaster.start_recording_to_sink(sink)
+        recorder = broadcaster.new_recorder("web")
+        for _ in range(3):
+            recorder.event(POD, "Normal", "Started", "it runs")
+            await settled()
+        assert [len(counting.writes), len(series.writes)] == [3, 2]
+    assert [each.count for sink in (counting, series) for each in sink.events.values()] == [3, 3]
+
+
+@pytest.mark.conformance("EV-09")
+async def test_what_was_recorded_before_the_start_and_just_before_the_end_is_written() -> None:
+    sink = Sink()
+    broadcaster = EventBroadcaster()
+    broadcaster.start_recording_to_sink(sink)
+    recorder = broadcaster.new_recorder("web")
+    recorder.event(POD, "Normal", "Early", "it runs")
+    async with broadcaster:
+        recorder.event(POD, "Normal", "Late", "it runs")
+    assert sorted(each.reason for each in sink.events.values()) == ["Early", "Late"]
+
+
+@pytest.mark.conformance("EV-09")
+async def test_the_end_waits_for_a_sink_that_hangs_for_its_grace_and_counts_what_is_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sink = Sink()
+    sink.answering.clear()
+    loop = asyncio.get_running_loop()
+    async with EventBroadcaster(grace=5.0) as broadcaster:
+        to_sink = broadcaster.start_recording_to_sink(sink)
+        recorder = broadcaster.new_recorder("web")
+        recorder.event(POD, "Normal", "Started", "it runs")
+        left = loop.time()
+    assert loop.time() - left == pytest.approx(5.0)
+    assert (to_sink.statistics().dropped, to_sink.statistics().waiting) == (1, 0)
+    assert "1 events were not written before the end" in caplog.text
+
+
+async def test_a_cancelled_end_leaves_no_task_behind() -> None:
+    sink = Sink()
+    sink.answering.clear()
+
+    async def live() -> None:
+        async with EventBroadcaster(grace=1000.0) as broadcaster:
+            broadcaster.start_recording_to_sink(sink)
+            broadcaster.new_recorder("web").event(POD, "Normal", "Started", "it runs")
+
+    life = asyncio.create_task(live())
+    await settled()
+    life.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await life
+
+
+@pytest.mark.conformance("EV-09")
+async def test_what_is_recorded_after_the_end_is_dropped_and_counted() -> None:
+    sink = Sink()
+    async with EventBroadcaster() as broadcaster:
+        broadcaster.start_recording_to_sink(sink)
+        recorder = broadcaster.new_recorder("web")
+    recorder.event(POD, "Normal", "Started", "it runs")
+    assert (sink.events, broadcaster.dropped) == ({}, 1)
+    with pytest.raises(UsageError, match="has ended"):
+        broadcaster.start_recording_to_sink(Sink())
+
+
+@pytest.mark.conformance("EV-09")
+async def test_a_broadcaster_runs_once() -> None:
+    async with EventBroadcaster() as broadcaster:
+        pass
+    with pytest.raises(UsageError, match="make another one"):
+        async with broadcaster:
+            pass
+
+
+@pytest.mark.conformance("EV-12")
+async def test_a_sink_that_is_there_already_is_refused() -> None:
+    sink = Sink()
+    async with EventBroadcaster() as broadcaster:
+        broadcaster.start_recording_to_sink(sink)
+        with pytest.raises(UsageError, match="every event twice"):
+            broadcaster.start_recording_to_sink(sink)
+
+
+@pytest.mark.conformance("EV-09")
+@pytest.mark.parametrize("form", ["sync", "async"])
+async def test_functions_are_told_of_each_event_as_it_was_recorded_until_stopped(form: str) -> None:
+    seen: list[str] = []
+
+    async def coroutine(event: Event) -> None:
+        await asyncio.sleep(1)
+        seen.append(event.reason)
+
+    async with EventBroadcaster() as broadcaster:
+        watch = broadcaster.start_event_watcher(
+            coroutine if form == "async" else lambda event: seen.append(event.reason)
+        )
+        recorder = broadcaster.new_recorder("web")
+        for reason in ("A", "A", "B"):
+            recorder.event(POD, "Normal", reason, "it runs")
+        await settled()
+        watch.stop()
+        recorder.event(POD, "Normal", "C", "it runs")
+    assert seen == ["A", "A", "B"]
+
+
+@pytest.mark.conformance("EV-01")
+async def test_a_function_that_hangs_or_raises_costs_nobody_else_anything(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Sink()
+
+    async def hang(event: Event) -> None:
+        await asyncio.Event().wait()
+
+    def fail(event: Event) -> None:
+        raise RuntimeError("no")
+
+    async with EventBroadcaster(queue_size=2, grace=1.0) as broadcaster:
+        hanging, failing = broadcaster.start_event_watcher(hang), broadcaster.start_event_watcher(fail)
+        broadcaster.start_recording_to_sink(sink)
+        recorder = broadcaster.new_recorder("web")
+        for _ in range(5):
+            recorder.event(POD, "Normal", "Started", "it runs")
+            await settled()
+        assert (hanging.dropped, failing.errors) == (2, 5)
+    assert [each.count for each in sink.events.values()] == [5]
+    assert "raised for event shop/cart" in caplog.text
+
+
+@pytest.mark.conformance("EV-09")
+async def test_events_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "audit"):
+        async with EventBroadcaster() as broadcaster:
+            broadcaster.start_logging(logging.getLogger("audit"))
+            broadcaster.new_recorder("web").event(POD, "Warning", "Failed", "it does not run")
+    assert [record.getMessage() for record in caplog.records] == ["Pod shop/cart: Warning Failed: it does not run"]

@@ -1,0 +1,178 @@
+"""Informers of shards, on a server that knows of no shards and sends everything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import DecodeError
+from aioinformer.list_pager import ListPager
+from aioinformer.options import ListOptions, ReflectorOptions
+from aioinformer.resources import Resource
+from aioinformer.sharded_list_watch import ShardedListWatch
+from aioinformer.sharding import HASHES, ShardRange, ShardSelector, shard_selectors
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.testing import ApiServer
+from aioinformer.transport.http import HttpTransport
+from tests.leaderelection.lease_server import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aioinformer.transport import Request, Response, Transport
+
+CONFIG_MAPS: Resource[Any] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
+SHARDS = shard_selectors(3)
+WAYS = {
+    "streaming": ReflectorOptions(),
+    "pages": ReflectorOptions(streaming_list=False, page_size=7),
+    "whole": ReflectorOptions(streaming_list=False, page_size=0),
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
+    async with HttpTransport(server.url) as transport:
+        yield transport
+
+
+class Scripted(Answer):
+    """A transport that answers with this body, in pieces."""
+
+    def __init__(self, body: bytes, size: int = 10_000) -> None:
+        super().__init__(200, body)
+        self.pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+
+    async def request(self, request: Request) -> Response:
+        return self
+
+
+def make(server: ApiServer, *names: str) -> dict[str, str]:
+    """The uids, by name."""
+    made = [server.create("configmaps", {"metadata": {"name": name, "namespace": "default"}}) for name in names]
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in made}
+
+
+def everything() -> ShardSelector:
+    return ShardSelector((ShardRange(0, HASHES),))
+
+
+def informer_of(transport: Transport, shard: ShardSelector, **options: Any) -> SharedIndexInformer[Any]:
+    return SharedIndexInformer(ShardedListWatch(transport, CONFIG_MAPS, shard), **options)
+
+
+def names(informer: SharedIndexInformer[Any]) -> set[str]:
+    return {each.metadata.name for each in informer.lister().list()}
+
+
+@pytest.mark.conformance("SHD-02", "SHD-03")
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_informer_has_its_shard_and_all_together_have_everything(
+    server: ApiServer, transport: HttpTransport, way: str
+) -> None:
+    uids = make(server, *(f"map-{number}" for number in range(40)))
+    informers = [informer_of(transport, shard, options=WAYS[way]) for shard in SHARDS]
+    async with informers[0], informers[1], informers[2]:
+        for informer in informers:
+            await informer.wait_for_sync()
+        parts = [names(informer) for informer in informers]
+        for part, shard in zip(parts, SHARDS, strict=True):
+            assert part == {name for name, uid in uids.items() if shard.matches(uid, "default")}
+        assert all(parts)
+        late = make(server, *(f"late-{number}" for number in range(10)))
+        for name in list(uids)[:5]:
+            server.delete("configmaps", name, "default")
+        make(server, "last")
+        version = server.resource_version
+        for informer in informers:
+            await informer.wait_for_resource_version(version)
+        assert sorted(name for informer in informers for name in names(informer)) == sorted(
+            {*list(uids)[5:], *late, "last"}
+        )
+
+
+@pytest.mark.conformance("SHD-02")
+async def test_what_other_shards_do_moves_the_version_on(server: ApiServer, transport: HttpTransport) -> None:
+    nothing = ShardSelector((ShardRange(0, 1),))
+    informer = informer_of(transport, nothing)
+    async with informer, asyncio.timeout(10):
+        await informer.wait_for_sync()
+        make(server, "a", "b")
+        await informer.wait_for_resource_version(server.resource_version)
+        assert names(informer) == set()
+        assert isinstance(informer._lister_watcher, ShardedListWatch)
+        assert informer._lister_watcher.left_out >= 2
+
+
+async def test_the_server_is_asked_for_the_shard(server: ApiServer, transport: HttpTransport) -> None:
+    await ListPager(ShardedListWatch(transport, CONFIG_MAPS, SHARDS[1])).list()
+    assert server.requests[-1].query["shardSelector"] == str(SHARDS[1])
+
+
+async def test_metadata_alone_can_be_asked_for(server: ApiServer, transport: HttpTransport) -> None:
+    make(server, *(f"map-{number}" for number in range(10)))
+    async with informer_of(transport, SHARDS[0], storage="metadata") as informer:
+        await informer.wait_for_sync()
+        assert 0 < len(names(informer)) < 10
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>",
+        b"",
+        b'{"items":[{"metadata":{"name":"a"}}',
+        b'{"kind":"Status","code":500}',
+        b'{"items":[1]}',
+        b"null",
+    ],
+)
+async def test_what_is_no_list_does_not_become_one(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        await ListPager(ShardedListWatch(Scripted(body), CONFIG_MAPS, everything())).list()
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_an_item_that_cannot_be_read_is_left_for_others_to_judge(size: int) -> None:
+    body = b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a","uid":7}},{"metadata":{"name":"b"}}]}'
+    lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, everything())
+    response = await lister.request(ListOptions())
+    left = json.loads(b"".join([chunk async for chunk in response.chunks()]))
+    assert left["items"] == json.loads(body)["items"]
+    assert left["metadata"]["resourceVersion"] == "5"
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_a_watch_is_passed_on_line_by_line_whatever_it_says(size: int) -> None:
+    odd = b'{"type":"ADDED","object":{"metadata":{"uid":7}}}\n<html>\n{"type":"ERROR","object":{"code":410}}\n{"cut'
+    lister = ShardedListWatch(Scripted(odd, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    response = await lister.request(ListOptions(watch=True))
+    assert b"".join([chunk async for chunk in response.chunks()]) == odd
+
+
+@pytest.mark.conformance("SHD-02")
+@pytest.mark.parametrize("initial", [True, False])
+async def test_bookmarks_take_the_place_of_what_is_left_out_but_in_a_streaming_list(initial: bool) -> None:
+    other = b'{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":"8"}}}\n'
+    end = (
+        b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9",'
+        b'"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+    )
+    lister = ShardedListWatch(Scripted(other + end + other), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    response = await lister.request(ListOptions(watch=True, send_initial_events=initial))
+    lines = b"".join([chunk async for chunk in response.chunks()]).splitlines(keepends=True)
+    bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n'
+    assert lines == [end, bookmark] if initial else [bookmark, end, bookmark]
