@@ -52,12 +52,14 @@ docs: $(VENV)/.package $(VENV)/.dev ## The documentation, into site/
 	@echo 'Open site/index.html.'
 
 bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, and docs/benchmarks.md from the answers
-	@for question in $$(grep -l '^QUESTION' benchmarks/*.py); do $(BIN)/python $$question $(ARGS) || exit 1; done
-	@$(BIN)/python benchmarks/report.py
+	@failed=; for question in $$(grep -l '^QUESTION' benchmarks/*.py); do \
+		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
+	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
-bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (needs go), and Python libraries
-	@$(BIN)/python benchmarks/beside_others.py $(ARGS)
-	@$(BIN)/python benchmarks/report.py
+bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (needs go), kube-rs (cargo), Python libraries
+	@failed=; for question in benchmarks/beside_others*.py; do \
+		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
+	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
 generate: $(VENV)/.package $(VENV)/.dev ## Write the generated files anew
 	@$(BIN)/python scripts/generate.py

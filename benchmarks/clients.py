@@ -50,6 +50,16 @@ class Stopwatch:
         return process_time() - self._cpu
 
 
+def microseconds(call: Callable[[], Any], seconds: float = 0.2) -> float:
+    """CPU time of a call, over as many calls as there is time for."""
+    call()
+    watch, calls = Stopwatch(), 0
+    while watch.cpu < seconds:
+        call()
+        calls += 1
+    return watch.cpu / calls * 1e6
+
+
 class Flood:
     """Counts notifications, and takes the time from the word "go" to the last.
 
@@ -141,6 +151,7 @@ async def measure_informer(
     handlers: int = 1,
     transport: dict[str, Any] | None = None,
     handler: Callable[[Any], Any] = lambda obj: None,
+    then: Callable[[SharedIndexInformer[Any]], Figures] = lambda informer: {},
     **options: Any,
 ) -> Figures:
     """The informer: first list, until its handlers have seen it, then all events.
@@ -151,6 +162,7 @@ async def measure_informer(
         handlers: how many; all are awaited.
         transport: arguments of the transport.
         handler: what the first handler does with each new object.
+        then: measures more, in the end.
         options: of the informer.
     """
     flood = Flood(events)
@@ -175,4 +187,5 @@ async def measure_informer(
             figures = synced_figures(watch, before, len(informer.get_indexer()))
             if events:
                 figures |= await flood.run(url)
+            figures |= then(informer)
     return figures

@@ -3,7 +3,11 @@
 A benchmark is a `Question`: what the server offers, who is measured, and what is required of the figures. Run as a
 program, it starts one load server, and measures everybody once a round, each in a process of its own. So a machine
 that changes its speed changes it for all, and ratios are taken of what belongs to the same round. Where the system
-allows it, server and client have a core each. What comes out goes to `benchmarks/results/`, with the rounds.
+allows it, server and client have a core each. What comes out goes to `benchmarks/results/`, with the rounds, the
+machine and the day.
+
+No round is begun that would end after the question's time, so that all questions together have a limit; there is one
+round at least. Somebody else's program is optional: who cannot be had, or fails, is named.
 
 CPU time is user and system time together, of the whole process. Seconds and milliseconds are what their names say.
 """
@@ -19,8 +23,10 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any, TypeAlias
 
 HERE = Path(__file__).parent
@@ -91,7 +97,9 @@ class Question:
         subjects: who is measured: by a function, or by a command that is given the URL.
         offer: what the server offers.
         requirements: of the figures.
-        rounds: how often.
+        rounds: how often, if there is time.
+        seconds: no round is begun that would end later than this, after the server is ready.
+        patience: seconds for one measurement; who takes longer has failed.
         notes: what people should know who read the figures.
     """
 
@@ -101,6 +109,8 @@ class Question:
     offer: Offer = field(default_factory=Offer)
     requirements: list[Requirement] = field(default_factory=list)
     rounds: int = 5
+    seconds: float = 75.0
+    patience: float = 240.0
     notes: list[str] = field(default_factory=list)
 
 
@@ -135,21 +145,36 @@ def answer(question: Question) -> None:
     print(question.asks)
     rounds: list[dict[str, Figures]] = []
     notes = list(question.notes)
+    begin = perf_counter()
     with Server(question.offer) as url:
+        ready = perf_counter()
         for number in range(arguments.rounds):
             measured: dict[str, Figures] = {}
             for name in list(subjects):
                 try:
                     measured[name] = _measured(question, name, url)
-                except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                except (OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
                     if callable(question.subjects[name]):
                         raise
-                    # Somebody else's program is optional.
                     subjects.remove(name)
-                    notes.append(f"{name} is absent: it failed here.")
+                    notes.append(f"{name} is absent: {_reason(error)}.")
+                    print(f"  {notes[-1]}", flush=True)
             rounds.append(measured)
-            print(f"  round {number + 1} of {arguments.rounds}", flush=True)
-    _report(question, subjects, rounds, notes)
+            spent = perf_counter() - ready
+            print(f"  round {number + 1} of {arguments.rounds}, after {spent:.0f} s", flush=True)
+            if spent * (number + 2) / (number + 1) > question.seconds:
+                break
+    _report(question, subjects, rounds, notes, perf_counter() - begin)
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case subprocess.TimeoutExpired():
+            return f"it did not end within {error.timeout:.0f} seconds"
+        case subprocess.CalledProcessError():
+            return f"it ended with code {error.returncode}"
+        case _:
+            return f"it could not be run, or said something else than figures ({type(error).__name__})"
 
 
 async def _awaited(figures: Awaitable[Figures]) -> Figures:
@@ -185,13 +210,15 @@ def _measured(question: Question, subject: str, url: str) -> Figures:
         command = [each.replace("URL", url) for each in measure]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     done = subprocess.run(
-        on_core(0, command), stdout=subprocess.PIPE, text=True, check=True, env=environment, timeout=900
+        on_core(0, command), stdout=subprocess.PIPE, text=True, check=True, env=environment, timeout=question.patience
     )
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures
 
 
-def _report(question: Question, subjects: list[str], rounds: list[dict[str, Figures]], notes: list[str]) -> None:
+def _report(
+    question: Question, subjects: list[str], rounds: list[dict[str, Figures]], notes: list[str], seconds: float
+) -> None:
     medians: dict[str, Figures] = {
         name: {figure: round(median(each[name][figure] for each in rounds), 3) for figure in rounds[0][name]}
         for name in subjects
@@ -204,11 +231,21 @@ def _report(question: Question, subjects: list[str], rounds: list[dict[str, Figu
         if reached is None:
             continue
         met = reached <= each.at_most
-        requirements.append({"says": each.says, "at_most": each.at_most, "reached": reached, "met": met})
+        requirements.append(
+            {
+                "says": each.says,
+                "at_most": each.at_most,
+                "reached": reached,
+                "met": met,
+                "is_ratio": bool(each.base),
+            }
+        )
         print(f"  {'met   ' if met else 'MISSED'}  {each.says}: at most {each.at_most:g}, reached {reached:g}")
     result = {
         "asks": question.asks,
         "machine": machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "seconds": round(seconds),
         "pods": question.offer.pods,
         "events": question.offer.events,
         "rounds": len(rounds),

@@ -22,7 +22,7 @@ import struct
 import subprocess
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from pods import encoded, encoded_metadata
@@ -37,6 +37,23 @@ _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
+
+#: For clients that look what there is before they ask for it.
+_DISCOVERY: dict[str, Any] = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [
+            {"name": name, "singularName": kind.lower(), "namespaced": namespaced, "kind": kind, "verbs": verbs}
+            for name, kind, namespaced, verbs in (
+                ("namespaces", "Namespace", False, ["get", "list"]),
+                ("pods", "Pod", True, ["get", "list", "watch"]),
+            )
+        ],
+    },
+}
 
 
 def _chunk(data: bytes) -> bytes:
@@ -225,6 +242,8 @@ class Connection:
                     limit, start = int(query.get("limit", 0)), int(query.get("continue", 0))
                     page = form.page(limit, start, self._load.version, first)
                     self._whole(writer, page, form.content_type)
+            case "GET", path if path in _DISCOVERY:
+                self._whole(writer, json.dumps(_DISCOVERY[path]).encode())
             case _:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 

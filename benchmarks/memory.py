@@ -1,7 +1,8 @@
-"""What does a cached object weigh, in each form that a cache can have, and what does it cost to come in?
+"""What does a cached object weigh, in each form that a cache can have, and what does it cost to come in and to be read?
 
 Resident memory of the process, garbage collected and the allocator's reserve given back, over what it was before the
-list. The pods are 5.8 KB of JSON each.
+list. The pods are 5.8 KB of JSON each. A read looks into the spec, where there is one, and at a label otherwise: the
+first look at an object that nobody holds, one while somebody does, and the metadata alone.
 """
 
 from __future__ import annotations
@@ -9,20 +10,50 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from clients import measure_floor, measure_informer
+from clients import measure_floor, measure_informer, microseconds
 from harness import Offer, Question, Requirement, answer
 from pods import encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness import Figures
 
+    from aioinformer import SharedIndexInformer
+
 _PODS = 20_000
+_SECONDS = 0.1
 _FIELDS = ["spec.nodeName", "status.phase"]
+
+
+def _label(pod: Any) -> Any:
+    return pod.metadata.labels["app"]
+
+
+def _node(pod: Any) -> Any:
+    return pod["spec"]["nodeName"] if isinstance(pod, dict) else pod.spec.node_name
+
+
+def _name(pod: Any) -> Any:
+    return pod["metadata"]["name"] if isinstance(pod, dict) else pod.metadata.name
+
+
+def _reads(informer: SharedIndexInformer[Any], look: Callable[[Any], Any]) -> Figures:
+    indexer = informer.get_indexer()
+    key = indexer.list_keys()[_PODS // 2]
+    first = microseconds(lambda: look(indexer.get_by_key(key)), _SECONDS)
+    metadata = microseconds(lambda: _name(indexer.get_by_key(key)), _SECONDS)
+    held = indexer.get_by_key(key)
+    assert look(held)
+    again = microseconds(lambda: look(indexer.get_by_key(key)), _SECONDS)
+    assert held is not None
+    return {"first_look_us": first, "look_while_held_us": again, "metadata_us": metadata}
 
 
 async def measure(url: str, **options: Any) -> Figures:
     """One tier; with the limits that depend on the data."""
-    figures = await measure_informer(url, events=0, **options)
+    look = _label if options.get("storage") == "metadata" else _node
+    figures = await measure_informer(url, events=0, then=partial(_reads, look=look), **options)
     sizes = [len(encoded(number, number + 1)) for number in range(0, _PODS, 100)]
     json_kib = sum(sizes) / len(sizes) / 1024
     weight = figures["kib_per_object"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from clients import Stopwatch, pods_informer
+from clients import microseconds, pods_informer
 from harness import Offer, Question, Requirement, answer
 
 from aioinformer.transport.http import HttpTransport
@@ -20,22 +20,12 @@ if TYPE_CHECKING:
     from harness import Figures
 
 _PODS = 50_000
-_SECONDS = 0.2
 _INDEXERS = {"node": "spec.nodeName", "app": "metadata.labels.app"}
-
-
-def _microseconds(call: Callable[[], Any]) -> float:
-    call()
-    watch, calls = Stopwatch(), 0
-    while watch.cpu < _SECONDS:
-        call()
-        calls += 1
-    return watch.cpu / calls * 1e6
 
 
 def _each(call: Callable[[], list[Any]]) -> float:
     """Microseconds for each object of the result."""
-    return _microseconds(call) / len(call())
+    return microseconds(call) / len(call())
 
 
 async def measure(url: str, **options: Any) -> Figures:
@@ -64,15 +54,15 @@ async def measure(url: str, **options: Any) -> Figures:
                 "label_indexed_us_each": _each(lambda: lister.list("app=app-7")),
                 "label_in_namespace_us_each": _each(lambda: team.list("tier=web")),
                 "field_indexed_us_each": _each(lambda: lister.list(field_selector="spec.nodeName=node-7")),
-                "label_not_indexed_us_each_held": _microseconds(lambda: lister.list("tier=web")) / _PODS,
-                "get_us": _microseconds(lambda: indexer.get_by_key(key)),
-                "first_look_us": _microseconds(decoded),
+                "label_not_indexed_us_each_held": microseconds(lambda: lister.list("tier=web")) / _PODS,
+                "get_us": microseconds(lambda: indexer.get_by_key(key)),
+                "first_look_us": microseconds(decoded),
             }
             held = indexer.get_by_key(key)
             assert body()
             keep = held["spec"] if isinstance(held, dict) else held.spec
             assert keep is not None
-            return figures | {"look_while_held_us": _microseconds(body)}
+            return figures | {"look_while_held_us": microseconds(body)}
 
 
 def _same_as_all(what: str, figure: str, at_most: float) -> Requirement:

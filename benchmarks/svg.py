@@ -1,18 +1,19 @@
-"""Two plots as SVG, without a library: bars, and lines over a logarithmic axis. They are legible on light and dark."""
+"""Plots as SVG, without a library: bars, steps, and lines from zero. They are legible on light and on dark pages."""
 
 from __future__ import annotations
 
 from html import escape
-from math import log10
+from math import floor, log10
 
 _TEXT, _LINE = "#808080", "#80808055"
-_COLOURS = ("#5c6bc0", "#26a69a", "#ef6c00", "#ab47bc")
+_OWN, _FLOOR, _OTHERS = "#5c6bc0", "#26a69a", "#9e9e9e"
 _FONT = 'font-family="system-ui, sans-serif" font-size="13"'
 
 
 def _document(width: int, height: int, title: str, parts: list[str]) -> str:
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {_FONT} fill="{_TEXT}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" {_FONT} fill="{_TEXT}">'
         f"<title>{escape(title)}</title>"
     )
     return "\n".join([head, *parts, "</svg>"]) + "\n"
@@ -25,61 +26,114 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def bars(title: str, values: dict[str, float], unit: str, marked: tuple[str, ...] = ()) -> str:
+def colour(name: str, others: bool) -> str:
+    """Of a bar: the floor, ourselves, or, beside others, others."""
+    if name.startswith("floor"):
+        return _FLOOR
+    return _OTHERS if others and not name.startswith("aioinformer") else _OWN
+
+
+def bars(title: str, values: dict[str, float], unit: str, *, others: bool = False, limit: float = 0.0) -> str:
     """One bar for each name, the longest as wide as there is room.
 
     Args:
         title: of the plot.
         values: by name, from top to bottom.
         unit: behind each value.
-        marked: names whose bars have the second colour.
+        others: names that are not our own have a colour of their own.
+        limit: longer bars are cut, which shows; 0 for none.
     """
-    left, room, row = 250, 360, 26
     longest = max(values.values(), default=1.0) or 1.0
-    parts = [f'<text x="0" y="16" font-weight="600">{escape(title)}</text>']
+    longest = min(longest, limit) if limit else longest
+    parts = []
     for line, (name, value) in enumerate(values.items()):
-        y = 34 + line * row
-        width = max(1.5, value / longest * room)
-        colour = _COLOURS[1 if name in marked else 0]
-        parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>')
-        parts.append(f'<rect x="{left}" y="{y}" width="{width:.1f}" height="18" rx="2" fill="{colour}"/>')
-        parts.append(f'<text x="{left + width + 6:.1f}" y="{y + 14}">{number(value)} {escape(unit)}</text>')
-    return _document(720, 40 + len(values) * row, title, parts)
+        parts += _bar(line, name, 0.0, min(1.0, value / longest), f"{number(value)} {unit}", colour(name, others))
+        if value > longest:
+            x, y = _LEFT + _ROOM - 24, _TOP + line * _ROW
+            parts.append(f'<path d="M{x} {y + 20}l8 -22h6l-8 22z" fill="#fff"/>')
+    return _rows(title, parts, len(values))
 
 
-def lines(title: str, series: dict[str, list[tuple[float, float]]], x_label: str) -> str:
-    """Lines through points; both axes are logarithmic, so that what grows in proportion is a straight diagonal.
+def steps(title: str, values: dict[str, float], unit: str) -> str:
+    """Sums that grow from top to bottom: each bar is what one name adds to those above it.
 
     Args:
         title: of the plot.
-        series: points by name; all values are positive.
-        x_label: below the horizontal axis.
+        values: sums by name.
+        unit: behind each value.
     """
-    left, top, width, height = 60, 40, 420, 260
-    points = [point for each in series.values() for point in each]
-    low_x, high_x = log10(min(x for x, _ in points)), log10(max(x for x, _ in points))
-    low_y, high_y = log10(min(y for _, y in points)) - 0.1, log10(max(y for _, y in points)) + 0.1
+    longest = max(values.values(), default=1.0) or 1.0
+    parts, before = [], 0.0
+    for line, (name, value) in enumerate(values.items()):
+        says = f"{number(value)} {unit}" if not line else f"{value - before:+.1f} → {number(value)} {unit}"
+        low, high = sorted((before / longest, value / longest))
+        parts += _bar(line, name, low, high - low, says, _OWN)
+        before = value
+    return _rows(title, parts, len(values))
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (log10(x) - low_x) / ((high_x - low_x) or 1.0)
-        up = (log10(y) - low_y) / ((high_y - low_y) or 1.0)
-        return left + across * width, top + height - up * height
 
+_LEFT, _ROOM, _TOP, _ROW = 210, 360, 34, 26
+
+
+def _bar(line: int, name: str, start: float, length: float, says: str, fill: str) -> list[str]:
+    y, x, width = _TOP + line * _ROW, _LEFT + start * _ROOM, max(1.5, length * _ROOM)
+    return [
+        f'<text x="{_LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>',
+        f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" rx="2" fill="{fill}"/>',
+        f'<text x="{x + width + 6:.1f}" y="{y + 14}">{escape(says)}</text>',
+    ]
+
+
+def _rows(title: str, parts: list[str], rows: int) -> str:
+    head = f'<text x="0" y="16" font-weight="600">{escape(title)}</text>'
+    return _document(720, _TOP + 6 + rows * _ROW, title, [head, *parts])
+
+
+def panels(title: str, series: dict[str, list[tuple[float, float]]], x_label: str) -> str:
+    """A panel for each line. All axes begin at zero: what grows in proportion is on the dashed line through the origin.
+
+    Args:
+        title: of the plot.
+        series: points by name, ordered by x; all values are positive.
+        x_label: below each horizontal axis.
+    """
+    width, height, top, gap = 170, 150, 60, 62
     parts = [f'<text x="0" y="16" font-weight="600">{escape(title)}</text>']
-    for x in sorted({x for x, _ in points}):
-        at = place(x, 10**low_y)[0]
-        parts.append(f'<line x1="{at:.1f}" y1="{top}" x2="{at:.1f}" y2="{top + height}" stroke="{_LINE}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{top + height + 18}" text-anchor="middle">{number(x)}</text>')
-    parts.append(f'<text x="{left + width / 2}" y="{top + height + 38}" text-anchor="middle">{escape(x_label)}</text>')
     for index, (name, line) in enumerate(series.items()):
-        colour = _COLOURS[index % len(_COLOURS)]
-        placed = [place(x, y) for x, y in line]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        for (x, y), (_, value) in zip(placed, line, strict=True):
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+        left = 46 + index * (width + gap)
+        bottom = top + height
+        last_x, last_y = line[-1]
+        most_x, most_y = last_x, _round_up(max(y for _, y in line))
+        parts.append(f'<text x="{left - 40}" y="{top - 16}">{escape(name)}</text>')
+        for share in (0.0, 0.5, 1.0):
+            x, y = left + share * width, bottom - share * height
+            parts.append(f'<line x1="{left}" y1="{y}" x2="{left + width}" y2="{y}" stroke="{_LINE}"/>')
+            parts.append(_label(left - 6, y + 4, "end", _short(most_y * share)))
+            parts.append(_label(x, bottom + 16, "middle", _short(most_x * share)))
+        parts.append(_label(left + width / 2, bottom + 34, "middle", x_label))
+        straight = bottom - last_y / most_y * height
+        if line[0][1] < 0.8 * last_y:
             parts.append(
-                f'<text x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle" font-size="11">{number(value)}</text>'
+                f'<line x1="{left}" y1="{bottom}" x2="{left + width}" y2="{straight:.1f}" '
+                f'stroke="{_TEXT}" stroke-dasharray="3 4"/>'
             )
-        parts.append(f'<text x="{left + width + 12}" y="{placed[-1][1] + 4:.1f}" fill="{colour}">{escape(name)}</text>')
-    return _document(720, top + height + 50, title, parts)
+        placed = [(left + x / most_x * width, bottom - y / most_y * height) for x, y in line]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{_OWN}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{_OWN}"/>' for x, y in placed]
+        parts.append(_label(placed[-1][0] + 8, placed[-1][1] + 4, "start", number(last_y)))
+    return _document(46 + len(series) * (width + gap), top + height + 44, title, parts)
+
+
+def _label(x: float, y: float, anchor: str, says: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11">{escape(says)}</text>'
+
+
+def _short(value: float) -> str:
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+def _round_up(value: float) -> float:
+    """The next number that looks well at the end of an axis, and halved."""
+    unit = 10.0 ** floor(log10(value))
+    return float(next(step for step in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10) if step * unit >= value) * unit)

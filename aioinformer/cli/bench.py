@@ -2,9 +2,12 @@
 
 It makes a namespace with a name of its own, fills it with ConfigMaps, and follows them with an informer:
 
-1. *list*: from the start of the informer until its handler has been told of everything.
-2. *watch*: every object is written once more, as fast as the server takes it, until the last is told.
-3. *latency*: writes at an even pace; from the moment a write is sent, and from the one it is answered, until it is
+1. *list*: from the start of the informer until its handler has been told of everything; then the same *in pages*, by
+   another informer, which begins to watch only when there is something to catch up with.
+2. *watch*: every object is written once more, as fast as the server takes it, until the last is told. On most servers
+   this is what writes cost.
+3. *catch up*: the second informer watches: the server has all events ready, and sends them as fast as they are read.
+4. *latency*: writes at an even pace; from the moment a write is sent, and from the one it is answered, until it is
    told. What the server takes to commit is in the first, and hardly in the second, which may be negative: a watch can
    be faster than the answer.
 
@@ -16,36 +19,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import secrets
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from aioinformer import catalog
+from aioinformer.cli.bench_objects import LABEL, TIMEOUT, ConfigMaps, HeldWatch, Told, at_once, own_namespace
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
 from aioinformer.cli.serving import listening
 from aioinformer.errors import AioinformerError, UsageError
-from aioinformer.list_stream import status_error
 from aioinformer.listwatch import ListWatch
+from aioinformer.options import ReflectorOptions
 from aioinformer.owner import collapsed
 from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable
 
     from aioinformer.transport import Transport
 
 logger = logging.getLogger("aioinformer.cli")
-
-_WRITERS = 16
-_TIMEOUT = 60.0
-_STAMP = "stamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,58 +75,6 @@ class BenchOptions:
             raise UsageError(f"--size must be at most 900000, not {self.size}: a ConfigMap holds 1 MiB")
 
 
-class ConfigMaps:
-    """Writes ConfigMaps into a namespace.
-
-    Args:
-        transport: reaches the server.
-        namespace: exists already.
-        size: bytes of data in each.
-    """
-
-    def __init__(self, transport: Transport, namespace: str, size: int) -> None:
-        self._transport = transport
-        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
-        self._filling = "x" * size
-
-    async def create(self, number: int) -> None:
-        """Makes one."""
-        await send(self._transport, "POST", self._path, self._document(number, "0"))
-
-    async def stamp(self, number: int, stamp: str) -> None:
-        """Writes another stamp into one."""
-        await send(self._transport, "PUT", f"{self._path}/object-{number}", self._document(number, stamp))
-
-    def _document(self, number: int, stamp: str) -> dict[str, Any]:
-        metadata = {"name": f"object-{number}"}
-        data = {_STAMP: stamp, "filling": self._filling}
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-class Told:
-    """When the handler was told of which stamp."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, float] = {}
-        self._wanted: set[str] = set()
-        self._done = asyncio.Event()
-
-    def on_update(self, old: Any, new: Any) -> None:
-        now, stamp = perf_counter(), new.data[_STAMP]
-        self.times[stamp] = now
-        self._wanted.discard(stamp)
-        if not self._wanted:
-            self._done.set()
-
-    async def all_of(self, stamps: set[str]) -> None:
-        """Waits until the handler has been told of all of these."""
-        self._wanted = stamps - self.times.keys()
-        self._done.clear()
-        if self._wanted:
-            async with asyncio.timeout(_TIMEOUT):
-                await self._done.wait()
-
-
 class BenchProgram(Program):
     """Measures, prints, and ends.
 
@@ -162,7 +106,7 @@ class BenchProgram(Program):
             cause = collapsed(error)
             if isinstance(cause, UsageError) or not isinstance(cause, (AioinformerError, TimeoutError)):
                 raise
-            logger.error("%s", str(cause) or f"what was written was not told within {_TIMEOUT:.0f} s")
+            logger.error("%s", str(cause) or f"what was written was not told within {TIMEOUT:.0f} s")
             self.end(1)
         else:
             if self._options.as_json:
@@ -177,24 +121,36 @@ class BenchProgram(Program):
         await at_once(maps.create(number) for number in numbers)
         self._tell("create", objects=options.objects, seconds=perf_counter() - begin)
 
-        resource = catalog.find("", "v1", "configmaps")
-        assert resource is not None, "ConfigMaps are built in"
-        informer = SharedIndexInformer(ListWatch(transport, resource, namespace))
+        informer = _informer(transport, namespace)
         registration = informer.add_event_handler(on_update=told.on_update)
         begin = perf_counter()
         async with informer:
-            async with asyncio.timeout(_TIMEOUT):
+            async with asyncio.timeout(TIMEOUT):
                 await registration.wait_for_sync()
             self._tell("list", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
+            await self._watch(transport, namespace, maps, told)
+            await self._latency(maps, told)
+
+    async def _watch(self, transport: Transport, namespace: str, maps: ConfigMaps, told: Told) -> None:
+        held, behind = HeldWatch(transport), Told()
+        informer = _informer(held, namespace, ReflectorOptions(streaming_list=False))
+        registration = informer.add_event_handler(on_update=behind.on_update)
+        begin = perf_counter()
+        async with informer:
+            async with asyncio.timeout(TIMEOUT):
+                await registration.wait_for_sync()
+            self._tell("list in pages", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
 
             begin, cpu = perf_counter(), process_time()
-            stamps = {number: f"watch-{number}" for number in numbers}
+            stamps = {number: f"watch-{number}" for number in range(self._options.objects)}
             await at_once(maps.stamp(number, stamp) for number, stamp in stamps.items())
             await told.all_of(set(stamps.values()))
-            seconds = perf_counter() - begin
-            self._tell("watch", events=len(stamps), seconds=seconds, cpu_seconds=process_time() - cpu)
+            self._tell("watch", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
 
-            await self._latency(maps, told)
+            begin, cpu = perf_counter(), process_time()
+            held.let_go()
+            await behind.all_of(set(stamps.values()))
+            self._tell("catch up", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
 
     async def _latency(self, maps: ConfigMaps, told: Told) -> None:
         options = self._options
@@ -229,42 +185,19 @@ class BenchProgram(Program):
             self._write(f"{what:<21}  {shown}\n".encode())
 
 
+def _informer(
+    transport: Transport, namespace: str, options: ReflectorOptions | None = None
+) -> SharedIndexInformer[Any]:
+    resource = catalog.find("", "v1", "configmaps")
+    assert resource is not None, "ConfigMaps are built in"
+    return SharedIndexInformer(ListWatch(transport, resource, namespace, LABEL), options=options)
+
+
 def _milliseconds(since: dict[str, float], until: dict[str, float], stamps: list[str]) -> dict[str, float]:
     waits = sorted((until[stamp] - since[stamp]) * 1000 for stamp in stamps)
     shares = {"p50_ms": 0.5, "p99_ms": 0.99}
     found = {name: waits[min(len(waits) - 1, int(len(waits) * share))] for name, share in shares.items()}
     return found | {"max_ms": waits[-1]}
-
-
-async def at_once(writes: Iterable[Awaitable[None]]) -> None:
-    """Runs coroutines, some at a time."""
-    waiting = iter(writes)
-
-    async def work() -> None:
-        for write in waiting:
-            await write
-
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(_WRITERS):
-            tasks.create_task(work(), name=f"bench: writer {number}")
-
-
-async def send(transport: Transport, method: str, path: str, document: Any = None) -> None:
-    """Sends one write.
-
-    Raises:
-        ApiError: the server refuses it.
-        TransportError: the server was not reached.
-    """
-    body = None if document is None else json.dumps(document).encode()
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    response = await transport.request(Request(path, method=method, headers=headers, body=body, total_timeout=_TIMEOUT))
-    try:
-        answer = b"".join([chunk async for chunk in response.chunks()])
-    finally:
-        await response.close()
-    if response.status >= 300:
-        raise status_error(response.status, answer)
 
 
 @asynccontextmanager
@@ -284,19 +217,3 @@ async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
     async with listening(server), connected(ServerOptions(server=server.url)) as (transport, _):
         logger.info("no server was named: this is about the embedded one, in this very process")
         yield transport
-
-
-@asynccontextmanager
-async def own_namespace(transport: Transport) -> AsyncIterator[str]:
-    """A new namespace, which is removed in the end."""
-    name = f"aioinformer-bench-{secrets.token_hex(4)}"
-    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    await send(transport, "POST", "/api/v1/namespaces", document)
-    try:
-        yield name
-    finally:
-        with anyio.CancelScope(shield=True):
-            try:
-                await send(transport, "DELETE", f"/api/v1/namespaces/{name}")
-            except AioinformerError as error:
-                logger.error("namespace %s was not removed: %s", name, error)

@@ -256,8 +256,9 @@ def bench(output: str, objects: int, size: int, rate: float, seconds: float, **s
     to make and delete namespaces, and ConfigMaps in them.
 
     \b
-    list:     until the handler has been told of every object
+    list:     until the handler has been told of every object, streamed and in pages
     watch:    every object written once more, as fast as the server takes it
+    catch up: the same changes once more, as fast as the server sends them
     latency:  from a write being sent, or answered, until the handler is told
 
     \b

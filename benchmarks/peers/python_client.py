@@ -1,9 +1,10 @@
 """One Python library that lists and watches pods, measured: prints one JSON object, as the harness wants it.
 
-    python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes URL EVENTS
+    python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes|kopf URL EVENTS
 
-None of them has an informer: what a program would do with them is written out, as simply as can be: list,
-keep every object in a dict, watch from there, replace, call a handler.
+None of them has an informer: what a program would do with them is written out, as simply as can be: list, keep every
+object in a dict, watch from there, replace, call a handler. kopf does all of that but the keeping: its operator runs in
+this process, and its handler keeps what it is given.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ class Measurement:
         self.figures["kib_per_object"] = (rss_kib() - self._before) / max(1, len(self.store))
         self._wall, self._cpu = perf_counter(), process_time()
         threading.Thread(target=self._go).start()
+
+    def pods(self) -> int:
+        """How many there will be, for those who are not told when their list is complete."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/pods?limit=1") as response:
+            return 1 + int(json.load(response)["metadata"]["remainingItemCount"])
 
     def _go(self) -> None:
         request = urllib.request.Request(f"{self.url}/go", data=b"", method="POST")
@@ -156,6 +162,36 @@ def run_kubernetes(measurement: Measurement) -> None:
             return
 
 
+async def run_kopf(measurement: Measurement, pods: int) -> None:
+    import kopf
+
+    registry, settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # it would follow namespaces and definitions, too
+    done = asyncio.Event()
+
+    @kopf.on.login(registry=registry)
+    def login(**_: Any) -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=measurement.url)
+
+    @kopf.on.event("pods", registry=registry)
+    async def on_event(type: str | None, name: str, namespace: str, body: kopf.Body, **_: Any) -> None:
+        measurement.store[f"{namespace}/{name}"] = body
+        if type is None:
+            if len(measurement.store) == pods:
+                measurement.listed()
+        elif measurement.told():
+            done.set()
+
+    operator = asyncio.create_task(
+        kopf.operator(registry=registry, settings=settings, standalone=True, clusterwide=True)
+    )
+    waiting = asyncio.create_task(done.wait())
+    await asyncio.wait({operator, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    if operator.done():
+        operator.result()
+
+
 def main() -> None:
     peer, url, events = sys.argv[1], sys.argv[2], int(sys.argv[3])
     package = {"kubernetes_asyncio_raw": "kubernetes_asyncio", "kubernetes_asyncio_typed": "kubernetes_asyncio"}
@@ -171,6 +207,8 @@ def main() -> None:
             run_kubernetes(measurement)
         case "kubernetes_asyncio_raw" | "kubernetes_asyncio_typed":
             asyncio.run(run_kubernetes_asyncio(measurement, peer.endswith("typed")))
+        case "kopf":
+            asyncio.run(run_kopf(measurement, measurement.pods()))
         case _:
             sys.exit(f"there is no peer {peer}")
     print(json.dumps(measurement.figures), file=sys.stderr if os.environ.get("DEBUG") else sys.stdout, flush=True)

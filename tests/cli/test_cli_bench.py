@@ -32,7 +32,9 @@ async def test_without_a_server_the_embedded_one_is_measured(shell: Shell) -> No
     assert [line.split("  ")[0].strip() for line in finished.lines] == [
         "create",
         "list",
+        "list in pages",
         "watch",
+        "catch up",
         "latency from sent",
         "latency from answered",
     ]
@@ -43,7 +45,8 @@ async def test_the_figures_are_about_everything_that_was_written(shell: Shell, k
     finished = await shell.run("bench", *SMALL, "--kubeconfig", str(kubeconfig), "-o", "json")
     report = json.loads(finished.lines[0])
     assert finished.code == 0, finished.stderr
-    assert (report["list"]["objects"], report["watch"]["events"]) == (20, 20)
+    assert (report["list"]["objects"], report["list_in_pages"]["objects"]) == (20, 20)
+    assert (report["watch"]["events"], report["catch_up"]["events"]) == (20, 20)
     assert 20 <= report["latency_from_sent"]["events"] <= 30
     assert 0 < report["latency_from_sent"]["p50_ms"] <= report["latency_from_sent"]["max_ms"]
 

@@ -1,6 +1,6 @@
 // One client-go informer, measured: prints one JSON object, with the figures of benchmarks/harness.py.
 //
-//	client-go [-metadata|-dynamic|-protobuf] URL EVENTS
+//	client-go [-metadata|-dynamic|-protobuf] [-pages] URL EVENTS
 //	client-go encode < watch events as JSON > watch events as protobuf
 package main
 
@@ -59,7 +59,13 @@ func main() {
 	onlyMetadata := flag.Bool("metadata", false, "only metadata, as protobuf, which is the default there")
 	unstructured := flag.Bool("dynamic", false, "unstructured objects")
 	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
+	pages := flag.Bool("pages", false, "list in pages, not streamed")
 	flag.Parse()
+	if *pages {
+		if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
+			panic(err)
+		}
+	}
 	url := flag.Arg(0)
 	events, err := strconv.ParseInt(flag.Arg(1), 10, 64)
 	if err != nil {

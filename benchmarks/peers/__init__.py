@@ -1,0 +1,92 @@
+"""Who is measured beside aioinformer, as far as they can be had here: built once, and kept in `.built/`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_BUILT = _HERE / ".built"
+_BUILD_SECONDS = 1200.0
+
+_GO = {
+    "client-go typed, JSON": [],
+    "client-go dynamic, JSON": ["-dynamic"],
+    "client-go typed, protobuf": ["-protobuf"],
+    "client-go metadata, protobuf": ["-metadata"],
+}
+_GO_LARGE = {
+    "client-go typed, JSON": [],
+    "client-go typed, JSON, pages": ["-pages"],
+    "client-go typed, protobuf": ["-protobuf"],
+}
+_RUST = {"kube-rs typed": [], "kube-rs metadata": ["--metadata"]}
+_RUST_LARGE: dict[str, list[str]] = {"kube-rs typed": []}
+_PYTHON = {
+    "lightkube, typed": "lightkube",
+    "kubernetes_asyncio, raw": "kubernetes_asyncio_raw",
+    "kubernetes_asyncio, typed": "kubernetes_asyncio_typed",
+    "kubernetes, typed": "kubernetes",
+    "kopf": "kopf",
+}
+
+
+class Peers:
+    """Builds and installs who is asked for.
+
+    Attributes:
+        notes: who is absent, and why; which versions the others have.
+    """
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.protobuf_tool: tuple[str, ...] = ()
+
+    def go(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
+        """The commands of client-go's informers; with them comes the tool that encodes protobuf."""
+        program = _BUILT / "client-go"
+        if not self._built("client-go", "go", ["build", "-o", str(program), "."], _HERE / "client_go"):
+            return {}
+        self.protobuf_tool = (str(program), "encode")
+        forms = _GO_LARGE if large else _GO
+        return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
+
+    def rust(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
+        """The commands of kube-rs' reflectors."""
+        target = _BUILT / "kube-rs"
+        build = ["build", "--quiet", "--release", "--locked", "--target-dir", str(target)]
+        if not self._built("kube-rs", "cargo", build, _HERE / "kube_rs"):
+            return {}
+        program = target / "release" / "kube-rs-peer"
+        forms = _RUST_LARGE if large else _RUST
+        return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
+
+    def python(self, events: int) -> dict[str, list[str]]:
+        """The commands of the Python libraries, each from one environment."""
+        names, python = ", ".join(_PYTHON), _BUILT / "python" / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
+        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        requirements = ["--requirement", str(_HERE / "requirements.txt")]
+        if not self._done(names, "pip", [str(python), *pip, *requirements], _HERE):
+            return {}
+        script = str(_HERE / "python_client.py")
+        return {name: [str(python), script, peer, "URL", str(events)] for name, peer in _PYTHON.items()}
+
+    def _built(self, names: str, tool: str, arguments: list[str], folder: Path) -> bool:
+        found = shutil.which(tool)
+        if found is None:
+            self.notes.append(f"{names} is absent: building it takes `{tool}`, which is not here.")
+            return False
+        return self._done(names, tool, [found, *arguments], folder)
+
+    def _done(self, names: str, tool: str, command: list[str], folder: Path) -> bool:
+        try:
+            subprocess.run(command, cwd=folder, check=True, timeout=_BUILD_SECONDS)
+        except (OSError, subprocess.SubprocessError) as error:
+            ended = f"code {error.returncode}" if isinstance(error, subprocess.CalledProcessError) else "no end"
+            self.notes.append(f"Absent: {names}; `{tool}` could not fetch or build what it takes ({ended}).")
+            return False
+        return True
