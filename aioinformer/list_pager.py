@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.answers import AnswerReader
 from aioinformer.errors import DecodeError, Expired, TransportError, UsageError
@@ -61,6 +61,7 @@ class ListPager(Generic[T]):
         )
         self._decoder = decoder
         self._objects: ObjectType[T] = ObjectType(lister_watcher.resource, decoder)
+        self._intake = Intake(self._objects.admit if self._objects.decodes_early else None)
         self._options = options or ReflectorOptions()
         self.resource_version = ""
         self.pages = 0
@@ -79,7 +80,9 @@ class ListPager(Generic[T]):
         options: ListOptions | None = self._first
         while options is not None:
             token = ""
-            async with aclosing(self._page(replace(options))) as answers:
+            async with aclosing(
+                read_page(self._lister_watcher, replace(options), self._intake, self._options)
+            ) as answers:
                 async for answer in answers:
                     if isinstance(answer, PageEnded):
                         self.resource_version = self.resource_version or answer.resource_version
@@ -118,24 +121,39 @@ class ListPager(Generic[T]):
         self.resource_version, self.pages = whole.resource_version, self.pages + whole.pages
         return objects
 
-    async def _page(self, options: ListOptions) -> AsyncGenerator[Listed | PageEnded]:
-        admit = self._objects.admit if self._objects.decodes_early else None
-        response = await self._lister_watcher.request(options)
-        reader = AnswerReader(response, Send(options, initial=True), Intake(admit), self._options)
-        try:
-            if response.status != 200:
-                async with asyncio.timeout(_FAILURE_TIMEOUT):
-                    raise await reader.read_failure()
-            chunk: bytes | None = b""
-            while chunk is not None:
-                async with asyncio.timeout(self._options.idle_timeout):
-                    chunk = await reader.read()
-                for answer in reader.digest(chunk, initial=True):
-                    if isinstance(answer, Failed):
-                        raise answer.error
-                    if isinstance(answer, (Listed, PageEnded)):
-                        yield answer
-        except TimeoutError as error:
-            raise TransportError("the server fell silent in the middle of a list") from error
-        finally:
-            await reader.close()
+
+async def read_page(
+    lister_watcher: ListerWatcher[Any], options: ListOptions, intake: Intake, how: ReflectorOptions
+) -> AsyncGenerator[Listed | PageEnded]:
+    """One page of a list, bit by bit.
+
+    Args:
+        lister_watcher: what to list.
+        options: which page.
+        intake: makes records of objects.
+        how: time-outs, the cap on objects, and the length of slices.
+
+    Raises:
+        ApiError: the server refuses.
+        TransportError: the server was not reached, broke off, or fell silent.
+        DecodeError: what it sent cannot be read.
+    """
+    response = await lister_watcher.request(options)
+    reader = AnswerReader(response, Send(options, initial=True), intake, how)
+    try:
+        if response.status != 200:
+            async with asyncio.timeout(_FAILURE_TIMEOUT):
+                raise await reader.read_failure()
+        chunk: bytes | None = b""
+        while chunk is not None:
+            async with asyncio.timeout(how.idle_timeout):
+                chunk = await reader.read()
+            for answer in reader.digest(chunk, initial=True):
+                if isinstance(answer, Failed):
+                    raise answer.error
+                if isinstance(answer, (Listed, PageEnded)):
+                    yield answer
+    except TimeoutError as error:
+        raise TransportError("the server fell silent in the middle of a list") from error
+    finally:
+        await reader.close()

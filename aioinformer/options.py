@@ -73,6 +73,9 @@ class ReflectorOptions:
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
         slice_seconds: how long work may hold the event loop at a time.
+        consistency_check: whether each streaming list is compared with a list at its version: "off", "report" to the
+            watch error handler and the log, or "raise", which ends the informer. "" leaves it to the environment
+            variable `AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR`, and to "off" without it.
     """
 
     page_size: int = 500
@@ -84,6 +87,7 @@ class ReflectorOptions:
     backoff: BackoffOptions = field(default_factory=BackoffOptions)
     max_frame: int = DEFAULT_MAX_FRAME
     slice_seconds: float = 0.001
+    consistency_check: str = ""
 
     def __post_init__(self) -> None:
         if self.page_size < 0:
@@ -93,6 +97,8 @@ class ReflectorOptions:
         for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
             if getattr(self, name) <= 0:
                 raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
+        if self.consistency_check not in ("", "off", "report", "raise"):
+            raise OptionError(f'consistency_check must be "off", "report" or "raise", not {self.consistency_check!r}')
         if self.list_resource_version not in ("", "0"):
             raise OptionError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
 

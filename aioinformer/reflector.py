@@ -17,6 +17,7 @@ import anyio
 import anyio._backends._asyncio  # else it is imported when first needed, which holds the loop for 40 ms
 
 from aioinformer.answers import AnswerReader
+from aioinformer.consistency import ConsistencyDetector, asked_for
 from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.objects import decode_record
@@ -107,6 +108,19 @@ class Reflector:
         self._on_state = on_state
         self._before_read = before_read
         self._account = ListWatchAccount(self.name, lambda: asyncio.get_running_loop().time(), counters)
+        check = asked_for(self._options.consistency_check)
+        self._detector = (
+            ConsistencyDetector(
+                lister_watcher,
+                self._options,
+                admit=admit,
+                decode=decode,
+                report=self._report if check == "report" else None,
+                name=self.name,
+            )
+            if check != "off"
+            else None
+        )
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
@@ -232,6 +246,9 @@ class Reflector:
                     self._account.listed(len(conclusion.records), streamed=isinstance(answer, Watched))
                     await self._queue.replace(conclusion.records, conclusion.version)
                     self._account.queued()
+                    if self._detector is not None and isinstance(answer, Watched):
+                        check = self._detector.check(conclusion.records, conclusion.version)
+                        self._tasks.create_task(check, name=f"{self.name}: consistency check")
         finally:
             self._observe()
 
