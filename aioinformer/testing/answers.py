@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 import zlib
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 JSON = "application/json"
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
-NOT_CACHED = {"Cache-Control": "no-cache, private"}
+# Requests are not told apart by priority; clients that log these headers find one level for all.
+_PRIORITY = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
 
 
 class _YamlDumper(yaml.SafeDumper):
@@ -37,19 +39,25 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _YamlDumper.add_representer(str, _represent_text)
 
 
+def standing_headers(request: web.BaseRequest) -> dict[str, str]:
+    """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
+    audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", **_PRIORITY}
+
+
 def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
     """A failure as the API reports it."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers)
 
 
-def text_answer(text: str, status: int = 200) -> web.Response:
+def text_answer(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
     """Plain text, as health checks and unknown paths are answered."""
     return web.Response(
         text=text,
         status=status,
         content_type="text/plain",
-        headers={"X-Content-Type-Options": "nosniff", **NOT_CACHED},
+        headers={"X-Content-Type-Options": "nosniff", **standing_headers(request)},
     )
 
 
@@ -70,7 +78,7 @@ def json_answer(
         body = pretty(body)
     elif not body.endswith(b"\n"):
         body += b"\n"
-    all_headers = {"Content-Type": kind, **NOT_CACHED, **(headers or {})}
+    all_headers = {"Content-Type": kind, **standing_headers(request), **(headers or {})}
     if len(body) > _COMPRESS_FROM and accepts_gzip(request):
         all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         compressor = zlib.compressobj(_COMPRESSION, wbits=31)
@@ -85,7 +93,7 @@ async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], want
     if second is None or wanted.yaml or wants_pretty(request):
         body = b"".join(chain((first, second or b""), chunks))
         return json_answer(request, body, wanted=wanted)
-    response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
+    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
     compressor = None
     if accepts_gzip(request):
         response.headers["Content-Encoding"] = "gzip"
@@ -106,7 +114,7 @@ async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], want
 async def half_answer(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
     """The first half of a body; then the connection closes without the end of it."""
     body = b"".join(chunks)
-    response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
+    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
     await response.prepare(request)
     await response.write(body[: len(body) // 2])
     if request.transport is not None:

@@ -124,7 +124,7 @@ class FaultEffects:
             status = int(fault.params["status"])
             return web.Response(text=_HTML, status=status, content_type="text/html")
         if fault.name == "server_error" and fault.params["text"]:
-            return text_answer("internal server error\n", int(fault.params["status"]))
+            return text_answer(request, "internal server error\n", int(fault.params["status"]))
         error = self._failure(fault, target)
         as_event = fault.name == "too_large" or (fault.name == "expired" and not fault.params["as_status"])
         if target.verb == "watch" and as_event:

@@ -108,7 +108,7 @@ class FrontDoor:
         except statuses.StatusError as error:
             response = status_answer(request, error)
         except UnknownPath:
-            response = text_answer("404 page not found\n", 404)
+            response = text_answer(request, "404 page not found\n", 404)
         except ConnectionResetError:
             # The client has left; of what else is raised aiohttp would print a traceback.
             raise asyncio.CancelledError from None
@@ -152,7 +152,7 @@ class FrontDoor:
     def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         plain = path.rstrip("/") or "/"
         if plain in ("/healthz", "/livez", "/readyz"):
-            return text_answer("ok")
+            return text_answer(request, "ok")
         if plain == "/version":
             return json_answer(request, encode_plain(VERSION))
         if plain.startswith("/openapi"):

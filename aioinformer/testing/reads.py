@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import JSON, NOT_CACHED, half_answer
+from aioinformer.testing.answers import JSON, half_answer, standing_headers
 from aioinformer.testing.list_options import Options, parse_options, version_message
 from aioinformer.testing.lists import list_chunks, read_page
 from aioinformer.testing.object_answers import object_answer, page_answer
@@ -73,7 +73,7 @@ class Reads:
             query["ignored"] = "true"
         refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
         options = parse_options(query, served, target.namespace, watch_list=not refused)
-        response = web.StreamResponse(headers={"Content-Type": JSON, **NOT_CACHED})
+        response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
         response.enable_chunked_encoding()
         # The header goes out before the first event: a client must know that its watch is open.
         await response.prepare(request)

@@ -1,0 +1,44 @@
+"""docs/contract.md says what the suite and its recordings say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+
+sys.path.insert(0, str(PROJECT / "scripts"))
+
+import contract  # noqa: E402
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert contract.render(contract.read_rows()) == contract.PAGE.read_text(), "run scripts/contract.py"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "recorded" / "test_some").mkdir(parents=True)
+    (tmp_path / "recorded" / "test_some" / "test_one.json").write_text('[{"request": "GET /", "status": 200}]')
+    (tmp_path / "test_some.py").write_text('"""Some."""\n\n\nasync def test_one(): ...\n')
+    (tmp_path / "differences.toml").write_text('["test_some/test_one"]\n"0/body" = "why"\n')
+    return tmp_path
+
+
+def test_a_row_is_told_with_its_exchanges_and_differences(suite: Path) -> None:
+    assert contract.read_rows(suite) == {"Some": [contract.Row("One", ["GET 200"], {"0/body": "why"})]}
+
+
+def test_a_test_without_a_recording_is_refused(suite: Path) -> None:
+    with (suite / "test_some.py").open("a") as file:
+        file.write("\n\nasync def test_two(): ...\n")
+    with pytest.raises(ValueError, match="test_some/test_two is not recorded"):
+        contract.read_rows(suite)
+
+
+def test_a_recording_without_a_test_is_refused(suite: Path) -> None:
+    (suite / "recorded" / "test_some" / "test_gone.json").write_text("[]")
+    with pytest.raises(ValueError, match="no test is behind test_some/test_gone"):
+        contract.read_rows(suite)
