@@ -1,8 +1,8 @@
 """Generates docs/contract.md: what our API server answers, held against the recorded answers of a real kube-apiserver.
 
-Each test in tests/contract is a row. It has been true of the real server when it was recorded, it is true of both
-whenever the suite runs, and what ours answers differently is in differences.toml, with the reason. Without arguments the
-page is written; with `--check` the exit status is 1 if it is out of date.
+Each test in tests/contract is a row. It was true of the real server when it was recorded, it is true of both whenever
+the suite runs, and what ours answers differently is in differences.toml, with the reason. Without arguments the page is
+written; with `--check` the exit status is 1 if it is out of date.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PAGE = PROJECT / "docs" / "contract.md"
 
 HEAD = """# One contract, two servers
 
-Each row is a conversation over plain HTTP: with `aioinformer.testing.ApiServer`, and with a real kube-apiserver. What the
-real one answered is recorded (status, headers, body), and ours must answer the same, field by field, once uids, versions,
-times and generated names are taken out. The same suite tells when a newer kube-apiserver answers otherwise.
+Each row is a conversation over plain HTTP: with `aioinformer.testing.ApiServer`, and with a real kube-apiserver. What
+the real one answered is recorded (status, headers, body), and ours must answer the same, field by field, once uids,
+versions, times and generated names are taken out. The same suite tells when a newer kube-apiserver answers otherwise.
 
 What is left out on purpose, or worded by other means, is named in the last column.
 
