@@ -7,7 +7,7 @@ import pytest
 from aioinformer.errors import DecodeError
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
-from aioinformer.steps import Listed, PageEnded
+from aioinformer.steps import Elapsed, Listed, PageEnded
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import record
 
@@ -164,14 +164,17 @@ def test_before_anything_fails_the_protocol_is_syncing() -> None:
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.SYNCING, "")
 
 
-def test_a_list_is_read_as_long_as_it_takes() -> None:
+def test_a_list_is_read_as_long_as_it_brings_objects_and_given_up_when_it_repeats_itself() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()
-    talk.answer(Listed([record("a")]), after=3600)
-    assert talk.patience is None
-    talk.answer(PageEnded("5"), after=3600)
-    assert talk.ask() == "watch @5"
+    for number in range(100):
+        talk.answer(Listed([record(f"a{number}")]), after=80)
+    assert talk.patience == 90
+    talk.answer(Listed([record("a0")]), after=80)
+    assert talk.patience == 10
+    talk.answer(Elapsed(), after=10)
+    assert talk.protocol.reason == "no new object came for 90 s"
 
 
 def test_a_list_that_falls_silent_is_given_up_and_asked_for_again() -> None:
@@ -179,6 +182,6 @@ def test_a_list_that_falls_silent_is_given_up_and_asked_for_again() -> None:
     talk.ask()
     talk.accept()
     talk.idle()
-    assert talk.protocol.reason == "not a byte came for 90 s"
+    assert talk.protocol.reason == "no new object came for 90 s"
     assert talk.delay() > 0
     assert talk.ask() == "list limit=500"

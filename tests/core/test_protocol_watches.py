@@ -166,7 +166,7 @@ def test_the_second_watch_in_a_row_that_falls_silent_is_a_failure() -> None:
     talk.accept()
     talk.idle()
     assert talk.protocol.phase is Phase.BACKING_OFF
-    assert talk.protocol.reason == "not a byte came for 90 s"
+    assert talk.protocol.reason == "no event came for 90 s"
     assert talk.delay() > 0
     assert talk.ask() == "watch @10"
 

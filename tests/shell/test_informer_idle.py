@@ -33,7 +33,7 @@ async def test_the_second_idle_watch_in_a_row_is_a_failure_and_shown() -> None:
     async with informer:
         await asyncio.sleep(180.5)
         assert informer.state.phase is Phase.BACKING_OFF
-        assert "not a byte came for 90 s" in informer.state.reason
+        assert "no event came for 90 s" in informer.state.reason
         assert len(pods.requests) == 2
         await asyncio.sleep(2)
         assert len(pods.requests) == 3

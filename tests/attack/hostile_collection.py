@@ -1,0 +1,103 @@
+"""A collection of pods whose first answers are whatever a test wants, and which is as it should be after that."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Answer, Collection, cut
+from tests.shell.virtual_time import VirtualTimeLoop, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from aioinformer.options import ListOptions, ReflectorOptions
+
+#: Virtual seconds in which whoever asks a good server must have arrived at the truth: a few of the longest delays.
+_PATIENCE = 400.0
+
+
+def in_virtual_time(story: Coroutine[Any, Any, None]) -> None:
+    """Runs it; whatever asyncio would complain of fails the test."""
+    complaints: list[str] = []
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.get_loop().set_exception_handler(lambda loop, context: complaints.append(str(context)))
+        runner.run(story)
+    assert complaints == []
+
+
+class HostileCollection(Collection):
+    """Gives its hostile answers first, one a request.
+
+    Args:
+        answers: chunks of each hostile answer, and how it ends: "end", "cut", or "hang" for never.
+
+    Attributes:
+        times: when something was asked, pages after the first apart.
+        exhausted: set when all hostile answers were given.
+    """
+
+    def __init__(self, answers: Iterable[tuple[list[bytes], str]]) -> None:
+        super().__init__("a", "b", "c", "d", "e")
+        for chunks, ending in answers:
+            answer = Answer()
+            for chunk in chunks:
+                answer.feed(chunk)
+            if ending != "hang":
+                answer.end(cut() if ending == "cut" else None)
+            self.refusals.append(answer)
+        self.times: list[float] = []
+        self.exhausted = asyncio.Event()
+
+    async def request(self, options: ListOptions) -> Answer:
+        if not self.refusals:
+            self.exhausted.set()
+        if not options.continue_token:
+            self.times.append(asyncio.get_running_loop().time())
+        known = options.resource_version in ("", "0") or options.resource_version.isascii()
+        if not self.refusals and not (known and (options.resource_version or "0").isdigit()):
+            self.refuse(400, "BadRequest")
+        elif not self.refusals and int(options.resource_version or "0") > self.version:
+            self.refuse(504, "Timeout") if options.send_initial_events else self.refuse(410, "Expired")
+        elif not self.refusals and options.continue_token and options.continue_token not in self._lists:
+            self.refuse(410, "Expired")
+        return await super().request(options)
+
+    def most_in(self, seconds: float) -> int:
+        """The most requests in a span of time."""
+        return max(sum(begin <= time < begin + seconds for time in self.times) for begin in self.times)
+
+
+async def survives(pods: HostileCollection, options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
+    """An informer lives through all hostile answers, and then arrives at the truth; what it reported."""
+    errors: list[Exception] = []
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(
+        pods, options=options, queue=queue, watch_error_handler=errors.append
+    )
+    async with informer:
+        async with asyncio.timeout(_PATIENCE * (1 + len(pods.refusals))):
+            await pods.exhausted.wait()
+        # What an answer said that was whole but untrue, only a list shows.
+        async with asyncio.timeout(_PATIENCE):
+            while not await _arrived(informer, pods):
+                pods.put("a")
+                if pods.open_watches:
+                    pods.expire_watches()
+                else:
+                    pods.unseen()
+                await asyncio.sleep(10)
+    return errors
+
+
+async def _arrived(informer: SharedIndexInformer[Any], pods: Collection) -> bool:
+    await settled()
+    there = {key: obj["metadata"]["resourceVersion"] for key, obj in pods.objects.items()}
+    with suppress(Exception):
+        held = {key: informer.get_store().get_by_key(key) for key in informer.get_store().list_keys()}
+        return (
+            informer.state.healthy
+            and {key: obj.metadata.resource_version for key, obj in held.items() if obj is not None} == there
+        )
+    return False

@@ -1,0 +1,231 @@
+"""Bytes that no API server sends, where a list or a watch should be: the informer lives, asks no faster, and recovers.
+
+All of it runs on virtual time and without sockets: what is sent by whoever answers reaches the informer chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer.errors import AioinformerError
+from aioinformer.options import ReflectorOptions
+from tests.attack.hostile_collection import HostileCollection, in_virtual_time, survives
+from tests.shell.collection import Answer, line
+
+SMALL = 4096
+PAGES = ReflectorOptions(streaming_list=False, page_size=2, max_frame=SMALL)
+STREAMS = ReflectorOptions(max_frame=SMALL)
+
+
+def pod(name: str, version: Any, **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": version}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, **fields}
+
+
+END = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
+LIST = json.dumps(
+    {
+        "kind": "PodList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "9"},
+        "items": [pod("a", "1"), pod("z", "2")],
+    }
+).encode()
+STREAM = b"".join([line("ADDED", pod("a", "1")), line("ADDED", pod("z", "2")), line("BOOKMARK", END)])
+WATCH = b"".join(
+    [
+        line("MODIFIED", pod("a", "11")),
+        line("DELETED", pod("z", "12")),
+        line("ADDED", pod("y", "13", spec={"text": '},{"metadata":'})),
+        line("BOOKMARK", {"metadata": {"resourceVersion": "14"}}),
+        line("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError", "message": "no"}),
+    ]
+)
+
+
+def run(*answers: tuple[list[bytes], str], options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
+    pods = HostileCollection(answers)
+    errors: list[Exception] = []
+
+    async def story() -> None:
+        errors.extend(await survives(pods, options, queue))
+
+    in_virtual_time(story())
+    assert pods.most_in(2.0) <= 6
+    assert all(isinstance(error, AioinformerError) for error in errors)
+    return errors
+
+
+@pytest.mark.parametrize("ending", ["end", "cut"])
+@pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM, STREAMS)], ids=["list", "stream"])
+def test_a_list_may_end_anywhere(body: bytes, options: ReflectorOptions, ending: str) -> None:
+    for first in range(0, len(body), 20):
+        run(*(([body[:offset]], ending) for offset in range(first, min(first + 20, len(body)))), options=options)
+
+
+@pytest.mark.parametrize("ending", ["end", "cut"])
+def test_a_watch_may_end_anywhere(ending: str) -> None:
+    for offset in range(len(WATCH)):
+        run(([LIST], "end"), ([WATCH[:offset]], ending), options=PAGES)
+
+
+@pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM + WATCH, STREAMS)], ids=["list", "stream"])
+def test_an_answer_may_come_byte_by_byte(body: bytes, options: ReflectorOptions) -> None:
+    run(([body[at : at + 1] for at in range(len(body))], "end"), options=options)
+
+
+#: What is put in the place of a value: JSON that is not what it should be, and what is no JSON.
+VALUES = [
+    *(b"null", b"true", b"0", b"-1", b"1.5", b"1e999", b"-1e999", b"NaN", b"Infinity", b"9" * 400, b"[]", b"{}", b""),
+    *(
+        b'""',
+        b'"\\ud800"',
+        b'"\xff\xfe"',
+        b'"a\x00b"',
+        b'"\x1b[31m"',
+        b'"' + b"9" * 400 + b'"',
+        b'"' + b"x" * 5000 + b'"',
+    ),
+    *(
+        b'"-7"',
+        b'"seven"',
+        b'"/"',
+        b'"a/b/c"',
+        b'"x" "y"',
+        b"'x'",
+        b"}",
+        b"\xef\xbb\xbf1",
+        b"<html>",
+        b'{"metadata":{}}',
+    ),
+    *(b"[" * 3000, b'{"a":' * 500, b"[" * 900 + b"]" * 900, b'{"a":' * 700 + b"1" + b"}" * 700),
+]
+PLACES = {
+    "list": [
+        *(b'"PodList"', b'"v1"', b'{"resourceVersion": "9"}', b'"9"', b'"items"'),
+        *(b'"a"', b'"default"', b'"uid-a"', b'"1"'),
+    ],
+    "stream": [
+        *(b'"ADDED"', b'"BOOKMARK"', b'"object"', b'"type"', b'"9"', b'"true"'),
+        *(b'"a"', b'"default"', b'"uid-a"', b'"1"'),
+    ],
+    "watch": [
+        *(b'"MODIFIED"', b'"DELETED"', b'"ERROR"', b'"metadata"', b"500"),
+        *(b'"a"', b'"11"', b'"12"', b'"14"', b'"z"', b'"uid-z"'),
+    ],
+}
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value[:12]))
+@pytest.mark.parametrize("what", PLACES)
+def test_a_value_may_be_anything(what: str, value: bytes) -> None:
+    body, options = {"list": (LIST, PAGES), "stream": (STREAM, STREAMS), "watch": (WATCH, PAGES)}[what]
+    spoilt = [body.replace(place, value, 1) for place in PLACES[what]]
+    assert body not in spoilt
+    before = [([LIST], "end")] if what == "watch" else []
+    run(*(each for one in spoilt for each in [*before, ([one], "end")]), options=options)
+
+
+CUTS = st.lists(st.integers(0, 700), max_size=6)
+TOKENS = st.sampled_from(
+    [*VALUES, b'"metadata":', b'"items":[', b'},{"metadata":', b"\n", b"\r\n", b'{"type":"ADDED","object":']
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn, body: bytes) -> bytes:
+    """Bytes of a valid answer, of which some are lost, repeated, changed, or have something put between them."""
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(st.integers(0, len(body)))
+        end = min(len(body), begin + draw(st.sampled_from([0, 1, 1, 2, 7, 60])))
+        new = draw(st.one_of(st.just(b""), st.binary(max_size=3), TOKENS, st.just(body[begin:end] * 2)))
+        body = body[:begin] + new + body[end:]
+    return body
+
+
+@st.composite
+def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
+    answers = []
+    for _ in range(draw(st.integers(1, 5))):
+        body = draw(st.sampled_from([LIST, STREAM, WATCH, STREAM + WATCH]))
+        body = draw(st.one_of(mutated(body), mutated(body), st.just(body), st.binary(max_size=200)))
+        places = sorted({0, len(body), *(cut for cut in draw(CUTS) if cut < len(body))})
+        chunks = [body[a:b] for a, b in itertools.pairwise(places)]
+        answers.append((chunks, draw(st.sampled_from(["end", "end", "cut", "hang"]))))
+    return answers
+
+
+@settings(max_examples=150, deadline=None)
+@given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
+def test_any_answers_are_survived(
+    answers: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: str
+) -> None:
+    run(*answers, options=options, queue=queue)
+
+
+def drips(
+    first: bytes, drop: bytes, every: float, options: ReflectorOptions, *before: tuple[list[bytes], str]
+) -> list[Exception]:
+    """The answer after some others goes on for ever, a drop at a time."""
+    pods = HostileCollection(before)
+    answer = Answer()
+    answer.feed(first)
+    pods.refusals.append(answer)
+    errors: list[Exception] = []
+
+    async def drip() -> None:
+        while not answer.closed:
+            answer.feed(drop)
+            await asyncio.sleep(every)
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(drip())
+            errors.extend(await survives(pods, options))
+
+    in_virtual_time(story())
+    return errors
+
+
+A_LIST = b'{"metadata":{"resourceVersion":"9"},"items":['
+AN_ITEM = json.dumps(pod("a", "1")).encode()
+DRIPPING_LISTS = {
+    "in front of it": (b"", b" "),
+    "in its head": (b'{"metadata":{', b" "),
+    "before an item": (A_LIST, b" "),
+    "in an item": (A_LIST + b'{"x":"', b"x"),
+    "behind its items": (A_LIST + AN_ITEM + b"]", b" "),
+    "the same item again and again": (A_LIST, AN_ITEM + b","),
+}
+DRIPPING_WATCHES = {
+    "in a line": (b"", b"x"),
+    "empty lines": (b"", b"\n"),
+    "in an event": (b'{"type":"ADDED","object":{', b" "),
+}
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
+@pytest.mark.parametrize("place", DRIPPING_LISTS)
+def test_a_list_that_drips_is_given_up(place: str, every: float) -> None:
+    assert "no new object came for 90 s" in str(drips(*DRIPPING_LISTS[place], every, PAGES))
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0, 20.0])
+@pytest.mark.parametrize("place", [*DRIPPING_WATCHES, "the same event again and again"])
+def test_a_streaming_list_that_drips_is_followed_by_pages(place: str, every: float) -> None:
+    again = line("ADDED", pod("a", "1"))
+    drips(*DRIPPING_WATCHES.get(place, (again, again)), every, STREAMS)
+
+
+@pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
+@pytest.mark.parametrize("place", DRIPPING_WATCHES)
+def test_a_watch_that_drips_is_opened_again(place: str, every: float) -> None:
+    first, drop = DRIPPING_WATCHES[place]
+    drips(first, drop, every, PAGES, ([LIST], "end"))
