@@ -1,0 +1,209 @@
+"""The shell of a queue between a reflector and the one consumer: it waits, whatever it is that the queue holds.
+
+One `asyncio.Condition` guards the state. Batches take it once: `apply` for everything that arrived in one read,
+`pop_batch` for everything that waits. It is held while the consumer processes, so that whoever computes deletions
+from what is known sees either all or nothing of a batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
+from aioinformer.errors import FIFOClosed
+from aioinformer.keys import delta_key
+from aioinformer.slices import Slicer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from aioinformer.delta_state import DeltaState, PopProcessFunc
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+
+class Queue(Protocol[T]):
+    """What a reflector fills and a consumer empties."""
+
+    async def apply(self, deltas: Iterable[Delta[T]], version: str = ...) -> None:
+        """Queues what became known, in order; then the collection is at this version."""
+        ...
+
+    async def replace(self, objects: Iterable[T], version: str = ...) -> None:
+        """This is all there is, as of this version."""
+        ...
+
+    async def resync(self) -> None:
+        """Repeats what the consumer has."""
+        ...
+
+    async def pop_batch(self, process: PopProcessFunc[T], flush: Callable[[], None] = ...) -> str:
+        """Waits, hands everything that waits to `process`, and returns the version that is reached by that."""
+        ...
+
+    def has_synced(self) -> bool:
+        """Whether everything of the first population has been popped."""
+        ...
+
+    def __len__(self) -> int:
+        """How much waits."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing more will come."""
+        ...
+
+
+class GuardedQueue(Generic[T, P]):
+    """A queue for one consumer.
+
+    Args:
+        state: what it holds.
+        key_func: object -> key.
+        slice_seconds: how long work may hold the event loop at a time.
+        on_batch: called after each batch: how much waited, and how many seconds it took.
+    """
+
+    def __init__(
+        self,
+        state: DeltaState[T, P],
+        key_func: Callable[[Any], str],
+        slice_seconds: float,
+        on_batch: Callable[[int, float], None],
+    ) -> None:
+        self._state = state
+        self._key_func = key_func
+        self._slicer = Slicer(slice_seconds)
+        self._on_batch = on_batch
+        self._condition = asyncio.Condition()
+        self._closed = False
+
+    # What the reflector does.
+
+    async def add(self, obj: T) -> None:
+        """The object was added."""
+        await self.apply([Delta(DeltaType.ADDED, obj)])
+
+    async def update(self, obj: T) -> None:
+        """The object was changed."""
+        await self.apply([Delta(DeltaType.UPDATED, obj)])
+
+    async def delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
+        """The object was deleted."""
+        await self.apply([Delta(DeltaType.DELETED, obj)])
+
+    async def apply(self, deltas: Iterable[Delta[T]], version: str = "") -> None:
+        """Queues what became known, in order, in one go.
+
+        Args:
+            deltas: of any keys.
+            version: of the collection after them; told to the consumer once it has taken them all.
+        """
+        async with self._condition:
+            try:
+                self._state.take(deltas, version)
+            finally:  # one without a key, or that the transformer refuses, must not hold up those before it
+                self._condition.notify_all()
+
+    async def replace(self, objects: Iterable[T], version: str = "") -> None:
+        """This is all there is: what is not among it is gone."""
+        await self._take_in(self._state.replacing(objects, version))
+
+    async def resync(self) -> None:
+        """Everything that the consumer has is to be told again."""
+        await self._take_in(self._state.resyncing())
+
+    # What the consumer does.
+
+    async def pop(self, process: PopProcessFunc[T]) -> P:
+        """Waits for what is first in the line, has it processed under the lock, and returns it.
+
+        Args:
+            process: takes deltas of one key, and whether they belong to the initial list. What raises is not queued
+                again (Q-01).
+
+        Raises:
+            FIFOClosed: the queue is closed, and empty.
+        """
+        async with self._condition:
+            await self._until(self._state.__len__)
+            popped: P | None = None
+            with closing(self._state.popping(process)) as steps:
+                for popped in steps:
+                    if popped is not None:
+                        break
+                    await self._slicer.pause()
+            assert popped is not None
+            return popped
+
+    async def pop_batch(self, process: PopProcessFunc[T], flush: Callable[[], None] = lambda: None) -> str:
+        """Waits, and has what waits processed, under one lock, in slices.
+
+        Args:
+            process: as for `pop`.
+            flush: called before the loop is let go and at the end: nothing that was processed is half done then.
+
+        Returns:
+            The version up to which the consumer now has everything; "" if that is not known.
+
+        Raises:
+            FIFOClosed: the queue is closed, and empty.
+        """
+        async with self._condition:
+            await self._until(self._state.has_news)
+            slicer = self._slicer
+            waiting, began = len(self._state), perf_counter()
+            try:
+                with closing(self._state.popping(process)) as steps:
+                    for _ in steps:
+                        if slicer.due():
+                            flush()
+                            await slicer.let_go()
+            finally:
+                flush()
+                self._on_batch(waiting, perf_counter() - began)
+            return self._state.version
+
+    def has_synced(self) -> bool:
+        """Whether everything of the first population has been popped (Q-04)."""
+        return self._state.has_synced()
+
+    async def close(self) -> None:
+        """Nothing more will come: whoever waits is told once what is left has been popped."""
+        async with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+    def __len__(self) -> int:
+        return len(self._state)
+
+    def key_of(self, obj: Any) -> str:
+        """The key of an object, a delta, deltas (of the newest) or a tombstone (DF-10, RF-18).
+
+        Raises:
+            KeyFuncError: it has none.
+        """
+        return delta_key(obj.object if isinstance(obj, Delta) else obj, self._key_func)
+
+    # Within the lock.
+
+    async def _take_in(self, steps: Generator[None]) -> None:
+        async with self._condition:
+            self._slicer.start()
+            with closing(steps):
+                for _ in steps:
+                    await self._slicer.pause()
+            self._condition.notify_all()
+
+    async def _until(self, ready: Callable[[], Any]) -> None:
+        if ready():  # what waits already follows a batch: the slice goes on
+            return
+        while not ready():
+            if self._closed:
+                raise FIFOClosed("the queue is closed")
+            await self._condition.wait()
+        self._slicer.start()

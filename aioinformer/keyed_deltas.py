@@ -1,0 +1,153 @@
+"""What waits, by key: what a `DeltaFIFO` holds.
+
+The rules (client-go's, DF-01 to DF-10):
+
+- A key has one place in the line, that of its first delta. Everything that becomes known of it until it is popped is
+  popped with it, in order.
+- Two deletions in a row are one; the one that knows the last state is kept.
+- A deletion of what is neither queued nor known is nobody's news, and dropped.
+- A replacement says what there is: deletions follow for everything that is known or queued, and is not among it.
+- A resync repeats what is known, but for keys that wait anyway: they would go back in time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from aioinformer.delta_state import DeltaState
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.keys import delta_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from aioinformer.delta_state import PopProcessFunc
+
+T = TypeVar("T")
+
+
+class KnownObjects(Protocol):
+    """What the consumer has: the queue looks there for what is deleted, or to be repeated."""
+
+    def all_keys(self) -> list[str]: ...
+
+    def item(self, key: str) -> Any: ...
+
+
+class KeyedDeltas(DeltaState[T, Deltas[T]]):
+    """Deltas by key, and the keys in line.
+
+    Args:
+        key_func: object -> key.
+        known_objects: what the consumer has; without it, only what is queued is known.
+        transformer: see `DeltaState`.
+    """
+
+    def __init__(
+        self,
+        key_func: Callable[[Any], str],
+        known_objects: KnownObjects | None,
+        transformer: Callable[[T], T] | None,
+    ) -> None:
+        super().__init__(transformer)
+        self._key_func = key_func
+        self._known = known_objects
+        #: One delta stands for itself: a relist makes one for every object, and lists would be walked by the collector.
+        self._items: dict[str, Delta[T] | Deltas[T]] = {}
+        self._line: deque[str] = deque()
+        self._news = False
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def has_news(self) -> bool:
+        return self._news or bool(self._line)
+
+    def take(self, deltas: Iterable[Delta[T]], version: str) -> None:
+        for delta in deltas:
+            self._populated = True
+            if delta.type is DeltaType.DELETED and not self._is_known(delta_key(delta.object, self._key_func)):
+                continue
+            self._append(delta)
+        if version:
+            self.version = version
+            self._news = True
+
+    def replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
+        there: set[str] = set()
+        queued = set(self._items)
+        for obj in objects:
+            there.add(self._append(Delta(DeltaType.REPLACED, obj)))
+            yield
+        for key in queued - there:
+            waiting = self._items[key]
+            newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
+            self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
+            yield
+        if self._known is not None:
+            for key in self._known.all_keys():
+                if key not in there and key not in queued:
+                    self._append(Delta(DeltaType.DELETED, _tombstone(key, self._known.item(key))))
+                yield
+        if not self._populated:
+            self._populated = True
+            self._initial = len(self._line)
+        self.version = version
+        self._news = True
+
+    def resyncing(self) -> Generator[None]:
+        if self._known is None:
+            return
+        for key in self._known.all_keys():
+            if key not in self._items:
+                item = self._known.item(key)
+                if item is not None:
+                    self._append(Delta(DeltaType.SYNC, item), key)
+            yield
+
+    def popping(self, process: PopProcessFunc[T]) -> Generator[Deltas[T]]:
+        line, items = self._line, self._items
+        while line:
+            waiting = items.pop(line.popleft())
+            deltas = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
+            initial = not self._populated or self._initial > 0
+            if self._initial > 0:
+                self._initial -= 1
+            process(deltas, initial)
+            yield deltas
+        self._news = False
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._items or (self._known is not None and self._known.item(key) is not None)
+
+    def _append(self, delta: Delta[T], key: str | None = None) -> str:
+        if key is None:
+            obj = delta.object
+            key = obj.key if isinstance(obj, DeletedFinalStateUnknown) else self._key_func(obj)
+        if self._transformer is not None:
+            delta = self._transformed(delta)
+        waiting = self._items.get(key)
+        if waiting is None:
+            self._items[key] = delta
+            self._line.append(key)
+        else:
+            deltas = self._items[key] = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
+            deltas.append(delta)
+            if delta.type is DeltaType.DELETED:
+                _dedup(deltas)
+        return key
+
+
+def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:
+    return last if isinstance(last, DeletedFinalStateUnknown) else DeletedFinalStateUnknown(key, last)
+
+
+def _dedup(deltas: Deltas[Any]) -> None:
+    """Two deletions in a row are one: the older, unless only the newer knows the last state (DF-02)."""
+    if len(deltas) < 2 or deltas[-2].type is not DeltaType.DELETED:
+        return
+    if isinstance(deltas[-2].object, DeletedFinalStateUnknown):
+        del deltas[-2]
+    else:
+        del deltas[-1]
