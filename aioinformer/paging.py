@@ -58,12 +58,16 @@ class Paging:
         """A page is on its way."""
         self._items = self._news = False
 
-    def take(self, items: Iterable[Record | DecodeError]) -> None:
-        """Takes in what the page brings."""
+    def take(self, items: Iterable[Record | DecodeError]) -> bool:
+        """Takes in what the page brings; returns whether the list had not brought all of it before."""
+        progress = False
         for item in items:
             self._items = True
-            if self._incoming.take(item) or isinstance(item, DecodeError):
+            new = self._incoming.take(item)
+            progress = progress or new
+            if new or isinstance(item, DecodeError):
                 self._news = True
+        return progress
 
     def is_empty(self) -> bool:
         """Whether the page has brought nothing."""

@@ -140,9 +140,11 @@ class ListWatchProtocol:
         if now < self._pace.not_before:
             return Wait(self._pace.not_before)
         if self._reading:
+            if self._stage is _Stage.WATCH:
+                return Read()
             streaming = self._stage is _Stage.STREAM
-            until = self._progress_at + self.options.stream_patience if streaming else None
-            return Read(until, initial=self._stage is not _Stage.WATCH)
+            patience = self.options.stream_patience if streaming else self.options.idle_timeout
+            return Read(self._progress_at + patience, initial=True)
         if self._stage is _Stage.DECIDE:
             self._decide(now)
         match self._stage:
@@ -179,7 +181,7 @@ class ListWatchProtocol:
             case Watched(events):
                 return self._events(events, now)
             case Listed(items):
-                self._paging.take(items)
+                self._listed(items, now)
             case PageEnded(version, token):
                 return self._page_ended(version, token, now)
             case Accepted():
@@ -198,6 +200,8 @@ class ListWatchProtocol:
             case Elapsed():
                 if self._reading and self._stage is _Stage.STREAM:
                     self._no_streaming(now, "no new object for too long")
+                elif self._reading and self._stage is _Stage.LIST:
+                    self._idled(self.options.idle_timeout, now)
         return []
 
     def _accepted(self, now: float) -> None:
@@ -210,6 +214,12 @@ class ListWatchProtocol:
             self._healthy()
 
     # Lists.
+
+    def _listed(self, items: list[Record | DecodeError], now: float) -> None:
+        if self._paging.take(items):
+            self._progress_at = now
+        elif self._stage is _Stage.LIST and now - self._progress_at >= self.options.idle_timeout:
+            self._idled(self.options.idle_timeout, now)
 
     def _page_ended(self, version: str, token: str, now: float) -> list[Conclusion]:
         self._reading = False
@@ -317,7 +327,8 @@ class ListWatchProtocol:
             self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
 
     def _idled(self, seconds: float, now: float) -> None:
-        error = DecodeError(f"not a byte came for {seconds:g} s")
+        what = "event" if self._stage is _Stage.WATCH else "new object"
+        error = DecodeError(f"no {what} came for {seconds:g} s")
         if self._stage is not _Stage.WATCH:
             self._prefer_list = self._stage is _Stage.STREAM  # a stream whose end is never told is idle for ever
             self._fail(error, now, _Stage.DECIDE)
