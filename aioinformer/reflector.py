@@ -125,6 +125,8 @@ class Reflector:
         self._since = time()
         self._last_event: float | None = None
         self._reader: AnswerReader | None = None
+        #: For how long whatever comes may still be no whole event, or object.
+        self._patience = 0.0
         #: The version of the first list; "" before that.
         self.initial_resource_version = ""
 
@@ -186,6 +188,7 @@ class Reflector:
             await self._receive(Failed(self._unforeseen("the request could not be made", error)))
             return
         self._reader = AnswerReader(response, step, self._intake, self._options)
+        self._patience = self._options.idle_timeout
         if response.status == 200:
             await self._receive(Accepted())
             return
@@ -207,8 +210,9 @@ class Reflector:
         if self._before_read is not None:
             await self._before_read()
         clock = asyncio.get_running_loop().time
-        idle_at = clock() + self._options.idle_timeout
-        alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, clock() + _MIN_READ))
+        begin = clock()
+        idle_at = begin + max(self._patience, _MIN_READ)
+        alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, begin + _MIN_READ))
         try:
             async with asyncio.timeout_at(alarm_at):
                 chunk = await reader.read()
@@ -223,6 +227,7 @@ class Reflector:
             return
         if chunk is not None:
             self._last_event = time()
+        self._patience -= clock() - begin
         answers = reader.digest(chunk, initial=step.initial)
         first = True
         for answer in answers:
@@ -231,9 +236,17 @@ class Reflector:
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol has lost its interest in what else is there
             first = False
+            self._patience = self._options.idle_timeout
             await self._receive(answer)
             if reader.next_page and (ahead := self._protocol.ahead(reader.next_page)):
                 self._requests.start(ahead, self._tasks)
+        if not first:
+            return
+        # Whoever sends bytes, but nothing whole, must not be listened to for ever.
+        if step.until is not None and clock() >= step.until:
+            await self._receive(Elapsed())
+        elif self._patience <= 0:
+            await self._receive(Idled(self._options.idle_timeout))
 
     async def _receive(self, answer: Answer) -> None:
         self._account.hears(answer)
