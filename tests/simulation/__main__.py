@@ -1,0 +1,40 @@
+"""`python -m tests.simulation`: plays seeds, and tells the story of those that fail.
+
+```
+python -m tests.simulation --seed 123              one seed: its story, whatever comes of it
+python -m tests.simulation --seed 123 --shrink     the same without what the failure does not need
+python -m tests.simulation --seed 123 --without 4,7-19    the same without some actions
+python -m tests.simulation --seeds 10000 --first 1 --jobs 2
+python -m tests.simulation --bugs                  plants one bug after the other, and looks for each
+```
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from tests.simulation.campaign import many, one
+from tests.simulation.shrink import numbers_in
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Plays informers on virtual time.")
+    parser.add_argument("--seed", type=int, help="tell the story of this one")
+    parser.add_argument("--without", default="", help="leave out these actions, as in 4,7-19")
+    parser.add_argument("--shrink", action="store_true", help="leave out whatever the failure does not need")
+    parser.add_argument("--seeds", type=int, default=300, help="play so many")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="in so many processes")
+    options = parser.parse_args()
+    if options.seed is not None:
+        return one(options.seed, numbers_in(options.without), shrink=options.shrink)
+    return many(options.first, options.seeds, options.jobs)
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of a set of strings is a chance, too
+        again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main())

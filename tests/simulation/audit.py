@@ -1,0 +1,157 @@
+"""What must hold after each turn of the loop, and at rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.history import ABSENT
+from tests.simulation.objects import identity_of, key_of, serial_of
+
+if TYPE_CHECKING:
+    from tests.simulation.model_server import Asked
+    from tests.simulation.stage import Stage
+
+#: The store is looked at closely once in so many turns.
+_EVERY = 8
+#: The most requests in ten seconds, pages that follow others left aside.
+MOST_IN_TEN_SECONDS = 24
+
+
+class Audit:
+    """Looks at an informer between any two turns of the loop.
+
+    Args:
+        stage: where it plays.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._story = stage.story
+        self._turn = 0
+        self._version = -1
+        self._restores = 0
+        self._synced = False
+        self._places: dict[str, int] = {}
+        self._cached: dict[str, int] = {}
+
+    def turn(self) -> None:
+        """The loop has made one more turn."""
+        self._turn += 1
+        self._check_version()
+        self._check_synced()
+        if self._turn % _EVERY == 0:
+            self.check_cache()
+
+    def _check_version(self) -> None:
+        text = self._stage.informer.last_sync_resource_version
+        version = int(text) if text else -1
+        if version == self._version:
+            return
+        if version < self._version:
+            if self._restores == self._stage.server.restores:
+                self._story.violate("version went back", f"from {self._version} to {version}, and nothing was restored")
+            self._restores = self._stage.server.restores
+        self._version = version
+
+    def _check_synced(self) -> None:
+        informer = self._stage.informer
+        if not self._synced and informer.has_synced():
+            self._synced = True
+            history = self._stage.collection.history
+            cached = {key_of(obj) for obj in informer.get_store().list()}
+            first = {key for key in cached if all(history.at(key, moment) != ABSENT for moment in history.shown)}
+            for witness in self._stage.witnesses:
+                if witness.greeting is None:
+                    witness.initial = first
+        for witness in self._stage.present:
+            if witness.synced or witness.registration is None or not witness.registration.has_synced():
+                continue
+            witness.synced = True
+            if not self._synced:
+                self._story.violate("synced too early", f"{witness.name} before the informer")
+            missing = witness.initial - witness.seen
+            if missing:
+                self._story.violate("synced too early", f"{witness.name} was not told of {', '.join(sorted(missing))}")
+
+    def check_cache(self) -> None:
+        """The cache and its indices agree, and no object in it goes back."""
+        store = self._stage.informer.get_indexer()
+        objects = store.list()
+        cached = {key_of(obj): serial_of(obj) for obj in objects}
+        if cached != self._cached:
+            self._check_moves(cached)
+            self._cached = cached
+        for name, function in self._stage.indexers.items():
+            wanted: dict[str, set[str]] = {}
+            for obj in objects:
+                for value in function(obj):
+                    wanted.setdefault(value, set()).add(key_of(obj))
+            self._check_index(name, wanted)
+        spaces: dict[str, set[str]] = {}
+        for key in cached:
+            spaces.setdefault(key.partition("/")[0], set()).add(key)
+        self._check_index("namespace", spaces)
+
+    def _check_index(self, name: str, wanted: dict[str, set[str]]) -> None:
+        store = self._stage.informer.get_indexer()
+        values = set(store.list_index_func_values(name))
+        if values != wanted.keys():
+            self._story.violate("index", f"{name} has values {sorted(values)}, the cache {sorted(wanted)}")
+        for value, keys in wanted.items():
+            there = set(store.index_keys(name, value))
+            if there != keys:
+                self._story.violate("index", f"{name}={value} has {sorted(there)}, the cache {sorted(keys)}")
+
+    def _check_moves(self, cached: dict[str, int]) -> None:
+        history = self._stage.collection.history
+        for key in cached.keys() | self._cached.keys():
+            serial, before = cached.get(key, ABSENT), self._cached.get(key, ABSENT)
+            if serial == before:
+                continue
+            place = history.find(key, self._places.get(key, -1), serial)
+            if place < 0:
+                self._story.violate("cache went back", f"{key} is at write {serial}, after {before}")
+            else:
+                self._places[key] = place
+
+    # At rest.
+
+    def differences(self) -> str:
+        """In what the cache, or what was told, differs from the server; "" if in nothing."""
+        stage = self._stage
+        there = {key: (obj.uid, str(obj.version), obj.serial) for key, obj in stage.collection.visible().items()}
+        cached = {key_of(obj): identity_of(obj) for obj in stage.informer.get_store().list()}
+        if cached != there:
+            return f"the cache differs from the server: {_difference(cached, there)}"
+        serials = {key: serial for key, (_, _, serial) in there.items()}
+        for witness in stage.present:
+            if witness.present != serials:
+                return f"what {witness.name} was told differs from the server: {_difference(witness.present, serials)}"
+        if not stage.informer.state.healthy:
+            return f"the state is {stage.informer.state}"
+        for witness in stage.present:
+            if not witness.synced:
+                return f"{witness.name} has not synced"
+        return ""
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
+    keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    return "; ".join(f"{key}: {one.get(key)} and not {other.get(key)}" for key in keys[:5])
+
+
+def check_requests(stage: Stage) -> None:
+    """The server was not asked too often, nor before the time that it named."""
+    server, story = stage.server, stage.story
+    asked: list[Asked] = [each for each in server.asked if each.verb != "page"]
+    for first, last in zip(asked, asked[MOST_IN_TEN_SECONDS:], strict=False):
+        if last.at - first.at < 10:
+            what = f"more than {MOST_IN_TEN_SECONDS} requests in 10 s, from {first.at - 1000:.3f} s on"
+            story.violate("hot", what)
+            break
+    for promise in server.promises:
+        for each in asked:
+            if promise.at < each.at < promise.until - 1e-6:
+                what = f"asked at {each.at - 1000:.3f} s, but Retry-After lasts until {promise.until - 1000:.3f} s"
+                story.violate("Retry-After", what)
+                return

@@ -1,0 +1,145 @@
+"""What was true of each object, in order, and what lists showed: against this, everything that is told is held.
+
+Each write of the server has a serial number, which objects carry as a label. So whoever sees an object knows which
+write made it, even where a restored server gives out the same versions a second time.
+
+What is told of one object must be found in its history, in the order of the history. A state may be passed over only
+if a list showed a later one, or if it could not be decoded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+#: The serial number of an object that is not there.
+ABSENT = 0
+
+
+class State(NamedTuple):
+    """What became true of an object.
+
+    Attributes:
+        moment: when, counted in writes.
+        serial: of the write that made it, or `ABSENT`.
+        readable: whether it can be decoded.
+    """
+
+    moment: int
+    serial: int
+    readable: bool = True
+
+
+class History:
+    """The states of all objects that an informer may see.
+
+    Attributes:
+        moment: the number of changes so far.
+        shown: the moments that lists have shown, each a state of the whole collection.
+    """
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.shown: list[int] = []
+        self._undone: list[tuple[int, int]] = []
+        self._of: dict[str, list[State]] = {}
+
+    def add(self, key: str, serial: int, *, readable: bool = True) -> None:
+        """This is true of an object from now on."""
+        self.moment += 1
+        self._of.setdefault(key, []).append(State(self.moment, serial, readable))
+
+    def show(self, moment: int) -> None:
+        """A list shows what was true at a moment."""
+        place = bisect_left(self.shown, moment)
+        if place == len(self.shown) or self.shown[place] != moment:
+            self.shown.insert(place, moment)
+
+    def undo(self, then: int) -> None:
+        """What happened after a moment was undone, up to now: who was not there at the time will never see it."""
+        self._undone.append((then, self.moment))
+
+    def at(self, key: str, moment: int) -> int:
+        """The serial number of an object at a moment."""
+        serial = ABSENT
+        for state in self._of.get(key, ()):
+            if state.moment > moment:
+                break
+            serial = state.serial
+        return serial
+
+    def next(self, key: str, after: int | None, serial: int, *, listed: bool = False) -> int | str:
+        """Where in its history an object is that is told to be in a state.
+
+        Args:
+            key: of the object.
+            after: where it was when it was told last; None if nothing was told of it before.
+            serial: of the state that is told.
+            listed: only a list can have shown it.
+
+        Returns:
+            The place; or why there is none.
+        """
+        states = self._of.get(key, [])
+        begin = 0 if after is None else after + 1
+        found = False
+        for place in range(begin, len(states)):
+            if states[place].serial != serial:
+                continue
+            found = True
+            if self._was_shown(states, place) or not (listed or self._passes_over(states, after, place)):
+                return place
+        if found:
+            return "states before it were passed over, and no list shows it"
+        if any(state.serial == serial for state in states):
+            return "it was so, but before what was told last"
+        return "it never was so"
+
+    def find(self, key: str, after: int, serial: int) -> int:
+        """The first place of a state after another place; -1 if there is none."""
+        states = self._of.get(key, ())
+        return next((at for at in range(after + 1, len(states)) if states[at].serial == serial), -1)
+
+    def covers(self, key: str, place: int, serial: int) -> bool:
+        """Whether a state is that at a place of the history, or a later one."""
+        states = self._of.get(key, [])
+        if serial == ABSENT and not states:
+            return True
+        return any(state.serial == serial for state in states[place:])
+
+    def latest(self, key: str) -> int:
+        """The place of the last state of an object, -1 if there is none."""
+        return len(self._of.get(key, ())) - 1
+
+    def lacks_readable(self, key: str) -> bool:
+        """Whether some state of an object could not be decoded."""
+        return any(not state.readable for state in self._of.get(key, ()))
+
+    def _was_shown(self, states: list[State], place: int) -> bool:
+        index = bisect_left(self.shown, states[place].moment)
+        if index == len(self.shown):
+            return False
+        return place + 1 == len(states) or self.shown[index] < states[place + 1].moment
+
+    def _passes_over(self, states: list[State], after: int | None, place: int) -> bool:
+        """Whether something was left out that a watch would have told."""
+        # A list that shows what cannot be decoded takes the place of all that was before: the cache stays as it is.
+        last = range(place - 1, -1 if after is None else after, -1)
+        kept = next((at for at in last if not states[at].readable and self._was_shown(states, at)), None)
+        if after is None:
+            before = self._visible(states[kept or 0 : place], 0)
+            return bool(before) and before[-1].serial != ABSENT
+        # A restore may bring back what was told last; a list that shows that tells nobody anything.
+        serial = states[after].serial
+        again = next((at for at in last if states[at].serial == serial and self._was_shown(states, at)), after)
+        between = self._visible(states[max(again, kept or 0) + 1 : place], states[after].moment)
+        return any(state.serial != serial for state in between)
+
+    def _visible(self, states: list[State], since: int) -> list[State]:
+        """Those that a watch tells that begins at a moment."""
+        detours = [(begin, end) for begin, end in self._undone if since <= begin]
+        return [
+            state
+            for state in states
+            if state.readable and not any(begin < state.moment <= end for begin, end in detours)
+        ]

@@ -1,0 +1,340 @@
+"""An API server in memory, at the seam of the transport: requests in, chunks of bytes out, and faults in between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from aioinformer.errors import TransportError
+from tests.simulation.answers import Answer, Body, Stream
+from tests.simulation.watch import Watch, bookmark, failure, line
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from aioinformer.transport import Request
+    from tests.simulation.collection import Collection, Snapshot
+    from tests.simulation.faults import Fault
+    from tests.simulation.story import Story
+
+_JSON = {"Content-Type": "application/json"}
+_HTML = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>\n"
+#: As long a client waits for the head of an answer.
+_HEADER_TIMEOUT = 30.0
+
+
+class Asked(NamedTuple):
+    """One request, for those who count.
+
+    Attributes:
+        at: virtual time.
+        verb: "list", "page" (that follows another), "stream" or "watch".
+    """
+
+    at: float
+    verb: str
+
+
+class Promise(NamedTuple):
+    """The server asked to be left alone."""
+
+    at: float
+    until: float
+
+
+class ModelServer:
+    """Answers as a `Transport`.
+
+    Args:
+        collection: its objects.
+        story: of the simulation.
+        random: decides what the scenario leaves open.
+
+    Attributes:
+        asked: all requests.
+        refused: times at which requests were refused.
+        promises: what it asked for with Retry-After.
+        open: answers that are not closed.
+        down: nobody listens.
+        restored_at: when versions went back, until it is known that the informer saw it.
+    """
+
+    def __init__(self, collection: Collection, story: Story, random: Random) -> None:
+        self.collection = collection
+        self.story = story
+        self.random = random
+        self.asked: list[Asked] = []
+        self.failed: list[float] = []
+        self.promises: list[Promise] = []
+        self.open: list[Answer] = []
+        self.down = False
+        self.restarts = 0
+        self.restores = 0
+        self._faults: list[Fault] = []
+        self._tokens: dict[str, tuple[Snapshot, int]] = {}
+        self._stale_before = False
+
+    # What happens to it.
+
+    def start(self, fault: Fault) -> None:
+        """A fault begins."""
+        now = self._now()
+        self._faults = [known for known in self._faults if not known.over(now)]
+        match fault.name:
+            case "outage":
+                self.break_all()
+                self._faults.append(fault)
+            case "restart":
+                self.break_all()
+                if not fault.params["keep"]:
+                    self.collection.compact(self.collection.version)
+                    self._tokens.clear()
+            case "compaction":
+                self.collection.compact(self.collection.version - fault.params["keep"])
+                self._tokens.clear()
+            case "restore":
+                self.restores += 1
+                self._tokens.clear()
+                self.collection.restore(fault.params["back"], bump=fault.params["bump"])
+                self.break_all()
+            case _:
+                self._faults.append(fault)
+                self.poke()
+
+    def heal(self) -> None:
+        """All faults are over."""
+        self._faults.clear()
+        self.poke()
+
+    def break_all(self) -> None:
+        """Every connection breaks."""
+        for answer in list(self.open):
+            answer.break_off()
+
+    def poke(self) -> None:
+        """Something was written."""
+        now = self._now()
+        for answer in self.open:
+            if isinstance(answer, Stream):
+                answer.watch.wake_at(now)
+                answer.wake()
+
+    def closed(self, answer: Answer) -> None:
+        """The client let go of an answer."""
+        self.open.remove(answer)
+
+    def strike(self, name: str, what: Any) -> Fault | None:
+        """The active fault of a name, if it strikes now. Streams strike each watch once."""
+        now = self._now()
+        for fault in self._faults:
+            if fault.name != name or fault.over(now):
+                continue
+            verb = getattr(what, "verb", "watch")
+            if verb not in fault.verbs:
+                continue
+            if isinstance(what, Watch):
+                if id(fault) in what.struck:
+                    continue
+                what.struck.add(id(fault))
+            if self.random.random() < fault.share:
+                fault.strikes += 1
+                return fault
+        return None
+
+    # What it answers.
+
+    async def request(self, request: Request) -> Answer:
+        """As a `Transport`."""
+        query = dict(request.query)
+        watch = "watch" in query
+        verb = "stream" if "sendInitialEvents" in query else "watch" if watch else "list"
+        verb = "page" if "continue" in query else verb
+        self.asked.append(Asked(self._now(), verb))
+        version, rest = query.get("resourceVersion", '""'), ", further page" if verb == "page" else ""
+        self.story.tell("informer", "asks: %s from version %s%s", verb, version, rest)
+        restarts = self.restores
+        try:
+            answer = await self._answer(query, verb, "watch" if watch else "list")
+            if restarts != self.restores:
+                raise TransportError("the connection broke")
+        except TransportError as error:
+            self._refused("%s", error)
+            raise
+        self.open.append(answer)
+        return answer
+
+    async def _answer(self, query: dict[str, str], verb: str, kind: str) -> Answer:
+        target = _Target(kind)
+        await asyncio.sleep(self.random.choice((0.0, 0.0, 0.001, 0.02)))
+        if (late := self.strike("latency", target)) is not None:
+            await asyncio.sleep(late.params["seconds"])
+        if self.strike("black_hole", target) is not None or self.strike("no_answer", target) is not None:
+            await asyncio.sleep(_HEADER_TIMEOUT)
+            raise TransportError("no answer in time")
+        if self.strike("outage", target) is not None or self.strike("refuse", target) is not None:
+            raise TransportError("cannot connect: Connection refused")
+        if (refusal := self._refusal(target, verb)) is not None:
+            return refusal
+        if verb == "stream":
+            return self._stream(query)
+        return self._watch(query) if verb == "watch" else self._list(query)
+
+    def _refusal(self, target: _Target, verb: str) -> Answer | None:
+        for name in _REFUSALS:
+            fault = self.strike(name, target)
+            if fault is not None:
+                return self._refuse(fault, target.verb, verb)
+        if verb == "stream" and self.strike("refuse_streams", target) is not None:
+            return self._status(failure(422, "Invalid", "sendInitialEvents is forbidden for watch"), target.verb)
+        return None
+
+    def _refuse(self, fault: Fault, kind: str, verb: str) -> Answer:
+        if fault.name == "html":
+            self._refused("a web page, %d", fault.params["status"])
+            return Body(self, fault.params["status"], {"Content-Type": "text/html"}, _HTML, kind)
+        if fault.name == "server_error_text":
+            self._refused("500 as text")
+            return Body(self, 500, {"Content-Type": "text/plain"}, b"internal server error\n", kind)
+        status = _REFUSALS[fault.name]
+        if kind == "watch" and fault.name in ("too_large", "expired") and self.random.random() < 0.5:
+            self._refused("%d as an event", status["code"])
+            return Body(self, 200, _JSON, line("ERROR", status), kind)
+        return self._status(status, kind, fault.params.get("retry_after", 0), dated=fault.params.get("dated", False))
+
+    def _status(self, status: dict[str, Any], kind: str, seconds: int = 0, *, dated: bool = False) -> Answer:
+        headers = dict(_JSON)
+        if seconds:
+            # The server's clock is wrong, which must not matter: what it says is relative to what it shows.
+            headers["Date"] = "Fri, 13 Feb 2009 23:31:30 GMT"
+            headers["Retry-After"] = f"Fri, 13 Feb 2009 23:{31 + (30 + seconds) // 60}:{(30 + seconds) % 60:02} GMT"
+            if not dated:
+                headers["Retry-After"] = str(seconds)
+            self.promises.append(Promise(self._now(), self._now() + seconds))
+        self._refused("%d %s%s", status["code"], status["reason"], f", Retry-After {seconds} s" if seconds else "")
+        return Body(self, status["code"], headers, msgspec.json.encode(status), kind)
+
+    def _refused(self, what: str, *details: object) -> None:
+        self.failed.append(self._now())
+        self.story.tell("server", "refuses: " + what, *details)
+
+    def _list(self, query: dict[str, str]) -> Answer:
+        token, limit, version = query.get("continue", ""), int(query.get("limit", 0)), query.get("resourceVersion", "")
+        begin = 0
+        if token:
+            if token not in self._tokens:
+                return self._status(failure(410, "Expired", "the continue token is too old"), "list")
+            snapshot, begin = self._tokens[token]
+        elif version.isdigit() and int(version) > self.collection.version:
+            return self._status(_TOO_LARGE, "list", 1)
+        else:
+            snapshot = self._state(version)
+            limit = 0 if version == "0" else limit
+        objects = list(self.collection.visible(snapshot).values())
+        page = objects[begin : begin + limit] if limit else objects
+        metadata: dict[str, Any] = {"resourceVersion": str(snapshot.version)}
+        if begin + len(page) < len(objects):
+            metadata["continue"] = f"{self.restores}-{snapshot.version}-{begin + limit}-{self.random.randrange(10**6)}"
+            self._tokens[metadata["continue"]] = (snapshot, begin + limit)
+            metadata["remainingItemCount"] = len(objects) - begin - len(page)
+        else:
+            self.collection.history.show(snapshot.moment)
+        items = b",".join(obj.body(kind=False) for obj in page)
+        head, meta = b'"kind":"PodList","apiVersion":"v1"', b'"metadata":' + msgspec.json.encode(metadata)
+        parts = [head, meta, b'"items":[' + items + b"]"]
+        if self.random.random() < 0.1:
+            parts = [head, parts[2], meta]
+        body = b"{" + b",".join(parts) + b"}"
+        self.story.tell("server", "lists %d of %d objects at version %d", len(page), len(objects), snapshot.version)
+        ends = None
+        if self.strike("half_page", _Target("list")) is not None:
+            ends = (self.random.randrange(len(body)), self.random.random() < 0.7)
+        return Body(self, 200, _JSON, body, "list", ends)
+
+    def _state(self, version: str) -> Snapshot:
+        """What a list shows: what is true now, but for replicas that are behind."""
+        now = self.collection.now()
+        back = 0
+        if version == "0":
+            back = self.random.choice((0, 1, 3))
+        elif not self._stale_before and (fault := self.strike("stale", _Target("list"))) is not None:
+            back = fault.params["back"]
+        self._stale_before = back > 0 and version != "0"
+        snapshots = self.collection.snapshots
+        then = snapshots[-min(back + 1, len(snapshots))]
+        if back and self.collection.oldest <= then.version <= now.version:
+            self.story.tell("server", "answers from a replica that is %d writes behind", back)
+            return then
+        return now
+
+    def _watch(self, query: dict[str, str]) -> Answer:
+        version = int(query["resourceVersion"])
+        if version < self.collection.oldest:
+            self._refused("410, the version is too old")
+            status = failure(410, "Expired", f"too old resource version: {version} ({self.collection.oldest})")
+            if self.random.random() < 0.3:
+                return self._status(status, "watch")
+            return Body(self, 200, _JSON, line("ERROR", status), "watch")
+        if version > self.collection.version:
+            return self._watch_of_the_future(version, query)
+        return self._open(version, b"", query)
+
+    def _watch_of_the_future(self, version: int, query: dict[str, str]) -> Answer:
+        match self.random.randrange(3):
+            case 0:
+                return self._status(_TOO_LARGE, "watch", 1)
+            case 1:
+                self._refused("504 as an event, the version is in the future")
+                return Body(self, 200, _JSON, line("ERROR", _TOO_LARGE), "watch")
+            case _:
+                return self._open(version, b"", query)
+
+    def _stream(self, query: dict[str, str]) -> Answer:
+        version = query.get("resourceVersion", "")
+        if version.isdigit() and int(version) > self.collection.version:
+            return self._status(_TOO_LARGE, "watch", 1)
+        snapshot = self._state("")
+        events = [line_of(obj.body()) for obj in self.collection.visible(snapshot).values()]
+        if self.strike("ignore_streams", _Target("watch")) is not None:
+            self.story.tell("server", "takes a streaming list for an ordinary watch")
+            return self._open(snapshot.version, b"".join(events), query)
+        self.collection.history.show(snapshot.moment)
+        self.story.tell("server", "streams %d objects at version %d", len(events), snapshot.version)
+        head = b"".join(events) + bookmark(snapshot.version, initial_events_end=True)
+        return self._open(snapshot.version, head, query)
+
+    def _open(self, version: int, head: bytes, query: dict[str, str]) -> Answer:
+        self.story.tell("server", "opens a watch from version %d", version)
+        bookmarks = "allowWatchBookmarks" in query
+        watch = Watch(self, version, head, self._now(), int(query.get("timeoutSeconds", 1800)), bookmarks=bookmarks)
+        return Stream(self, watch)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+class _Target(NamedTuple):
+    verb: str
+
+
+def line_of(body: bytes) -> bytes:
+    """The line of an initial event."""
+    return b'{"type":"ADDED","object":%b}\n' % body
+
+
+_TOO_LARGE = failure(504, "Timeout", "Too large resource version", 1, ("ResourceVersionTooLarge",))
+_REFUSALS = {
+    "throttle": failure(429, "TooManyRequests"),
+    "unavailable": failure(503, "ServiceUnavailable"),
+    "server_error": failure(500, "InternalError"),
+    "server_error_text": {},
+    "unauthorized": failure(401, "Unauthorized"),
+    "forbidden": failure(403, "Forbidden"),
+    "not_found": failure(404, "NotFound"),
+    "not_allowed": failure(405, "MethodNotAllowed"),
+    "html": {},
+    "too_large": _TOO_LARGE,
+    "expired": failure(410, "Expired"),
+}

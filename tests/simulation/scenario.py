@@ -1,0 +1,242 @@
+"""What a seed stands for: an informer, its handlers, and everything that will happen to it and to its server, and when.
+
+All of it is drawn before anything runs, so that a scenario can be run again with a part of it left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.options import ReflectorOptions
+from tests.simulation.collection import Selection
+from tests.simulation.faults import FAULTS, REWINDING, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NAMESPACES = ("default", "kube-system", "web")
+_TIERS = ("bytes", "bytes", "bytes", "stripped", "compressed", "projection", "metadata", "dict")
+_HIGHEST_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a handler behaves.
+
+    Attributes:
+        plain: its methods are no coroutine functions.
+        paces: how long a call takes; one is drawn for each call.
+        errors: the share of calls that raise.
+        resync: what it asks for, None for the informer's own.
+        leaves_after: it ends its registration itself in this call, 0 for never.
+        brings_after: it registers another handler in this call, 0 for never.
+    """
+
+    plain: bool = False
+    paces: tuple[float, ...] = (0.0,)
+    errors: float = 0.0
+    resync: float | None = None
+    leaves_after: int = 0
+    brings_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that happens.
+
+    Attributes:
+        at: seconds after the beginning.
+        kind: a method of the stage.
+        params: its arguments.
+    """
+
+    at: float
+    kind: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that is decided beforehand.
+
+    Attributes:
+        seed: of everything else.
+        selection: of the informer.
+        queue: of the informer.
+        storage: of the informer.
+        resync: of the informer.
+        options: of the informer.
+        handlers: that are registered before the start.
+        objects: keys that exist before the start.
+        actions: in the order of time.
+        starts: when the informer is started.
+        stops_at: the turn of the loop after which everything is cancelled, 0 for never.
+        stops_again: turns after that until it is cancelled a second time, 0 for never.
+        slice_share: how often a look at the clock finds that a slice is over.
+    """
+
+    seed: int
+    selection: Selection
+    queue: str
+    storage: str
+    resync: float
+    options: ReflectorOptions
+    handlers: tuple[Manner, ...]
+    actions: tuple[Action, ...]
+    starts: float
+    stops_at: int
+    stops_again: int
+    slice_share: float
+
+    @property
+    def ends(self) -> float:
+        """When the last action is over."""
+        return self.actions[-1].at + 1 if self.actions else 1.0
+
+    def described(self) -> str:
+        """The informer, in a few words."""
+        options = self.options
+        return (
+            f"queue {self.queue}, storage {self.storage}, {'streams' if options.streaming_list else 'pages'} "
+            f"of {options.page_size or 'everything'}, resync {self.resync:g} s, {self.selection}, "
+            f"{len(self.actions)} actions" + (f", cancelled after {self.stops_at} turns" if self.stops_at else "")
+        )
+
+    def without(self, numbers: Iterable[int]) -> Scenario:
+        """The same, but for some actions."""
+        left_out = set(numbers)
+        return replace(self, actions=tuple(each for at, each in enumerate(self.actions) if at not in left_out))
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    random = Random(f"scenario {seed}")
+    length = random.choice((20.0, 60.0, 60.0, 200.0))
+    selection = Selection(namespace=random.choice(("", "", "", "default")), app=random.choice(("", "", "", "a")))
+    resync = random.choice((0.0, 0.0, 2.0, 7.0))
+    return Scenario(
+        seed=seed,
+        selection=selection,
+        queue=random.choice(("delta", "in_order")),
+        storage=random.choice(_TIERS),
+        resync=resync,
+        options=_options(random),
+        handlers=tuple(_manner(random, resync) for _ in range(random.choice((1, 1, 2, 3)))),
+        actions=tuple(sorted(_actions(random, length, resync), key=lambda action: action.at)),
+        starts=random.choice((0.0, 0.0, length / 10)),
+        stops_at=int(10 ** random.uniform(0, 3.3)) if random.random() < 0.25 else 0,
+        stops_again=random.choice((0, 0, 1, 2, 5)),
+        slice_share=random.choice((0.0, 0.1, 0.5, 1.0)),
+    )
+
+
+def _options(random: Random) -> ReflectorOptions:
+    streaming = random.random() < 0.5
+    return ReflectorOptions(
+        page_size=random.choice((0, 1, 3, 3, 500)),
+        streaming_list=streaming,
+        list_resource_version=random.choice(("", "", "", "0")),
+        min_watch_timeout=random.choice((2.0, 10.0, 300.0, 300.0)),
+        backoff=BackoffOptions(),
+        max_frame=_HIGHEST_BYTES,
+    )
+
+
+def _manner(random: Random, resync: float) -> Manner:
+    return Manner(
+        plain=random.random() < 0.3,
+        paces=random.choice(((0.0,), (0.0,), (0.0, 0.0, 0.01), (0.1,), (0.0, 3.0), (0.0, 0.5, 20.0))),
+        errors=random.choice((0.0, 0.0, 0.0, 0.2, 1.0)),
+        resync=random.choice((None, None, 0.0, 3.0)) if resync else None,
+        leaves_after=random.choice((0,) * 9 + (random.randint(1, 20),)),
+        brings_after=random.choice((0,) * 9 + (random.randint(1, 20),)),
+    )
+
+
+def _actions(random: Random, length: float, resync: float) -> list[Action]:
+    keys = [f"{random.choice(_NAMESPACES)}/{name}" for name in "abcdefghijkl"[: random.choice((2, 4, 8, 12))]]
+    actions = [Action(0.0, "put", _object(random, key)) for key in keys if random.random() < 0.6]
+    for _ in range(random.choice((5, 20, 40, 80))):
+        actions += _write(random, random.uniform(0, length), keys)
+    for _ in range(random.choice((0, 0, 1, 3))):
+        actions.append(Action(random.uniform(0, length), "join", {"manner": _manner(random, resync)}))
+    for _ in range(random.choice((0, 0, 1, 2))):
+        actions.append(Action(random.uniform(0, length), "leave", {"number": random.randrange(4)}))
+    for _ in range(random.choice((0, 0, 1))):
+        in_slices = random.random() < 0.5
+        actions.append(Action(random.uniform(0, length), "index", {"in_slices": in_slices}))
+    for _ in range(random.choice((0, 0, 2))):
+        params = {"key": random.choice(keys), "gone": random.random() < 0.4, "patience": random.choice((1.0, 50.0))}
+        actions.append(Action(random.uniform(0, length), "wait_for", params))
+    for _ in range(random.choice((0, 0, 2))):
+        params = {"object": _object(random, random.choice(keys)), "patience": random.choice((0.5, 100.0))}
+        actions.append(Action(random.uniform(0, length), "write_and_wait", params))
+    names = random.sample(FAULTS, random.choice((0, 1, 2, 3, 4)))
+    rewinding = [name for name in names if name in REWINDING]
+    for name in names:
+        if name in REWINDING and name != rewinding[0]:
+            continue
+        for _ in range(random.choice((1, 1, 2, 4))):
+            actions.append(_fault(random, name, length))
+    return actions
+
+
+def _write(random: Random, at: float, keys: list[str]) -> list[Action]:
+    key = random.choice(keys)
+    match random.choices(
+        ("put", "touch", "delete", "recreate", "noop", "unreadable", "burst"), (30, 30, 15, 10, 5, 2, 8)
+    )[0]:
+        case "recreate":
+            later = at + random.choice((0.0, 0.0, 0.001, 0.5))
+            return [Action(at, "delete", {"key": key}), Action(later, "put", _object(random, key))]
+        case "unreadable":
+            return [Action(at, "put", _object(random, key) | {"readable": False})]
+        case "burst":
+            count = random.choice((3, 10, 30))
+            return [
+                Action(at, random.choice(("touch", "touch", "put", "delete")), _object(random, random.choice(keys)))
+                for _ in range(count)
+            ]
+        case kind:
+            return [Action(at, kind, _object(random, key))]
+
+
+def _object(random: Random, key: str) -> dict[str, Any]:
+    size = random.choice((0, 0, 0, 50, 400))
+    return {"key": key, "app": random.choice("aaabc"), "node": f"node-{random.randrange(3)}", "size": size}
+
+
+def _fault(random: Random, name: str, length: float) -> Action:
+    at = random.choice((0.0, random.uniform(0, length), random.uniform(0, length)))
+    lasts = random.choice((0.1, 3.0, 30.0, 150.0))
+    verbs = random.choice((frozenset({"list", "watch"}), frozenset({"list", "watch"}), {"list"}, {"watch"}))
+    params: dict[str, Any] = {}
+    match name:
+        case "throttle" | "unavailable":
+            params = {"retry_after": random.choice((0, 1, 5, 40)), "dated": random.random() < 0.2}
+        case "html":
+            params = {"status": random.choice((200, 502))}
+        case "latency":
+            params = {"seconds": random.choice((0.05, 1.0, 8.0))}
+        case "slow":
+            params = {"seconds": random.choice((0.01, 0.2, 2.0))}
+        case "stale":
+            params = {"back": random.choice((1, 3, 10))}
+        case "huge_line":
+            params = {"size": _HIGHEST_BYTES + 1, "events": random.randrange(3)}
+        case "restart":
+            params = {"keep": random.random() < 0.5}
+        case "compaction":
+            params = {"keep": random.choice((0, 0, 3, 10))}
+        case "restore":
+            params = {"back": random.choice((1, 2, 5, 20)), "bump": random.random() < 0.4}
+        case "no_answer":
+            lasts = min(lasts, 30.0)
+        case _:
+            params = {"events": random.choice((0, 0, 1, 3))}
+    share = random.choice((1.0, 1.0, 0.5, 0.2))
+    times = random.choice((0, 1, 5))
+    return Action(at, "fault", {"fault": Fault(name, lasts, frozenset(verbs), share, times, params)})

@@ -1,0 +1,262 @@
+"""Where a scenario is played: the informer, its server and its witnesses, and what the actions do to them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.catalog import find
+from aioinformer.errors import InformerStopped
+from aioinformer.listwatch import ListWatch
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.simulation.collection import MOST_VERSIONS_A_WRITE, Collection
+from tests.simulation.history import ABSENT
+from tests.simulation.model_server import ModelServer
+from tests.simulation.objects import app_of, key_of, serial_of
+from tests.simulation.scenario import Manner
+from tests.simulation.witness import Witness
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+    from tests.simulation.faults import Fault
+    from tests.simulation.scenario import Action, Scenario
+    from tests.simulation.story import Story
+
+_PODS = find("", "v1", "pods")
+assert _PODS is not None
+PODS: Resource[Any] = _PODS
+
+#: How long writes are held back at least when the server was restored.
+_AFTER_RESTORE = 2.0
+
+
+def by_app(obj: Any) -> list[str]:
+    """An index function."""
+    return [app_of(obj)]
+
+
+def by_write_parity(obj: Any) -> list[str]:
+    """An index function that sends each object elsewhere with most changes."""
+    return ["odd" if serial_of(obj) % 2 else "even"]
+
+
+class Stage:
+    """One informer and its world.
+
+    Args:
+        scenario: what will happen.
+        story: of what happens.
+
+    Attributes:
+        server: the model.
+        informer: what is tested.
+        witnesses: all that ever were.
+        waiters: tasks of those who wait for something.
+    """
+
+    def __init__(self, scenario: Scenario, story: Story) -> None:
+        self.scenario = scenario
+        self.story = story
+        self._random = Random(f"stage {scenario.seed}")
+        self.collection = Collection(scenario.selection, Random(f"collection {scenario.seed}"))
+        self.server = ModelServer(self.collection, story, Random(f"server {scenario.seed}"))
+        selection = scenario.selection
+        lister_watcher = ListWatch(
+            self.server, PODS, selection.namespace, f"app={selection.app}" if selection.app else ""
+        )
+        self.indexers: dict[str, Any] = {"app": by_app}
+        self.informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            lister_watcher,
+            scenario.resync,
+            indexers={"app": by_app},
+            storage=scenario.storage,
+            fields=["spec.nodeName"] if scenario.storage == "projection" else (),
+            queue=scenario.queue,
+            options=scenario.options,
+            name="informer",
+        )
+        self.informer.add_state_handler(lambda state: story.tell("informer", "is %s", state))
+        self.witnesses: list[Witness] = []
+        self.waiters: list[asyncio.Task[None]] = []
+        self._writes_held_since: float | None = None
+        self._generations: dict[str, int] = {}
+
+    # Handlers.
+
+    def register(self, manner: Manner) -> None:
+        """A handler joins."""
+        name = f"handler {len(self.witnesses) + 1}"
+        period = self.scenario.resync if manner.resync is None else manner.resync
+        manner = replace(manner, resync=period)
+        random = Random(f"{name} {self.scenario.seed}")
+        witness = Witness(name, manner, random, self.collection.history, self.cached, self.story)
+        witness.joined = asyncio.get_running_loop().time()
+        witness.leave = self.remove
+        witness.bring = lambda: self.register(Manner())
+        cached = {key_of(obj): serial_of(obj) for obj in self.informer.get_store().list()}
+        if self.begun:
+            witness.greeting = cached
+            witness.joined_synced = self.informer.has_synced()
+            witness.initial = set(cached)
+        self.story.tell(name, "joins %d objects: %s", len(cached), manner)
+        try:
+            registration = self.informer.add_event_handler(witness.handler(), manner.resync)
+        except InformerStopped:
+            return
+        witness.registration = registration
+        self.witnesses.append(witness)
+        self.waiters.append(asyncio.create_task(self._wait_for_handler(witness), name=f"{name} waits"))
+
+    def remove(self, witness: Witness) -> None:
+        """A handler leaves."""
+        if witness.registration is not None and not witness.removed:
+            self.story.tell(witness.name, "leaves")
+            self.informer.remove_event_handler(witness.registration)
+            witness.removed = True
+
+    @property
+    def begun(self) -> bool:
+        """Whether the informer was started."""
+        return self.informer.state.phase != "new"
+
+    @property
+    def present(self) -> list[Witness]:
+        """The witnesses that are registered."""
+        return [witness for witness in self.witnesses if not witness.removed]
+
+    def cached(self, key: str) -> int:
+        """The serial number of what is cached under a key."""
+        obj = self.informer.get_store().get_by_key(key)
+        return serial_of(obj) if obj is not None else ABSENT
+
+    # Actions.
+
+    def perform(self, action: Action) -> None:
+        """One action."""
+        if action.kind in ("put", "touch", "delete", "noop"):
+            self._write(action.kind, **action.params)
+        else:
+            getattr(self, f"_{action.kind}")(**action.params)
+
+    def writable(self) -> bool:
+        """Whether objects may be written.
+
+        When versions went back, and grow beyond those that a client holds before it has noticed, nobody can know. So
+        they do not grow as far until the informer has.
+        """
+        if self._writes_held_since is None:
+            return True
+        version = self.informer.last_sync_resource_version or "0"
+        now = asyncio.get_running_loop().time()
+        if int(version) > self.collection.version:
+            return int(version) > self.collection.version + MOST_VERSIONS_A_WRITE
+        if now < self._writes_held_since + _AFTER_RESTORE:
+            return False
+        self._writes_held_since = None
+        return True
+
+    def _write(self, kind: str, key: str, **fields: Any) -> None:
+        objects = self.collection.objects
+        if not self.writable():
+            return
+        if kind == "noop" or (kind in ("touch", "delete") and key not in objects):
+            self.story.tell("server", "%s %s: nothing changes", kind, key)
+            return
+        if kind == "delete":
+            self.collection.delete(key)
+            self.story.tell("server", "deletes %s: version %d", key, self.collection.version)
+        else:
+            obj = self.collection.touch(key) if kind == "touch" else self.collection.put(key, **fields)
+            seen = "" if obj.readable else ", unreadable"
+            what = "writes %s: write %d, version %d, %s%s"
+            self.story.tell("server", what, key, obj.serial, obj.version, obj.uid, seen)
+        self.server.poke()
+
+    def _fault(self, fault: Fault) -> None:
+        now = asyncio.get_running_loop().time()
+        fault = replace(fault, until=now + fault.until)
+        before = self.collection.version
+        self.story.tell("server", "FAULT for %.1f s: %s", fault.until - now, fault)
+        self.server.start(fault)
+        if self.collection.version < before:
+            self.story.tell("server", "is back at version %d from %d", self.collection.version, before)
+            self._writes_held_since = now
+
+    def _join(self, manner: Manner) -> None:
+        self.register(manner)
+
+    def _leave(self, number: int) -> None:
+        if number < len(self.present):
+            self.remove(self.present[number])
+
+    def _index(self, in_slices: bool) -> None:
+        if in_slices:
+            self.waiters.append(asyncio.create_task(self._index_in_slices(), name="adds an index"))
+        else:
+            self.informer.add_indexers({"parity": by_write_parity})
+            self.indexers["parity"] = by_write_parity
+            self.story.tell("informer", "is given an index")
+
+    async def _index_in_slices(self) -> None:
+        await self.informer.add_indexers_in_slices({"parity": by_write_parity})
+        self.indexers["parity"] = by_write_parity
+        self.story.tell("informer", "is given an index, in slices")
+
+    # The end.
+
+    def mend(self, key: str) -> None:
+        """An object becomes readable."""
+        obj = self.collection.objects[key]
+        self._write("put", key=key, app=obj.app, node=obj.node, size=obj.size)
+
+    def register_latecomer(self) -> None:
+        """One more handler, when all is quiet."""
+        self.register(Manner())
+
+    # Who waits.
+
+    def _wait_for(self, key: str, gone: bool, patience: float) -> None:
+        self.waiters.append(asyncio.create_task(self._wait_for_key(key, gone, patience), name=f"waits for {key}"))
+
+    def _write_and_wait(self, object: dict[str, Any], patience: float) -> None:
+        if self.writable():
+            self._write("put", **object)
+            stored = self.collection.objects[object["key"]]
+            place = self.collection.history.latest(stored.key)
+            wait = self._wait_for_version(stored.key, place, stored.version, patience)
+            self.waiters.append(asyncio.create_task(wait, name=f"waits for version {stored.version}"))
+
+    async def _wait_for_key(self, key: str, gone: bool, patience: float) -> None:
+        try:
+            obj = await self.informer.wait_for(key, lambda obj: (obj is None) is gone, patience)
+        except (TimeoutError, InformerStopped):
+            return
+        self.story.tell("waiter", "%s is %s", key, "gone" if obj is None else f"at write {serial_of(obj)}")
+        if (obj is None) is not gone:
+            self.story.violate("woken wrongly", f"who waited for {key} to be {'gone' if gone else 'there'} got {obj}")
+
+    async def _wait_for_version(self, key: str, place: int, version: int, patience: float) -> None:
+        restores = self.server.restores
+        try:
+            async with asyncio.timeout(patience):
+                await self.informer.wait_for_resource_version(str(version))
+        except (TimeoutError, InformerStopped):
+            return
+        self.story.tell("waiter", "version %d is reached", version)
+        history = self.collection.history
+        # After a restore, versions prove nothing; what cannot be read is not cached.
+        comparable = restores == self.server.restores and not history.lacks_readable(key)
+        if comparable and not history.covers(key, place, self.cached(key)):
+            self.story.violate("woken wrongly", f"version {version} counts as reached, but {key} is older")
+
+    async def _wait_for_handler(self, witness: Witness) -> None:
+        assert witness.registration is not None
+        try:
+            await witness.registration.wait_for_sync()
+        except InformerStopped:
+            return
+        self.story.tell(witness.name, "has synced")
+        if not witness.registration.has_synced():
+            self.story.violate("synced too early", f"{witness.name} was waited for, and has not synced")

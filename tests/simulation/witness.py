@@ -1,0 +1,233 @@
+"""A handler that holds what it is told against the history of each object."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from tests.simulation.history import ABSENT
+from tests.simulation.objects import key_of, serial_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+    from aioinformer.registration import HandlerRegistration
+    from tests.simulation.history import History
+    from tests.simulation.scenario import Manner
+    from tests.simulation.story import Story
+
+
+class HandlerError(Exception):
+    """A handler that fails on purpose."""
+
+
+class Witness:
+    """What one registration is told.
+
+    Args:
+        name: in the story.
+        manner: how it behaves.
+        random: draws what the manner leaves open.
+        history: what can be true.
+        cached: key -> the serial number of what is cached.
+        story: of the simulation.
+
+    Attributes:
+        present: key -> serial number, of what it was told of, and not told as gone.
+        greeting: what it must be told first, in the order of the cache: key -> serial number; None if it was there
+            before the informer.
+        joined_synced: the informer had synced when it joined.
+        hurries: it takes no more time, so that it comes to an end with what waits.
+        initial: keys that it must have been told of when it says that it has synced.
+        registration: its handle.
+        removed: it must not be called any more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        manner: Manner,
+        random: Random,
+        history: History,
+        cached: Callable[[str], int],
+        story: Story,
+    ) -> None:
+        self.name = name
+        self.manner = manner
+        self.present: dict[str, int] = {}
+        self.greeting: Mapping[str, int] | None = None
+        self.initial: set[str] = set()
+        self.seen: set[str] = set()
+        self.registration: HandlerRegistration[Any] | None = None
+        self.synced = False
+        self.removed = False
+        self.busy = False
+        self.calls = 0
+        self.raised = 0
+        self.joined = 0.0
+        self.joined_synced = False
+        self.hurries = False
+        self.leave: Callable[[Witness], None] = lambda witness: None
+        self.bring: Callable[[], None] = lambda: None
+        self._places: dict[str, int] = {}
+        self._repeats: dict[str, int] = {}
+        self._greeted = 0
+        self._random = random
+        self._history = history
+        self._cached = cached
+        self._story = story
+
+    def handler(self) -> Any:
+        """What is registered."""
+        return _Plain(self) if self.manner.plain else _Awaited(self)
+
+    # What it is told.
+
+    def added(self, obj: Any, initial: bool) -> None:
+        key, serial = key_of(obj), serial_of(obj)
+        self._story.tell(self.name, "add%s %s: write %d", "!" if initial else "", key, serial)
+        if self.synced and initial:
+            self._violate("synced too early", f"{key} of the initial list is told after has_synced() was true")
+        if self.greeting is not None and self._greeted < len(self.greeting):
+            self._greeted += 1
+            self._places[key] = self._history.find(key, -1, serial)
+            if not initial or self.greeting.get(key) != serial or key in self.seen:
+                self._violate("joined wrongly", f"{key} at write {serial} is told, which was not cached at the joining")
+        else:
+            if self.joined_synced and initial:
+                self._violate("joined wrongly", f"{key} is told as a part of the initial list, which is over")
+            if key in self.present:
+                self._violate("illegal history", f"{key} is added, and was there")
+            self._move(key, serial)
+        self.seen.add(key)
+        self.present[key] = serial
+
+    def updated(self, old: Any, new: Any) -> None:
+        key, before, after = key_of(new), serial_of(old), serial_of(new)
+        self._story.tell(self.name, "update %s: write %d to %d", key, before, after)
+        self._expect_greeting_over(key)
+        if self.present.get(key, ABSENT) != before:
+            told = self.present.get(key, ABSENT)
+            self._violate("illegal history", f"{key} is updated from write {before}, and was at {told}")
+        elif before == after:
+            self._repeated(key)
+            return
+        self._move(key, after)
+        self.present[key] = after
+
+    def deleted(self, obj: Any) -> None:
+        missed = isinstance(obj, DeletedFinalStateUnknown)
+        last = obj.obj if missed else obj
+        key = obj.key if missed else key_of(obj)
+        serial = serial_of(last) if last is not None else ABSENT
+        self._story.tell(self.name, "%s %s: write %d", "tombstone" if missed else "delete", key, serial)
+        self._expect_greeting_over(key)
+        told = self.present.pop(key, ABSENT)
+        if told == ABSENT:
+            self._violate("illegal history", f"{key} is deleted, and was not there")
+        elif told != serial:
+            self._violate("illegal history", f"{key} is deleted at write {serial}, and was told at {told}")
+        self._move(key, ABSENT, listed=missed and not self._history.lacks_readable(key))
+
+    def initial_over(self) -> bool:
+        """Whether it was told of all that was cached when it joined."""
+        return self.greeting is not None and self._greeted >= len(self.greeting)
+
+    async def take_time(self) -> None:
+        """The handler works."""
+        self._begin()
+        try:
+            pace = self._random.choice(self.manner.paces)
+            if pace and not self.hurries:
+                await asyncio.sleep(pace)
+            self._react()
+        finally:
+            self.busy = False
+
+    def take_no_time(self) -> None:
+        """The handler is no coroutine function."""
+        self._begin()
+        self.busy = False
+        self._react()
+
+    def _begin(self) -> None:
+        self.calls += 1
+        if self.busy:
+            self._violate("two calls at a time", f"call {self.calls}")
+        if self.removed:
+            self._violate("told after removal", f"call {self.calls}")
+        self.busy = True
+
+    def _react(self) -> None:
+        if self.calls == self.manner.leaves_after:
+            self.leave(self)
+        if self.calls == self.manner.brings_after:
+            self.bring()
+        if self._random.random() < self.manner.errors:
+            self.raised += 1
+            raise HandlerError
+
+    def _expect_greeting_over(self, key: str) -> None:
+        if self.greeting is not None and not self.initial_over():
+            self._violate("joined wrongly", f"{key} comes before the end of what was cached at the joining")
+
+    def _repeated(self, key: str) -> None:
+        now = asyncio.get_running_loop().time()
+        repeats = self._repeats[key] = self._repeats.get(key, 0) + 1
+        period = self.manner.resync
+        if not period or repeats > (now - self.joined) / period + 1:
+            self._violate("doubled", f"{key} is told again without a resync, for the {repeats}th time")
+
+    def _move(self, key: str, serial: int, *, listed: bool = False) -> None:
+        self.seen.add(key)
+        place = self._history.next(key, self._places.get(key), serial, listed=listed)
+        what = f"{key} is told as {f'at write {serial}' if serial else 'gone'}"
+        if isinstance(place, str):
+            self._violate("lost" if place.startswith("states") else "out of order", f"{what}: {place}")
+            return
+        self._places[key] = place
+        if not self._history.covers(key, place, self._cached(key)):
+            self._violate("told before cached", f"{what}, and the cache is not there yet")
+
+    def _violate(self, invariant: str, what: str) -> None:
+        self._story.violate(invariant, f"{self.name}: {what}")
+
+
+class _Awaited:
+    """A handler of coroutine functions."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+
+    async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        self._witness.added(obj, is_in_initial_list)
+        await self._witness.take_time()
+
+    async def on_update(self, old: Any, new: Any) -> None:
+        self._witness.updated(old, new)
+        await self._witness.take_time()
+
+    async def on_delete(self, obj: Any) -> None:
+        self._witness.deleted(obj)
+        await self._witness.take_time()
+
+
+class _Plain:
+    """A handler of plain functions."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+
+    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        self._witness.added(obj, is_in_initial_list)
+        self._witness.take_no_time()
+
+    def on_update(self, old: Any, new: Any) -> None:
+        self._witness.updated(old, new)
+        self._witness.take_no_time()
+
+    def on_delete(self, obj: Any) -> None:
+        self._witness.deleted(obj)
+        self._witness.take_no_time()
