@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Named here, since looking them up in their class costs as much as what they are compared for.
+_DELETED, _SYNC = DeltaType.DELETED, DeltaType.SYNC
+
 
 class CacheUpdates(Generic[T]):
     """Brings the cache of an informer up to date.
@@ -59,9 +62,10 @@ class CacheUpdates(Generic[T]):
         """
         for delta in deltas:
             obj = delta.object
-            if delta.type is DeltaType.DELETED:
+            kind = delta.type
+            if kind is _DELETED:
                 self._deleted(obj.key, obj)
-            elif delta.type is DeltaType.SYNC:
+            elif kind is _SYNC:
                 self._repeated(obj.key)
             else:
                 assert isinstance(obj, Record)

@@ -41,9 +41,11 @@ class IncomingList:
             if item.key:
                 self._records.setdefault(item.key, KeptRecord.of(item.key))
             return self.skip(item)
-        new = item.key not in self._records
-        self._records[item.key] = item
-        self._quarantine.release(item.key)
+        key = item.key
+        new = key not in self._records
+        self._records[key] = item
+        if self._quarantine:
+            self._quarantine.release(key)
         return new
 
     def drop(self, key: str) -> None:

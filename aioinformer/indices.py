@@ -104,7 +104,10 @@ class Index(Generic[T]):
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
         """An object now has these values."""
         if self.is_settled(item):
-            self._keys.setdefault(item.namespace, {})[key] = None
+            keys = self._keys.get(item.namespace)
+            if keys is None:
+                keys = self._keys[item.namespace] = {}
+            keys[key] = None
             return
         old = self._values_of(key)
         if old == new:

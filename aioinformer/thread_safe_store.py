@@ -64,11 +64,10 @@ class ThreadSafeStore(Generic[T]):
     def put(self, key: str, item: Any) -> Any:
         """Adds or replaces an item; returns the item that was there, None if none was."""
         known = key in self._items
-        values = [
-            (index, index.evaluate(key, item))
-            for index in (*self._indices.values(), *self._unfinished.values())
-            if not (known and index.is_settled(item))
-        ]
+        values = []
+        for index in (*self._indices.values(), *self._unfinished.values()):
+            if not (known and index.is_settled(item)):
+                values.append((index, index.evaluate(key, item)))
         with self._lock:
             old = self._items.get(key)
             self._items[key] = item
