@@ -60,7 +60,9 @@ class ObjectType(Generic[T]):
         if decoder is not None and self.storage is Storage.DICT:
             raise UsageError('storage="dict" and decoder= contradict each other: choose one')
         self._decode = _body_decoder(decoder) if decoder is not None else None
-        self._view = view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
+        self._view: Callable[[Record], Any] | None = (
+            view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
+        )
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
@@ -90,11 +92,14 @@ class ObjectType(Generic[T]):
 
     def present(self, record: Record) -> T:
         """What readers see of a record."""
+        seen: T
         if self._view is not None:
-            return cast("T", self._view(record))
-        if self._decode is not None:
-            return cast("T", load_body(record, self._decode))
-        return cast("T", (record if isinstance(record, DictRecord) else decoded(record)).recall())
+            seen = self._view(record)
+        elif self._decode is not None:
+            seen = load_body(record, self._decode)
+        else:
+            seen = (record if isinstance(record, DictRecord) else decoded(record)).recall()
+        return seen
 
     def admit(self, record: Record) -> Record:
         """The record to cache for a record that came in: a user's model must accept it, a transform may replace it.

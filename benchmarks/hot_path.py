@@ -60,7 +60,7 @@ async def transport_alone(url: str) -> Figures:
 async def lines(url: str) -> Figures:
     """They are cut into lines."""
     splitter = LineSplitter()
-    return await _follow(url, lambda chunk: len(splitter.feed(chunk)))
+    return await _follow(url, lambda chunk: sum(1 for _ in splitter.feed(chunk)))
 
 
 async def records(url: str) -> Figures:

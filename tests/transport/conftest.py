@@ -28,7 +28,7 @@ async def server() -> AsyncIterator[Server]:
     await server.stop()
 
 
-@pytest.fixture(params=["own session", "borrowed session", "kubernetes_asyncio"])
+@pytest.fixture(params=["own session", "aiohttp's reader", "borrowed session", "kubernetes_asyncio"])
 async def make_transport(request: pytest.FixtureRequest) -> AsyncIterator[MakeTransport]:
     async with AsyncExitStack() as stack:
 
@@ -44,7 +44,12 @@ async def make_transport(request: pytest.FixtureRequest) -> AsyncIterator[MakeTr
                     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
                     stack.push_async_callback(session.close)
                 transport = HttpTransport(
-                    url, session, token=token or None, compression=compression, header_timeout=header_timeout
+                    url,
+                    session,
+                    token=token or None,
+                    compression=compression,
+                    header_timeout=header_timeout,
+                    reader="aiohttp" if request.param == "aiohttp's reader" else "lean",
                 )
             stack.push_async_callback(transport.aclose)
             return transport
