@@ -4,9 +4,10 @@ Each is optional: who cannot be built or installed is named, with the reason. cl
 the Python libraries come from `peers/requirements.txt` into an environment of their own. All are kept in
 `peers/.built/`.
 
-client-go has an informer and kube-rs a reflector. kopf runs its operator, which keeps nothing; its handler does. The
-other Python libraries have neither; for them, what a program would write is written out (list, keep all objects, watch,
-replace), so that they are measured by what they decode, not by what they lack.
+client-go and the official Python client have an informer, kube-rs has a reflector. kopf runs its operator, which keeps
+no objects; its handler does. lightkube and kubernetes_asyncio have nothing of the kind; for them, what a program would
+write is written out (list, keep all objects, watch, replace), so that they are measured by what they decode, not by
+what they lack.
 """
 
 from __future__ import annotations

@@ -134,10 +134,10 @@ _SECTIONS = (
     Section(
         "beside_others",
         "Beside others",
-        "client-go runs its informer, kube-rs its reflector, kopf its operator with a handler that keeps every object; "
-        "of the other Python libraries, which have none of these, a simple loop was written (list, keep in a dict, "
-        "watch, replace, count). One core for each. Lists of client-go and kube-rs are streamed. In protobuf the "
-        "server sends two thirds of the bytes.",
+        "client-go and the official Python client (kubernetes) run their informers, kube-rs its reflector, kopf its "
+        "operator with a handler that keeps every object; for lightkube and kubernetes_asyncio, which have none of "
+        "these, a simple loop was written (list, keep in a dict, watch, replace, count). One core for each. Lists of "
+        "client-go and kube-rs are streamed. In protobuf the server sends two thirds of the bytes.",
         (_EVENT, _WEIGHT, _READY),
         {"watch_us_per_event": 500, "kib_per_object": 80, "sync_wall_seconds": 15},
     ),

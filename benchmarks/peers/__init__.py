@@ -28,8 +28,8 @@ _PYTHON = {
     "lightkube, typed": "lightkube",
     "kubernetes_asyncio, raw": "kubernetes_asyncio_raw",
     "kubernetes_asyncio, typed": "kubernetes_asyncio_typed",
-    "kubernetes, typed": "kubernetes",
-    "kopf": "kopf",
+    "kubernetes, its informer": "kubernetes",
+    "kopf, its operator": "kopf",
 }
 
 
