@@ -26,7 +26,7 @@ import anyio
 
 from aioinformer.errors import AioinformerError, ApiError, UsageError
 from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
-from aioinformer.lease_candidate import LeaseCandidate
+from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ class LeaderElector:
         self._options = options or LeaderElectionOptions()
         lock = LeaseLock(transport, name, namespace)
         self.lease = str(lock)
-        self._candidate = LeaseCandidate(lock, self.identity, labels or {}, self._options, on_new_leader)
-        self._machine = self._candidate.machine
+        self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
+        self._machine = self._attempts.machine
         self._random = random
         self._competing = False
         self._term: Term | None = None
@@ -216,7 +216,7 @@ class LeaderElector:
         loop = asyncio.get_running_loop()
         try:
             while True:
-                verdict = await self._candidate.attempt(self._options.renew_deadline)
+                verdict = await self._attempts.attempt(self._options.renew_deadline)
                 # An answer that took too long is true no more.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
@@ -228,7 +228,7 @@ class LeaderElector:
             # Cancelled in the middle of a write, we may have become the leader without knowing.
             if self._machine.claimed:
                 with anyio.CancelScope(shield=True):
-                    await self._candidate.release(self._options.request_timeout)
+                    await self._attempts.release(self._options.request_timeout)
             raise
         _log.info("%s holds %s, term %d", self.identity, self.lease, self._machine.record.lease_transitions)
 
@@ -238,7 +238,7 @@ class LeaderElector:
             while True:
                 # Whatever the server says of retries: a leader that keeps quiet for long is none.
                 await asyncio.sleep(self._options.retry_period)
-                verdict = await self._candidate.attempt(self._machine.deadline - loop.time())
+                verdict = await self._attempts.attempt(self._machine.deadline - loop.time())
                 if scope.expired():
                     return
                 if verdict is Verdict.LEADING:
@@ -260,7 +260,7 @@ class LeaderElector:
             if left <= 0:
                 _log.error("%s expired %.1f s before what it guards had ended", self.lease, -left)
             elif self._options.release and self._machine.claimed:
-                await self._candidate.release(min(self._options.renew_deadline, left))
+                await self._attempts.release(min(self._options.renew_deadline, left))
         finally:
             self._machine.give_up()
 

@@ -16,6 +16,10 @@ The Lease is one object that all candidates write, each write on condition that 
 Where client-go is not followed: it takes a valid lease that bears its own identity for its own, and goes on with it; it
 goes on as a leader, under a new number, when it finds that it was not the holder for a while; and it goes on for the
 whole renew deadline when it reads that another leads. Here, each of these is the end of the term.
+
+In coordinated election (LE-13) the server decides: it writes its choice among the candidates that announce themselves
+(`lease_candidate`) into the Lease. A candidate writes nothing but renewals of what it was given. When the server names
+another one that it would prefer, the term is over, and the Lease is left to the server.
 """
 
 from __future__ import annotations
@@ -42,12 +46,14 @@ class LeaderElectionOptions:
             time that guarded work has to end.
         retry_period: between two renewals, and, longer by a random part, between two tries to become the leader.
         release: give the lease back when the guarded work has ended, so that nobody has to wait for its end.
+        coordinated: leave it to the server who leads; each candidate needs a `LeaseCandidate` of the same name.
     """
 
     lease_duration: float = 15
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     release: bool = True
+    coordinated: bool = False
 
     def __post_init__(self) -> None:
         if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):
@@ -149,6 +155,10 @@ class LeaseMachine:
         self._lease: Mapping[str, Any] = template
 
     @property
+    def _seconds(self) -> int:
+        return int(self._options.lease_duration)
+
+    @property
     def claimed(self) -> bool:
         """Whether the lease is ours, or may be."""
         return self._claim is not None
@@ -165,6 +175,8 @@ class LeaseMachine:
 
     def attempt(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
         """Tries once to become the leader, or to stay it."""
+        if self._options.coordinated:
+            return (yield from self._attempt_coordinated(now, wall))
         if self._leading and self._claim is not None:
             renewed = replace(self._claim, renew_time=wall)
             reply = yield UpdateLease(renewed.into(self._lease, self._labels))
@@ -187,6 +199,40 @@ class LeaseMachine:
         self._claim, sent = wanted, reply.now
         reply = yield request
         return Verdict.LEADING if self._granted(reply, wanted, sent) else Verdict.FAILED
+
+    def _attempt_coordinated(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
+        """Finds out whether the server has made this the leader, and renews that."""
+        if self._leading and self._claim is not None:
+            renewed = replace(self._claim, renew_time=wall)
+            reply = yield UpdateLease(renewed.into(self._lease, self._labels))
+            if self._granted(reply, renewed, now) and not self._is_to_end():
+                return Verdict.LEADING
+            self.slow_paths += 1
+        reply = yield GetLease()
+        if _is_not_found(reply):
+            self.error = None
+        elif not self._observed(reply):
+            return Verdict.FAILED
+        elif self._is_given(reply.now):
+            self._claim, sent = (
+                replace(self.record, renew_time=reply.wall, lease_duration_seconds=self._seconds),
+                reply.now,
+            )
+            reply = yield UpdateLease(self._claim.into(self._lease, self._labels))
+            return Verdict.LEADING if self._granted(reply, self._claim, sent) else Verdict.FAILED
+        self.give_up()
+        self.error = None
+        return Verdict.HELD
+
+    def _is_given(self, now: float) -> bool:
+        """Whether the Lease is ours by the will of the server: still, or newly."""
+        same_term = not self._leading or (self._claim is not None and self.record.term == self._claim.term)
+        valid = self._observed_at + self.record.lease_duration_seconds > now
+        return self.record.holder_identity == self._identity and valid and same_term and not self._is_to_end()
+
+    def _is_to_end(self) -> bool:
+        """Whether the server would rather have another leader."""
+        return bool((self._lease.get("spec") or {}).get("preferredHolder"))
 
     def release(self) -> Generator[LeaseRequest, LeaseReply, AioinformerError | None]:
         """Gives back what we have, if we have it; returns why it could not be done."""
@@ -211,7 +257,7 @@ class LeaseMachine:
         """The record to write: of the term that we have, or of a new one."""
         if self._claim is not None and (self._leading or self.record.term == self._claim.term):
             return replace(self._claim, renew_time=wall)
-        return LeaseRecord(self._identity, int(self._options.lease_duration), wall, wall, transitions)
+        return LeaseRecord(self._identity, self._seconds, wall, wall, transitions)
 
     def _held_by_another(self, now: float) -> bool:
         record = self.record

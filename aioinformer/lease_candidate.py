@@ -1,118 +1,159 @@
-"""One candidate for a Lease in talk with the server: asks what `lease` wants to ask, and tells what comes of it."""
+"""What stands for election: a LeaseCandidate that is kept fresh (LE-14).
+
+In coordinated election the server chooses among the candidates for a Lease, by their versions. Each announces itself by
+an object, and says every five minutes, or when it is asked ("pinged"), that it is still there.
+
+    async with LeaseCandidate(transport, "my-controller-0", lease="my-controller", binary_version="1.4.0") as candidate:
+        options = LeaderElectionOptions(coordinated=True)
+        async with LeaderElector(transport, candidate.lease, identity=candidate.name, options=options).leading():
+            ...
+"""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from aioinformer.errors import TransportError
-from aioinformer.lease import LeaderElectionOptions, LeaseMachine, LeaseReply, Verdict
-from aioinformer.retry import is_conflict
+import msgspec
+
+from aioinformer.errors import AioinformerError, NotFound, UsageError
+from aioinformer.exchange import exchange
+from aioinformer.listwatch import ListWatch
+from aioinformer.owner import Owner
+from aioinformer.rate_limiting_queue import RateLimitingQueue
+from aioinformer.ratelimiters import ItemExponentialFailureRateLimiter
+from aioinformer.resources import Resource
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from types import TracebackType
 
-    from aioinformer.errors import AioinformerError
-    from aioinformer.lease import LeaseRequest
-    from aioinformer.lease_lock import LeaseLock
+    from aioinformer.transport import Transport
 
-T = TypeVar("T")
+LEASE_CANDIDATES: Resource[Any] = Resource(
+    "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""
+)
+
+_HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
+_TIMEOUT = 30.0
 
 _log = logging.getLogger(__name__)
 
-#: Between two tries to release a lease that somebody else writes to.
-_RELEASE_PAUSE = 0.1
-
 
 class LeaseCandidate:
-    """Tries to become and to stay the holder of a Lease, one try at a time.
+    """Announces this process as a candidate for a Lease, while the block runs; a client of coordination v1beta1.
+
+    The object stays when the block ends, as in client-go; the server forgets candidates that do not answer.
 
     Args:
-        lock: the Lease on the server.
-        identity: of the candidate.
-        labels: for the Lease.
-        options: times.
-        on_new_leader: called with each new holder that is seen, "" for none.
+        transport: reaches the server.
+        name: of the candidate, unlike all others; also the identity of its elector.
+        namespace: of the Lease and its candidates.
+
+        lease: the name of the Lease.
+        binary_version: of the program, as "1.4.0".
+        emulation_version: the version that it behaves like; by default, the same.
+        strategy: how the server is to choose.
+        renew_period: seconds between two signs of life that nobody asked for.
 
     Attributes:
-        machine: what is known.
+        name: of the candidate.
+        lease: the name of the Lease.
+
+    Raises:
+        UsageError: name, namespace, lease or version are empty.
     """
 
     def __init__(
         self,
-        lock: LeaseLock,
-        identity: str,
-        labels: Mapping[str, str],
-        options: LeaderElectionOptions,
-        on_new_leader: Callable[[str], object] | None,
+        transport: Transport,
+        name: str,
+        namespace: str = "default",
+        *,
+        lease: str,
+        binary_version: str,
+        emulation_version: str = "",
+        strategy: str = "OldestEmulationVersion",
+        renew_period: float = 300.0,
     ) -> None:
-        self.machine = LeaseMachine(identity, lock.template, labels, options)
-        self._lock = lock
-        self._options = options
-        self._on_new_leader = on_new_leader
-        self._reported = ""
-        self._complaint = ""
+        if not all((name, namespace, lease, binary_version)):
+            raise UsageError(
+                "a candidate has a name, a namespace, a lease and a binary_version, "
+                f"not {name!r}, {namespace!r}, {lease!r} and {binary_version!r}"
+            )
+        self.name = name
+        self.lease = lease
+        self._transport = transport
+        self._namespace = namespace
+        self._renew_period = renew_period
+        self._spec = {
+            "leaseName": lease,
+            "binaryVersion": binary_version,
+            "emulationVersion": emulation_version or binary_version,
+            "strategy": strategy,
+        }
+        self._informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            ListWatch(transport, LEASE_CANDIDATES, namespace, field_selector=f"metadata.name={name}")
+        )
+        self._informer.add_event_handler(
+            on_add=self._look, on_update=lambda old, new: self._look(new), on_delete=lambda obj: self._queue.add(name)
+        )
+        self._queue: RateLimitingQueue[str] = RateLimitingQueue(ItemExponentialFailureRateLimiter(0.1, 60.0), name=name)
+        self._owner = Owner()
 
-    async def attempt(self, seconds: float) -> Verdict:
-        """One try to become or stay the leader, within so many seconds."""
-        loop = asyncio.get_running_loop()
-        verdict = await self._talk(self.machine.attempt(loop.time(), _wall()), seconds)
-        self._complain(self.machine.error if verdict is Verdict.FAILED else None)
-        leader = self.machine.record.holder_identity
-        if leader != self._reported:
-            self._reported = leader
-            self._report(leader)
-        return verdict
+    async def run(self) -> None:
+        """Announces the candidate, and answers for it, until cancelled."""
+        async with self._informer, self._queue:
+            await self._informer.wait_for_sync()
+            self._queue.add(self.name)
+            async for name in self._queue:
+                try:
+                    await self._announce()
+                except AioinformerError as error:
+                    _log.warning("lease candidate %s/%s was not renewed: %s", self._namespace, name, error)
+                    self._queue.add_rate_limited(name)
+                else:
+                    self._queue.forget(name)
+                    self._queue.add_after(name, self._renew_period)
 
-    async def release(self, seconds: float) -> None:
-        """Gives the lease back, if that can be done in so many seconds."""
-        error: Exception | None = None
+    async def __aenter__(self) -> Self:
+        self._owner.start(self.run, f"lease candidate {self.name}")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._owner.stop()
+
+    def _look(self, candidate: Any) -> None:
+        """Renews at once what was asked for a sign of life after its last."""
+        spec = candidate.get("spec") or {}
+        if _time(spec.get("pingTime")) > _time(spec.get("renewTime")):
+            self._queue.add(self.name)
+
+    async def _announce(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    error = await self._talk(self.machine.release(), seconds)
-                    if error is None or not is_conflict(error):
-                        break
-                    await asyncio.sleep(_RELEASE_PAUSE)
-        except TimeoutError:
-            error = error or TransportError(f"no answer within {seconds:.1f} s")
-        except Exception as crash:  # must not hide why the work has ended
-            error = crash
-        finally:
-            self.machine.give_up()
-        if error is not None:
-            _log.warning("%s was not released, others have to wait for its end: %s", self._lock, error)
-
-    async def _talk(self, talk: Generator[LeaseRequest, LeaseReply, T], seconds: float) -> T:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        request = next(talk)
-        while True:
-            answer = await self._lock.send(request, min(self._options.request_timeout, until - loop.time()))
-            try:
-                request = talk.send(LeaseReply(answer, loop.time(), _wall()))
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-
-    def _complain(self, error: AioinformerError | None) -> None:
-        """Tells the log of a failure, once for as long as it stays the same; that others were faster is none."""
-        complaint = "" if error is None or getattr(error, "status", 0) == 409 else str(error)
-        if complaint and complaint != self._complaint:
-            _log.warning("%s: %s", self._lock, complaint)
-        self._complaint = complaint
-
-    def _report(self, leader: str) -> None:
-        if self._on_new_leader is None:
-            return
-        try:
-            self._on_new_leader(leader)
-        except Exception:
-            _log.exception("%s: on_new_leader raised", self._lock)
+            known = self._informer.lister().namespaced(self._namespace).get(self.name)
+        except NotFound:
+            metadata = {"namespace": self._namespace, "name": self.name}
+            method, path = "POST", LEASE_CANDIDATES.path(self._namespace)
+            body = {"apiVersion": LEASE_CANDIDATES.api_version, "kind": LEASE_CANDIDATES.kind, "metadata": metadata}
+            body["spec"] = {**self._spec, "renewTime": now}
+        else:
+            method, path = "PUT", LEASE_CANDIDATES.path(self._namespace, self.name)
+            body = known.to_dict()
+            body["spec"] = {**body.get("spec", {}), **self._spec, "renewTime": now}
+        request = Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(body), total_timeout=_TIMEOUT)
+        written = await exchange(self._transport, request, LEASE_CANDIDATES.kind)
+        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"])
 
 
-def _wall() -> str:
-    """The time of day as a Lease says it; for people, nothing is decided by it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _time(text: Any) -> float:
+    """Seconds since 1970, of the server's clock or another; 0 for none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):
+        return 0.0

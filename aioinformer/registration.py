@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from aioinformer.listener import ProcessorListener
@@ -38,6 +41,16 @@ class HandlerRegistration(Generic[T]):
             Exception: what the informer crashed with.
         """
         await self._listener.synced.wait()
+
+    async def wait_for_end(self) -> None:
+        """Returns once the handler was removed, or the informer has stopped, and its last call has ended (SI-23).
+
+        Raises:
+            UsageError: the handler itself asks, and would wait for its own end.
+        """
+        if asyncio.current_task() in self._listener._tasks:
+            raise UsageError(f"{self.name} cannot wait for its own end; let another task do it")
+        await self._listener.finished.wait()
 
     def __repr__(self) -> str:
         return f"<registration of {self.name}>"

@@ -74,7 +74,7 @@ def test_what_has_no_key_is_told_by_its_type_and_not_by_its_content(obj: Any) ->
     assert type(obj).__name__ in str(caught.value)
 
 
-@pytest.mark.conformance("NAM-01")
+@pytest.mark.conformance("NAM-01", "WEAK-24")
 @given(st.text(st.characters(exclude_characters="/"), min_size=1), st.text(st.characters(exclude_characters="/")))
 def test_a_key_can_be_split_into_what_it_was_made_of(name: str, namespace: str) -> None:
     key = meta_namespace_key_func({"metadata": {"name": name, "namespace": namespace}})

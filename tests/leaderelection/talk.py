@@ -45,8 +45,11 @@ class Talk:
         asked: the requests of the last try.
     """
 
-    def __init__(self, identity: str = "me", *, labels: Mapping[str, str] | None = None) -> None:
-        self.machine = LeaseMachine(identity, TEMPLATE, labels or {}, LeaderElectionOptions())
+    def __init__(
+        self, identity: str = "me", *, labels: Mapping[str, str] | None = None, coordinated: bool = False
+    ) -> None:
+        options = LeaderElectionOptions(coordinated=coordinated)
+        self.machine = LeaseMachine(identity, TEMPLATE, labels or {}, options)
         self.now = 100.0
         self.asked: list[LeaseRequest] = []
 

@@ -1,0 +1,137 @@
+"""A handler that is told the last state of each object, and not all those before it: what waits is bounded.
+
+Whoever is slower than the changes of a hot object need not hear of each of them. While a handler is at work, the
+changes of each object become one:
+
+| what it would have been told | what it is told |
+|---|---|
+| added, then updated | added, as it is now |
+| added, then deleted | nothing |
+| updated, then updated | updated, from the oldest to the newest |
+| updated, then deleted | deleted |
+| deleted, then added | updated, from what was deleted to what is there |
+
+So no more waits than one change for each object, however slow the handler is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Self
+
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.notifications import (
+    AddNotification,
+    DeleteNotification,
+    Notification,
+    UpdateNotification,
+    delivery_to,
+)
+from aioinformer.owner import IN_HANDLER, Owner
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_log = logging.getLogger(__name__)
+
+
+class CoalescingHandler:
+    """Stands between an informer and a slow handler.
+
+        async with CoalescingHandler(handler) as latest:
+            informer.add_event_handler(latest)
+
+    The handler is told one thing at a time; those objects come first that have waited longest. On leaving, what waits
+    is dropped, and a call that is under way is cancelled. An informer takes the handler for synced once everything of
+    the first list waits here: trackers (`aioinformer.tracking`) know when the handler has seen it.
+
+    Args:
+        handler: as for `add_event_handler`.
+
+    Attributes:
+        errors: how often the handler raised.
+
+    Raises:
+        UsageError: this is no handler.
+    """
+
+    def __init__(self, handler: Any) -> None:
+        self.errors = 0
+        self._deliver = delivery_to(handler)
+        self._name = f"coalescing handler {type(handler).__name__}"
+        self._waiting: dict[str, Notification[Any]] = {}
+        self._news = asyncio.Event()
+        self._owner = Owner()
+
+    @property
+    def pending(self) -> int:
+        """How many objects have changes that the handler was not told of yet."""
+        return len(self._waiting)
+
+    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        """An object is new."""
+        self._put(obj, AddNotification(obj, is_in_initial_list))
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """An object changed."""
+        self._put(new, UpdateNotification(old, new))
+
+    def on_delete(self, obj: Any) -> None:
+        """An object is gone."""
+        self._put(obj, DeleteNotification(obj))
+
+    async def run(self) -> None:
+        """Tells the handler, until cancelled."""
+        IN_HANDLER.set(True)
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                key = next(iter(self._waiting))
+                await self._call(key, self._waiting.pop(key))
+                await asyncio.sleep(0)
+
+    async def __aenter__(self) -> Self:
+        self._owner.start(self.run, self._name)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._owner.stop()
+        self._waiting.clear()
+
+    def _put(self, obj: Any, notification: Notification[Any]) -> None:
+        key = deletion_handling_meta_namespace_key_func(obj)
+        before = self._waiting.get(key)
+        merged = notification if before is None else _merged(before, notification)
+        if merged is None:
+            del self._waiting[key]
+        else:
+            self._waiting[key] = merged
+            self._news.set()
+
+    async def _call(self, key: str, notification: Notification[Any]) -> None:
+        try:
+            result = self._deliver(notification)
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            self.errors += 1
+            _log.exception("%s raised for %s", self._name, key)
+
+
+def _merged(before: Notification[Any], after: Notification[Any]) -> Notification[Any] | None:
+    """What two changes of one object are together; None if they are nothing."""
+    if isinstance(after, DeleteNotification):
+        return None if isinstance(before, AddNotification) else after
+    new = after.new if isinstance(after, UpdateNotification) else after.obj
+    if isinstance(before, AddNotification):
+        return AddNotification(new, before.is_in_initial_list)
+    if isinstance(before, UpdateNotification):
+        return UpdateNotification(before.old, new)
+    old = before.obj.obj if isinstance(before.obj, DeletedFinalStateUnknown) else before.obj
+    return AddNotification(new, False) if old is None else UpdateNotification(old, new)

@@ -1,0 +1,36 @@
+"""Shards on a real API server, which knows of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aioinformer.list_pager import ListPager
+from aioinformer.sharded_list_watch import ShardedListWatch
+from aioinformer.sharding import shard_selectors
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.transport.credentials import connect
+from tests.e2e.witnesses import CONFIG_MAPS
+
+if TYPE_CHECKING:
+    from tests.e2e.real_cluster import Operator, RealCluster
+
+
+@pytest.mark.conformance("SHD-01", "SHD-02")
+async def test_server_and_client_agree_which_objects_are_in_a_shard(cluster: RealCluster, operator: Operator) -> None:
+    body = {"metadata": {"generateName": "shards-"}}
+    namespace = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
+    for number in range(30):
+        await operator.make(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"map-{number}"}})
+    seen: list[str] = []
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        for shard in shard_selectors(3):
+            lister_watcher = ShardedListWatch(connection.transport, CONFIG_MAPS, shard, namespace)
+            listed = {each.metadata.name for each in await ListPager(lister_watcher).list()}
+            async with SharedIndexInformer(lister_watcher) as informer:
+                await informer.wait_for_sync()
+                assert {each.metadata.name for each in informer.lister().list()} == listed
+            assert lister_watcher.left_out == 0  # the server has left them out already
+            seen += listed
+    assert sorted(seen) == sorted(f"map-{number}" for number in range(30))

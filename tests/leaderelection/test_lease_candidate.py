@@ -1,0 +1,131 @@
+"""Candidates that announce themselves, on an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import UsageError
+from aioinformer.leaderelection import LeaderElector
+from aioinformer.lease import LeaderElectionOptions
+from aioinformer.lease_candidate import LEASE_CANDIDATES, LeaseCandidate
+from aioinformer.list_pager import ListPager
+from aioinformer.listwatch import ListWatch
+from aioinformer.retry_watcher import RetryWatcher, until
+from aioinformer.testing import ApiServer
+from aioinformer.transport.http import HttpTransport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+LONG_AGO = "2020-01-01T00:00:00.000000Z"
+LATER = "2999-01-01T00:00:00.000000Z"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(extra_resources=[LEASE_CANDIDATES]) as server:
+        yield server
+
+
+@pytest.fixture
+async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
+    async with HttpTransport(server.url) as transport:
+        yield transport
+
+
+def candidate(transport: HttpTransport, **options: Any) -> LeaseCandidate:
+    return LeaseCandidate(transport, "me", lease="it", **{"binary_version": "1.4.0", **options})
+
+
+async def written(transport: HttpTransport, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The spec of a candidate, as soon as it is like this."""
+    pager = ListPager(ListWatch(transport, LEASE_CANDIDATES))
+    async with asyncio.timeout(10):
+        for each in await pager.list():
+            if wanted(each["spec"]):
+                return dict(each["spec"])
+        watcher = RetryWatcher(ListWatch(transport, LEASE_CANDIDATES), pager.resource_version)
+        async with watcher as events:
+            event = await until(events, lambda event: event.type != "DELETED" and wanted(event.object["spec"]))
+            return dict(event.object["spec"])
+
+
+@pytest.mark.conformance("LE-14")
+async def test_a_candidate_announces_itself(transport: HttpTransport) -> None:
+    async with candidate(transport, emulation_version="1.3.0"):
+        spec = await written(transport, lambda spec: True)
+    assert spec.pop("renewTime") > LONG_AGO
+    assert spec == {
+        "leaseName": "it",
+        "binaryVersion": "1.4.0",
+        "emulationVersion": "1.3.0",
+        "strategy": "OldestEmulationVersion",
+    }
+
+
+@pytest.mark.conformance("LE-14")
+async def test_a_ping_is_answered_and_what_else_is_written_there_stays(
+    server: ApiServer, transport: HttpTransport
+) -> None:
+    async with candidate(transport):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        server.patch(
+            "leasecandidates", "me", {"metadata": {"labels": {"a": "1"}}, "spec": {"pingTime": LATER}}, "default"
+        )
+        await written(transport, lambda spec: "pingTime" in spec and spec["renewTime"] > first)
+    assert server.get("leasecandidates", "me", "default")["metadata"]["labels"] == {"a": "1"}
+
+
+@pytest.mark.conformance("LE-14")
+async def test_a_candidate_that_is_left_from_before_is_renewed(server: ApiServer, transport: HttpTransport) -> None:
+    spec = {"leaseName": "it", "binaryVersion": "1.0.0", "strategy": "OldestEmulationVersion", "renewTime": LONG_AGO}
+    server.create("leasecandidates", {"metadata": {"name": "me", "namespace": "default"}, "spec": spec})
+    async with candidate(transport):
+        renewed = await written(transport, lambda spec: spec["renewTime"] != LONG_AGO)
+    assert renewed["binaryVersion"] == "1.4.0"
+
+
+@pytest.mark.conformance("LE-14")
+async def test_a_candidate_that_is_deleted_announces_itself_again(server: ApiServer, transport: HttpTransport) -> None:
+    async with candidate(transport):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        server.delete("leasecandidates", "me", "default")
+        await written(transport, lambda spec: spec["renewTime"] > first)
+
+
+@pytest.mark.conformance("LE-14")
+async def test_signs_of_life_come_without_being_asked_for(transport: HttpTransport) -> None:
+    async with candidate(transport, renew_period=0.05):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        await written(transport, lambda spec: spec["renewTime"] > first)
+
+
+@pytest.mark.conformance("LE-14")
+async def test_what_could_not_be_written_is_written_later(server: ApiServer, transport: HttpTransport) -> None:
+    async with server.fault("server_error", verbs=["create"], status=503, times=1):
+        async with candidate(transport):
+            await written(transport, lambda spec: True)
+
+
+@pytest.mark.conformance("LE-13", "LE-14")
+async def test_a_candidate_leads_when_the_server_has_chosen_it(server: ApiServer, transport: HttpTransport) -> None:
+    options = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05, coordinated=True)
+    async with candidate(transport) as standing:
+        elector = LeaderElector(transport, standing.lease, identity=standing.name, options=options)
+        await written(transport, lambda spec: True)
+        now = "2026-01-01T00:00:00.000000Z"
+        spec = {"holderIdentity": "me", "leaseDurationSeconds": 5, "acquireTime": now, "renewTime": now}
+        server.create(
+            "leases",
+            {"metadata": {"name": "it", "namespace": "default"}, "spec": {**spec, "leaseTransitions": 4}},
+        )
+        async with asyncio.timeout(10), elector.leading() as term:
+            assert term.token == 4
+
+
+def test_a_candidate_without_a_name_or_a_version_is_refused() -> None:
+    with pytest.raises(UsageError, match="binary_version"):
+        LeaseCandidate(None, "me", lease="it", binary_version="")  # type: ignore[arg-type]

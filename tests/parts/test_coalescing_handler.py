@@ -1,0 +1,144 @@
+"""Slow handlers that are told the last state of each object."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer.coalescing_handler import CoalescingHandler
+from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import UsageError
+from aioinformer.notifications import ResourceEventHandlerFuncs
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+
+class Gate:
+    """A handler that ends a call only when it is let go."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.open = asyncio.Event()
+
+    async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
+        await self._tell(f"add{'!' if is_in_initial_list else ''} {_said(obj)}")
+
+    async def on_update(self, old: Any, new: Any) -> None:
+        await self._tell(f"update {_said(old)} -> {_said(new)}")
+
+    async def on_delete(self, obj: Any) -> None:
+        tomb = isinstance(obj, DeletedFinalStateUnknown)
+        await self._tell(f"{'miss' if tomb else 'delete'} {_said(obj.obj if tomb else obj)}")
+
+    async def _tell(self, words: str) -> None:
+        self.told.append(words)
+        await self.open.wait()
+
+
+def _said(obj: Any) -> str:
+    return f"{obj.metadata.name}{obj.metadata.resource_version}"
+
+
+@pytest.mark.conformance("WEAK-03")
+async def test_the_changes_of_an_object_become_one_while_the_handler_is_at_work() -> None:
+    pods = Collection("a", "b")
+    gate = Gate()
+    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+        informer.add_event_handler(latest)
+        await informer.wait_for_sync()
+        await settled()
+        assert gate.told == ["add! a1"]
+        for _ in range(3):
+            pods.put("a")
+            pods.put("b")
+            await settled()
+        gate.open.set()
+        await settled()
+    assert gate.told == ["add! a1", "add! b8", "update a1 -> a7"]
+
+
+@pytest.mark.conformance("WEAK-03")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ("put", ["add x3"]),
+        ("put put", ["add x4"]),
+        ("put delete", []),
+        ("put delete put", ["add x5"]),
+    ],
+)
+async def test_what_the_handler_never_heard_of_is_new_or_nothing(changes: str, told: list[str]) -> None:
+    assert await story(changes.split(), known=False) == told
+
+
+@pytest.mark.conformance("WEAK-03")
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ("put put", ["update x2 -> x5"]),
+        ("put delete", ["delete x5"]),
+        ("delete put", ["update x4 -> x5"]),
+        ("delete put delete", ["delete x6"]),
+        ("delete put put", ["update x4 -> x6"]),
+    ],
+)
+async def test_what_the_handler_knows_is_changed_or_gone(changes: str, told: list[str]) -> None:
+    assert await story(changes.split(), known=True) == told
+
+
+async def story(changes: list[str], *, known: bool) -> list[str]:
+    """What is told of x after it has changed like this behind the back of the handler."""
+    pods = Collection("blocker", *(["x"] if known else []))
+    gate = Gate()
+    gate.open.set()
+    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+        informer.add_event_handler(latest)
+        await informer.wait_for_sync()
+        await settled()
+        gate.open.clear()
+        pods.put("blocker")
+        await settled()
+        for change in changes:
+            getattr(pods, change)("x")
+            await settled()
+        before = len(gate.told)
+        gate.open.set()
+        await settled()
+        return gate.told[before:]
+
+
+@pytest.mark.conformance("WEAK-01", "WEAK-02")
+async def test_a_handler_that_hangs_costs_one_place_for_each_object() -> None:
+    pods = Collection()
+    gate = Gate()
+    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+        registration = informer.add_event_handler(latest)
+        for number in range(500):
+            pods.put(f"pod-{number % 5}")
+            await settled()
+        assert latest.pending == 5
+        assert registration.has_synced()
+
+
+async def test_a_handler_that_raises_is_counted_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(obj: Any) -> None:
+        raise RuntimeError("no")
+
+    pods = Collection("a", "b")
+    async with (
+        CoalescingHandler(ResourceEventHandlerFuncs(on_add=fail)) as latest,
+        SharedIndexInformer(pods) as informer,
+    ):
+        informer.add_event_handler(latest)
+        await informer.wait_for_sync()
+        await settled()
+        assert latest.errors == 2
+    assert "raised for default/a" in caplog.text
+
+
+def test_what_is_no_handler_is_refused() -> None:
+    with pytest.raises(UsageError):
+        CoalescingHandler(object())

@@ -1,0 +1,138 @@
+"""An informer as events that are iterated, and the end of a handler that can be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer_watch import InformerWatch
+from aioinformer.options import ReflectorOptions
+from aioinformer.retry_watcher import Event, WatchClosed, until
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+
+def said(event: Event[Any]) -> str:
+    return f"{event.type} {event.object.metadata.name} {event.object.metadata.resource_version}"
+
+
+async def take(events: InformerWatch[Any], count: int) -> list[str]:
+    async with asyncio.timeout(10):
+        return [said(await anext(events)) for _ in range(count)]
+
+
+@pytest.mark.conformance("TW-07")
+async def test_what_is_cached_comes_first_and_then_every_change() -> None:
+    pods = Collection("a")
+    async with SharedIndexInformer(pods) as informer, InformerWatch(informer) as events:
+        assert await take(events, 1) == ["ADDED a 1"]
+        pods.put("a")
+        pods.put("b")
+        await settled()
+        pods.delete("a")
+        assert await take(events, 3) == ["MODIFIED a 2", "ADDED b 3", "DELETED a 4"]
+
+
+@pytest.mark.conformance("TW-07")
+async def test_a_deletion_that_was_missed_is_one_of_the_last_known_state() -> None:
+    pods = Collection("a", "b")
+    options = ReflectorOptions(streaming_list=False)
+    async with SharedIndexInformer(pods, options=options) as informer, InformerWatch(informer) as events:
+        await take(events, 2)
+        pods.unseen()
+        pods.delete("a")
+        pods.expire_watches()
+        [last] = await take(events, 1)
+    assert last.startswith("DELETED a")
+
+
+@pytest.mark.conformance("TW-07")
+async def test_the_events_end_when_the_informer_stops() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with InformerWatch(informer) as events:
+        async with informer:
+            await take(events, 1)
+        assert [event async for event in events] == []
+        assert [event async for event in events] == []
+        with pytest.raises(WatchClosed):
+            await until(events, lambda event: True)
+    with pytest.raises(InformerStopped):
+        async with InformerWatch(informer):
+            pass
+
+
+async def test_who_has_left_is_told_nothing_more() -> None:
+    pods = Collection("a")
+    async with SharedIndexInformer(pods) as informer:
+        async with InformerWatch(informer) as events:
+            await take(events, 1)
+        assert [event async for event in events] == []
+
+
+class Slow:
+    """A handler that takes a minute."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+
+    async def on_add(self, obj: Any) -> None:
+        await asyncio.sleep(60)
+        self.ended += 1
+
+
+@pytest.mark.conformance("SI-23")
+async def test_the_end_of_a_removed_handler_is_that_of_its_last_call() -> None:
+    slow = Slow()
+    async with SharedIndexInformer(Collection("a", "b")) as informer:
+        registration = informer.add_event_handler(slow)
+        await informer.wait_for_sync()
+        await settled()
+        informer.remove_event_handler(registration)
+        assert slow.ended == 0
+        await registration.wait_for_end()
+        assert slow.ended == 1
+
+
+@pytest.mark.conformance("SI-23")
+async def test_a_handler_that_never_ran_has_ended_once_removed() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(Slow())
+    informer.remove_event_handler(registration)
+    async with asyncio.timeout(1):
+        await registration.wait_for_end()
+
+
+@pytest.mark.conformance("SI-23")
+async def test_a_handler_that_waits_for_its_own_end_is_told_so() -> None:
+    errors: list[str] = []
+
+    async def wait(obj: Any) -> None:
+        informer.remove_event_handler(registration)
+        try:
+            await registration.wait_for_end()
+        except UsageError as error:
+            errors.append(str(error))
+
+    informer = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(on_add=wait)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+    assert len(errors) == 1
+    assert "cannot wait for its own end" in errors[0]
+
+
+@pytest.mark.conformance("SI-23")
+async def test_the_stop_of_the_informer_is_the_end_of_its_handlers() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(on_add=lambda obj: None)
+    async with informer:
+        waiting = asyncio.create_task(registration.wait_for_end())
+        await informer.wait_for_sync()
+        assert not waiting.done()
+    async with asyncio.timeout(1):
+        await waiting

@@ -1,0 +1,109 @@
+"""An informer whose selection changes while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.reselecting_informer import ReselectingInformer
+from aioinformer.resources import Resource
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+def selections() -> tuple[Collection, Collection]:
+    """Two views of one server: `a` and `b`, and `b` and `c`; `b` is the same in both."""
+    first, second = Collection("a"), Collection()
+    for each in (first, second):
+        each.version = 4
+        each.put("b")
+    second.put("c")
+    return first, second
+
+
+def names(informer: ReselectingInformer[Any]) -> list[str]:
+    return sorted(each.metadata.name for each in informer.lister().list())
+
+
+@pytest.mark.conformance("WEAK-30")
+@pytest.mark.parametrize("queue", ["delta", "in_order"])
+async def test_only_what_differs_between_two_selections_is_told(queue: str) -> None:
+    first, second = selections()
+    recorder = Recorder()
+    informer = ReselectingInformer(first, queue=queue)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+        told = len(recorder.told)
+        await informer.select(second)
+        assert names(informer) == ["b", "c"]
+        await settled()
+        assert sorted(recorder.told[told:]) == ["add! c 6", "tombstone a 1"]
+        assert first.open_watches == 0
+
+
+@pytest.mark.conformance("WEAK-30")
+async def test_the_new_selection_is_followed_and_the_old_one_is_not() -> None:
+    first, second = selections()
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        await informer.select(second)
+        first.put("x")
+        second.put("d")
+        await settled()
+        assert names(informer) == ["b", "c", "d"]
+
+
+async def test_the_cache_shows_the_old_selection_until_the_new_one_has_come() -> None:
+    first, second = selections()
+    second.refuse(500, "InternalError")
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await settled()
+        assert names(informer) == ["a", "b"]
+        assert not selecting.done()
+        await selecting
+        assert names(informer) == ["b", "c"]
+
+
+async def test_of_several_selections_the_last_one_counts() -> None:
+    first, second = selections()
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        await asyncio.gather(informer.select(second), informer.select(first), informer.select(second))
+        assert names(informer) == ["b", "c"]
+
+
+async def test_a_selection_before_the_start_is_the_first() -> None:
+    first, second = selections()
+    informer = ReselectingInformer(first)
+    await informer.select(second)
+    async with informer:
+        await informer.wait_for_sync()
+        assert names(informer) == ["b", "c"]
+    assert first.requests == []
+
+
+async def test_who_waits_for_a_selection_is_told_that_the_informer_has_stopped() -> None:
+    first, second = selections()
+    second.refuse(500, "InternalError")
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await settled()
+    with pytest.raises(InformerStopped):
+        await selecting
+    with pytest.raises(InformerStopped):
+        await informer.select(first)
+
+
+async def test_another_resource_is_refused() -> None:
+    informer = ReselectingInformer(Collection("a"))
+    with pytest.raises(UsageError, match="make another informer"):
+        await informer.select(Collection(resource=Resource("", "v1", "configmaps", kind="ConfigMap")))
