@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from aioinformer.deltas import Deltas
     from aioinformer.fifo import PopProcessFunc, Queue
+    from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
     from aioinformer.state import InformerState
@@ -50,6 +51,7 @@ class CacheControllerConfig:
         watch_error_handler: told of every failure.
         on_state: told of every change of the state.
         before_read: awaited before more is read.
+        counters: counts lists and watches there.
     """
 
     queue: Queue[Record]
@@ -67,6 +69,7 @@ class CacheControllerConfig:
     watch_error_handler: WatchErrorHandler | None = None
     on_state: Callable[[InformerState], Any] = lambda state: None
     before_read: Callable[[], Awaitable[None]] | None = None
+    counters: InformerCounters | None = None
 
 
 class CacheController:
@@ -88,6 +91,7 @@ class CacheController:
             watch_error_handler=config.watch_error_handler,
             on_state=config.on_state,
             before_read=config.before_read,
+            counters=config.counters,
         )
 
     async def run(self) -> None:

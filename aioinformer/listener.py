@@ -15,7 +15,7 @@ import asyncio
 import inspect
 import logging
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+#: Calls are timed while so many notifications wait (SI-33) ...
+_DEEP: Final = 1024
+#: ... and written of in the log if they take so many seconds, once in a while.
+_SLOW_CALL: Final = 0.1
+_WHILE: Final = 60.0
 
 
 class ProcessorListener(Generic[T]):
@@ -52,10 +58,13 @@ class ProcessorListener(Generic[T]):
         #: Set when the handler will not be called any more.
         self.finished = asyncio.Event()
         self.errors = 0
+        #: How many notifications wait, those of the batch under way included.
+        self.pending = 0
         self._deliver = deliver
         self._slicer = Slicer(slice_seconds)
-        self._added: asyncio.Queue[Iterable[Notification[T]]] = asyncio.Queue()
-        self._next: asyncio.Queue[Iterable[Notification[T]]] = asyncio.Queue()
+        self._added: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
+        self._next: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
+        self._quiet_until = 0.0
         self._initial = 0
         self._upstream_synced = False
         self._stopped = False
@@ -63,10 +72,12 @@ class ProcessorListener(Generic[T]):
         self._tasks: list[asyncio.Task[None]] = []
 
     def add(self, notifications: Iterable[Notification[T]], initial: int = 0) -> None:
-        """Queues a batch, of which `initial` notifications belong to the initial list."""
+        """Queues a batch, of which `initial` notifications belong to the initial list: all, if it has no length."""
         if not self._stopped:
+            size = len(notifications) if isinstance(notifications, list) else initial
             self._initial += initial
-            self._added.put_nowait(notifications)
+            self.pending += size
+            self._added.put_nowait((notifications, size))
 
     def upstream_synced(self) -> None:
         """All of the initial list has been added."""
@@ -114,15 +125,26 @@ class ProcessorListener(Generic[T]):
         IN_HANDLER.set(True)
         while not self.stopped():
             waits = self._next.empty()
-            batch = await self._next.get()
+            batch, size = await self._next.get()
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 self._slicer.start()
+            call = self._timed_call if self.pending > _DEEP else self._call
             for notification in batch:
-                await self._call(notification)
+                await call(notification)
                 if self._slicer.due():
                     await self._slicer.let_go()
                 if self.stopped():
                     return
+            self.pending -= size
+
+    async def _timed_call(self, notification: Notification[T]) -> None:
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        await self._call(notification)
+        seconds = clock() - begun
+        if seconds > _SLOW_CALL and clock() >= self._quiet_until:
+            self._quiet_until = clock() + _WHILE
+            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, seconds, self.pending)
 
     async def _call(self, notification: Notification[T]) -> None:
         self._delivering = True

@@ -11,12 +11,16 @@ The stop has an order (SI-04): first nothing new comes in, then nobody joins, th
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from weakref import WeakSet
 
 import anyio
 
 from aioinformer.cache_updates import CacheUpdates
+from aioinformer.errors import UsageError
+from aioinformer.informer_statistics import InformerCounters, InformerStatistics
 from aioinformer.processor import SharedProcessor
 from aioinformer.queue_choice import queue_of
 from aioinformer.registrations import Registrations
@@ -27,12 +31,20 @@ if TYPE_CHECKING:
 
     from aioinformer.compressor import Compressor
     from aioinformer.fifo import KnownObjects, Queue
+    from aioinformer.identity import InformerNameAndResource
     from aioinformer.object_type import ObjectType
     from aioinformer.objects import Record
     from aioinformer.store import Indexer
     from aioinformer.waiters import KeyWaiters
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+#: A batch is written of in the log if so much waited, and it took longer than this for each, or for all (RF-16).
+_DEEP: Final = 10
+_SLOW_EACH: Final = 0.1
+_SLOW_BATCH: Final = 1.0
 
 
 class Pipeline(Generic[T]):
@@ -48,11 +60,13 @@ class Pipeline(Generic[T]):
         resync_period: how often handlers are told of everything again, in seconds; 0 for never.
         queue: the kind of queue, see `aioinformer.queue_choice`.
         slice_seconds: how long work may hold the event loop at a time.
+        identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
 
     Attributes:
         processor: tells the handlers.
         handlers: who is told.
         updates: brings the cache up to date.
+        counters: what is counted, if anything is.
     """
 
     def __init__(
@@ -66,6 +80,7 @@ class Pipeline(Generic[T]):
         resync_period: float,
         queue: str,
         slice_seconds: float,
+        identity: InformerNameAndResource | None = None,
     ) -> None:
         self.processor: SharedProcessor[T] = SharedProcessor()
         self.updates: CacheUpdates[T] = CacheUpdates(indexer, objects, self.processor, waiters)
@@ -77,8 +92,12 @@ class Pipeline(Generic[T]):
             resync_period=resync_period,
             slice_seconds=slice_seconds,
         )
+        self.counters = InformerCounters() if identity is not None and identity.reserved else None
+        self._identity = identity
         self._name = name
+        self._indexer = indexer
         self._cells = indexer.cells
+        self._queues: WeakSet[Queue[Record]] = WeakSet()
         self._kind = queue
         self._compressor = compressor
         self._slice_seconds = slice_seconds
@@ -92,7 +111,32 @@ class Pipeline(Generic[T]):
         Raises:
             UsageError: there is no such kind.
         """
-        return queue_of(self._kind, known or self._cells, self.updates, self._slice_seconds)
+        queue = queue_of(self._kind, known or self._cells, self.updates, self._slice_seconds, self._batch_ended)
+        self._queues.add(queue)
+        return queue
+
+    def statistics(self) -> InformerStatistics:
+        """The numbers of now.
+
+        Raises:
+            UsageError: nothing is counted.
+        """
+        counters, identity = self.counters, self._identity
+        if counters is None or identity is None:
+            raise UsageError(f"{self._name} counts nothing: give it an identifier that no other informer has")
+        return InformerStatistics(
+            identity=identity,
+            objects=len(self._indexer),
+            resource_version=self._indexer.last_store_sync_resource_version(),
+            queued=sum(len(queue) for queue in self._queues),
+            pending=max((listener.pending for listener in tuple(self.processor.listeners)), default=0),
+            processing=counters.processing.snapshot(),
+            lists=counters.lists.snapshot(),
+            listed=counters.listed,
+            watches=counters.watches.snapshot(),
+            short_watches=counters.short_watches,
+            watched=counters.watched,
+        )
 
     async def run(
         self,
@@ -140,3 +184,9 @@ class Pipeline(Generic[T]):
                 self.processor.flush()
                 await slicer.let_go()
         self.processor.flush()
+
+    def _batch_ended(self, waiting: int, seconds: float) -> None:
+        if self.counters is not None:
+            self.counters.processing.observe(seconds)
+        if waiting > _DEEP and seconds > min(_SLOW_EACH * waiting, _SLOW_BATCH):
+            _log.info("%s: processing took %.1f s for a batch of %d", self._name, seconds, waiting)

@@ -34,7 +34,11 @@ class QueueKind(StrEnum):
 
 
 def queue_of(
-    kind: str, known_objects: KnownObjects, consumer: CollectionConsumer[Record], slice_seconds: float
+    kind: str,
+    known_objects: KnownObjects,
+    consumer: CollectionConsumer[Record],
+    slice_seconds: float,
+    on_batch: Callable[[int, float], None] = lambda waiting, seconds: None,
 ) -> Queue[Record]:
     """Makes the queue of a name.
 
@@ -42,7 +46,7 @@ def queue_of(
         UsageError: there is none.
     """
     if kind == QueueKind.DELTA:
-        return DeltaFIFO(_key_of_record, known_objects, slice_seconds=slice_seconds)
+        return DeltaFIFO(_key_of_record, known_objects, slice_seconds=slice_seconds, on_batch=on_batch)
     if kind == QueueKind.IN_ORDER:
-        return RealFIFO(consumer, _key_of_record, slice_seconds=slice_seconds)
+        return RealFIFO(consumer, _key_of_record, slice_seconds=slice_seconds, on_batch=on_batch)
     raise UsageError(f"queue={kind!r} does not exist; choose one of {', '.join(QueueKind)}")

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
+    from aioinformer.identity import InformerNameAndResource
     from aioinformer.indices import Indexers
+    from aioinformer.informer_statistics import InformerStatistics
     from aioinformer.listwatch import ListerWatcher
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.object_type import BodyDecoder, Transform
     from aioinformer.reflector import WatchErrorHandler
     from aioinformer.registration import HandlerRegistration
@@ -72,6 +75,8 @@ class SharedIndexInformer(InformerCache[T]):
         shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled.
         watch_error_handler: told of every failure of a list or watch.
         name: for tasks and logs.
+        identifier: who it is among all informers of the process; by `InformerName.with_resource`.
+        metrics: asks for the statistics from time to time; only with an identifier that is reserved.
     """
 
     def __init__(
@@ -91,6 +96,8 @@ class SharedIndexInformer(InformerCache[T]):
         shutdown_grace: float = 1.0,
         watch_error_handler: WatchErrorHandler | None = None,
         name: str = "",
+        identifier: InformerNameAndResource | None = None,
+        metrics: MetricsProvider | None = None,
     ) -> None:
         if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
@@ -117,12 +124,15 @@ class SharedIndexInformer(InformerCache[T]):
             resync_period=resync_period,
             queue=queue,
             slice_seconds=self._options.slice_seconds,
+            identity=identifier,
         )
         self._queue = self._pipeline.queue()
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
         self._owner = Owner()
+        if metrics is not None and self._pipeline.counters is not None:
+            metrics.register(self)
 
     # Handlers.
 
@@ -209,6 +219,14 @@ class SharedIndexInformer(InformerCache[T]):
         """How many objects could not be decoded, or were refused by transform or decoder, so far."""
         return self._controller.reflector.skipped if self._controller is not None else 0
 
+    def statistics(self) -> InformerStatistics:
+        """Numbers for metrics, as they are now; any thread may ask.
+
+        Raises:
+            UsageError: the informer has no identifier, or one that was not reserved: nothing is counted.
+        """
+        return self._pipeline.statistics()
+
     # Life.
 
     async def __aenter__(self) -> Self:
@@ -288,6 +306,7 @@ class SharedIndexInformer(InformerCache[T]):
             watch_error_handler=self._watch_error_handler,
             on_state=self._state_changed,
             before_read=self._compressor.settle if self._compressor is not None else None,
+            counters=self._pipeline.counters,
         )
 
     # What the controller calls.

@@ -3,6 +3,7 @@
     GET /readyz                 200 once the cache is filled, 503 before; the text says what the informer is doing
     GET /nodes                  the nodes, and how many pods each of them has
     GET /nodes/{node}/pods      the pods of a node
+    GET /metrics                how the informer is doing, for Prometheus
 
 FastAPI runs `def` endpoints in threads: listers and indexers may be read from any of them.
 
@@ -20,8 +21,11 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from aioinformer import SharedInformerFactory
+from aioinformer.identity import InformerName
+from aioinformer.prometheus import PrometheusMetrics
 
 import cluster
 
@@ -34,10 +38,16 @@ def by_node(pod: V1Pod) -> list[str]:
 
 
 def service(arguments: argparse.Namespace) -> FastAPI:
+    registry = CollectorRegistry()
+    shown = PrometheusMetrics(registry)
+
     @asynccontextmanager
     async def informers(app: FastAPI) -> AsyncIterator[None]:
         """Runs the cache for as long as the application runs, and does not hold up its start."""
-        async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+        async with (
+            cluster.connect(arguments) as transport,
+            SharedInformerFactory(transport, name=InformerName("nodes-service"), metrics=shown) as factory,
+        ):
             factory.core.v1.pods.informer().add_indexers({"node": by_node})
             factory.start()
             app.state.factory = factory
@@ -61,6 +71,10 @@ def service(arguments: argparse.Namespace) -> FastAPI:
     def pods_of_a_node(node: str, request: Request) -> Sequence[str]:
         factory: SharedInformerFactory = request.app.state.factory
         return factory.core.v1.pods.informer().get_indexer().index_keys("node", node)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return app
 

@@ -132,6 +132,15 @@ def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None
     assert all(re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", pod) for keys in pods.values() for pod in keys)
 
 
+def test_the_service_shows_its_informer_to_prometheus() -> None:
+    with service("fastapi_service.py") as url, urlopen(f"{url}/metrics", timeout=5) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        text = answer.read().decode()
+    labels = 'group="",name="nodes-service",resource="pods",version="v1"'
+    assert re.search(rf"^informer_store_items{{{labels}}} [1-9]", text, re.MULTILINE)
+    assert f"reflector_lists_total{{{labels}}} 1.0" in text
+
+
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
 def test_the_service_ends_by_itself_after_its_duration(name: str) -> None:
     assert run(name, "--duration", "1").startswith("listening on http://127.0.0.1:")

@@ -1,0 +1,223 @@
+"""Informers in Prometheus: what a scrape shows, of whom, and for how long; and which batches are written of as slow."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from aioinformer.errors import UsageError
+from aioinformer.factory import SharedInformerFactory
+from aioinformer.identity import InformerName
+from aioinformer.informer_statistics import InformerStatistics
+from aioinformer.multi_namespace import MultiNamespaceInformer
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.queue_choice import QueueKind
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import PODS, Collection
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}
+
+
+@pytest.fixture
+def shop() -> Iterator[InformerName]:
+    with InformerName("shop") as name:
+        yield name
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.mark.conformance("MET-02", "MET-04", "WEAK-04")
+@pytest.mark.parametrize("queue", QueueKind)
+async def test_a_scrape_shows_the_metrics_of_an_informer_by_the_names_of_client_go(
+    shop: InformerName, registry: CollectorRegistry, queue: QueueKind
+) -> None:
+    pods = Collection("a", "b")
+    metrics = PrometheusMetrics(registry)
+    informer = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS), metrics=metrics)
+
+    async def slow(obj: Any) -> None:
+        await asyncio.sleep(1000)
+
+    def shown(name: str) -> float | None:
+        return registry.get_sample_value(name, LABELS)
+
+    informer.add_event_handler(on_add=slow)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.put("c")
+        await asyncio.sleep(20)
+        pods.end_watches()
+        await settled()
+        assert shown("informer_store_items") == 3
+        assert shown("informer_store_resource_version") == 3
+        assert shown("informer_queued_items") == 0
+        assert shown("informer_pending_notifications") == 3
+        assert shown("informer_processing_latency_seconds_count") == 2
+        assert (shown("reflector_lists_total"), shown("reflector_items_per_list_sum")) == (1, 2)
+        assert (shown("reflector_watches_total"), shown("reflector_items_per_watch_sum")) == (1, 1)
+        assert shown("reflector_watch_duration_seconds_sum") == pytest.approx(20, abs=0.01)
+        assert shown("reflector_short_watches_total") == 0
+
+
+@pytest.mark.conformance("MET-04")
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("", 0.0), ("42", 42.0), ("1234567890123456789", 567890123456789.0), ("0x2a", None), ("४२", None), ("-1", None)],
+)
+async def test_the_version_is_a_number_of_fifteen_digits_or_none(
+    shop: InformerName, version: str, number: float | None
+) -> None:
+    informer = SharedIndexInformer(Collection(), identifier=shop.with_resource(PODS))
+    informer.get_indexer().bookmark(version)
+    assert informer.statistics().version_number == number
+
+
+@pytest.mark.conformance("MET-03")
+async def test_an_informer_without_a_name_of_its_own_counts_nothing_and_is_not_shown(
+    shop: InformerName, registry: CollectorRegistry
+) -> None:
+    metrics = PrometheusMetrics(registry)
+    first = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
+    second = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
+    third = SharedIndexInformer(Collection("a"), metrics=metrics)
+    async with second, third:
+        await settled()
+        assert registry.get_sample_value("informer_store_items", LABELS) == 0
+    assert first.statistics().objects == 0
+    for informer in (second, third):
+        with pytest.raises(UsageError, match="give it an identifier"):
+            informer.statistics()
+
+
+@pytest.mark.conformance("MET-02")
+@pytest.mark.parametrize("queue", QueueKind)
+async def test_what_waits_in_the_queue_is_shown(shop: InformerName, queue: QueueKind) -> None:
+    pods = Collection("a")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS))
+    queued: list[int] = []
+
+    def look(obj: Any) -> list[str]:
+        queued.append(informer.statistics().queued)
+        return []
+
+    informer.add_indexers({"look": look})
+    async with informer:
+        await informer.wait_for_sync()
+        queued.clear()
+        with pods.at_once():
+            for name in "bcd":
+                pods.put(name)
+        await settled()
+        waiting = [3, 2, 1] if queue is QueueKind.IN_ORDER else [2, 1, 0]  # the version waits, too
+        assert queued == waiting
+        assert informer.statistics().queued == 0
+
+
+@pytest.mark.conformance("MET-07")
+async def test_what_has_been_released_is_shown_no_more(shop: InformerName, registry: CollectorRegistry) -> None:
+    informer = SharedIndexInformer(
+        Collection("a"), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry)
+    )
+    async with informer:
+        await informer.wait_for_sync()
+    before = registry.get_sample_value("informer_store_items", LABELS)
+    shop.release()
+    assert (before, registry.get_sample_value("informer_store_items", LABELS)) == (1, None)
+
+
+async def test_metrics_hold_no_informer_in_memory(shop: InformerName, registry: CollectorRegistry) -> None:
+    SharedIndexInformer(Collection(), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
+    gc.collect()
+    assert b"shop" not in generate_latest(registry)
+
+
+@pytest.mark.conformance("MET-07")
+async def test_the_shutdown_of_a_factory_releases_its_name(registry: CollectorRegistry) -> None:
+    class Unreachable:
+        async def request(self, *args: Any, **kwargs: Any) -> Any:
+            raise OSError
+
+    name = InformerName("shop")
+    factory = SharedInformerFactory(Unreachable(), name=name, metrics=PrometheusMetrics(registry))
+    factory.core.v1.pods.informer()
+    factory.apps.v1.deployments.informer()
+    text = generate_latest(registry).decode()
+    assert 'informer_store_items{group="",name="shop",resource="pods",version="v1"}' in text
+    assert 'informer_store_items{group="apps",name="shop",resource="deployments",version="v1"}' in text
+    await factory.shutdown()
+    InformerName("shop").release()
+    assert "shop" not in generate_latest(registry).decode()
+
+
+def test_a_factory_with_metrics_needs_a_name(registry: CollectorRegistry) -> None:
+    with pytest.raises(UsageError, match=r"name=InformerName"):
+        SharedInformerFactory(object(), metrics=PrometheusMetrics(registry))  # type: ignore[arg-type]
+
+
+async def test_an_informer_of_several_namespaces_counts_for_all_of_them(shop: InformerName) -> None:
+    informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
+        lambda namespace: Collection("a"), ["one", "two"], identifier=shop.with_resource(PODS)
+    )
+    async with informer:
+        await informer.wait_for_sync()
+        numbers = informer.statistics()
+    assert isinstance(numbers, InformerStatistics)
+    assert (numbers.lists.count, numbers.listed, numbers.queued) == (2, 2, 0)
+
+
+async def test_nothing_of_an_object_is_in_a_metric(shop: InformerName, registry: CollectorRegistry) -> None:
+    pods = Collection()
+    pods.put("secret-name", "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
+    informer = SharedIndexInformer(pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
+    async with informer:
+        await informer.wait_for_sync()
+        assert b"secret" not in generate_latest(registry)
+
+
+@pytest.mark.conformance("RF-16")
+@pytest.mark.parametrize(
+    ("queue", "size", "each", "slow"),
+    [("delta", 40, 0.2, True), ("in_order", 40, 0.2, True), ("delta", 5, 0.5, False), ("delta", 40, 0.01, False)],
+)
+async def test_slow_processing_of_a_deep_queue_is_written_of(
+    queue: str,
+    size: int,
+    each: float,
+    slow: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level("INFO", "aioinformer.pipeline")
+    pods = Collection("a")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, name="pods")
+    now = 0.0
+    monkeypatch.setattr("aioinformer.guarded_queue.perf_counter", lambda: now)
+
+    def by_size(obj: Any) -> list[str]:
+        nonlocal now
+        now += each
+        return []
+
+    informer.add_indexers({"size": by_size})
+    async with informer:
+        await informer.wait_for_sync()
+        caplog.clear()
+        with pods.at_once():
+            for number in range(size):
+                pods.put(f"pod-{number}")
+        await settled()
+    lines = [record.getMessage() for record in caplog.records if record.name == "aioinformer.pipeline"]
+    assert bool(lines) == slow
+    assert all(re.fullmatch(r"pods: processing took \d\.\d s for a batch of \d\d", line) for line in lines)
