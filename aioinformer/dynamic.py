@@ -8,7 +8,6 @@ is as good as gone; another one has an informer of its own.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -19,8 +18,8 @@ from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.discovery import Discovery
 from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer_set import InformerSet, synced_in_time
 from aioinformer.listwatch import ListWatch
-from aioinformer.owner import Owner, collapsed
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 
@@ -76,14 +75,10 @@ class DynamicInformers:
         self._tweak = tweak_list_options
         self._options = options
         self._shutdown_grace = shutdown_grace
-        self._informers: dict[str, SharedIndexInformer[Any]] = {}
-        self._started: set[str] = set()
+        self._informers = InformerSet("dynamic informers")
         self._following: _Following | None = None
         #: The resource that is followed of each definition.
         self._chosen: dict[str, Resource[Any]] = {}
-        self._owner = Owner()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._stopped = False
 
     # Informers.
 
@@ -128,7 +123,7 @@ class DynamicInformers:
         definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
         lister_watcher: ListWatch[Any] = ListWatch(self._transport, definitions)
-        informer = self._informers["definitions"] = SharedIndexInformer(
+        informer = self._informers.by_gvr["definitions"] = SharedIndexInformer(
             lister_watcher, decoder=CustomResourceDefinition, options=self._options, shutdown_grace=self._shutdown_grace
         )
         informer.add_event_handler(
@@ -136,11 +131,11 @@ class DynamicInformers:
             on_update=lambda old, new: self._defined(new),
             on_delete=self._withdrawn,
         )
-        self._start("definitions")
+        self._informers.start_informers()
 
     def informers(self) -> dict[str, DynamicInformer]:
         """All informers by the `gvr` of their resource: a copy."""
-        return {gvr: each for gvr, each in self._informers.items() if isinstance(each, DynamicInformer)}
+        return {gvr: each for gvr, each in self._informers.by_gvr.items() if isinstance(each, DynamicInformer)}
 
     # Life.
 
@@ -160,50 +155,19 @@ class DynamicInformers:
             InformerStopped: one stopped before that.
             Exception: what an informer crashed with.
         """
-        informers = self.informers()
-        try:
-            async with asyncio.timeout(timeout):
-                for informer in informers.values():
-                    await informer.wait_for_sync()
-        except TimeoutError:
-            if timeout is None:
-                raise
-        return {gvr: informer.has_synced() for gvr, informer in informers.items()}
+        return await synced_in_time(self.informers(), timeout)
 
     async def __aenter__(self) -> Self:
-        if self._stopped or self._owner.running:
+        self._informers.check()
+        if self._informers.stopped or self._informers.running:
             raise UsageError("dynamic informers run once; make new ones")
-        await self._owner.enter(self._run, "dynamic informers")
+        await self._informers.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._owner.stop()
-
-    async def _run(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
-                for gvr in self._informers:
-                    self._start(gvr)
-                try:
-                    await asyncio.get_running_loop().create_future()
-                finally:
-                    self._stopped = True
-                    self._tasks = None
-        except BaseExceptionGroup as group:
-            error = collapsed(group)
-            raise error from error.__cause__
-        finally:
-            for informer in self._informers.values():
-                informer.retire()
-
-    def _start(self, gvr: str) -> None:
-        if self._tasks is not None and gvr not in self._started:
-            self._started.add(gvr)
-            informer = self._informers[gvr]
-            self._tasks.create_task(informer.run(), name=informer.name)
+        await self._informers.stop()
 
     def _informer_for(
         self,
@@ -211,10 +175,11 @@ class DynamicInformers:
         options: InformerOptions[Any],
         begin: Callable[[DynamicInformer], Any] = lambda informer: None,
     ) -> DynamicInformer:
-        known = self._informers.get(resource.gvr)
+        known = self._informers.by_gvr.get(resource.gvr)
         if isinstance(known, DynamicInformer):
             return known
-        if self._stopped:
+        self._informers.check()
+        if self._informers.stopped:
             raise InformerStopped(f"the dynamic informers were stopped before they were asked for {resource.gvr}")
         chosen: dict[str, Any] = {"options": self._options, **options}
         period = chosen.pop("resync_period", None)
@@ -233,8 +198,8 @@ class DynamicInformers:
             **chosen,
         )
         begin(informer)
-        self._informers[resource.gvr] = informer
-        self._start(resource.gvr)
+        self._informers.by_gvr[resource.gvr] = informer
+        self._informers.start_informers()
         return informer
 
     # Definitions.

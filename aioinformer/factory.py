@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.catalog import find
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer_set import InformerSet, synced_in_time
 from aioinformer.listwatch import ListWatch
-from aioinformer.owner import Owner, collapsed
 from aioinformer.queue_choice import QueueKind
 from aioinformer.resync import checked_period
 from aioinformer.shared_informer import SharedIndexInformer
@@ -90,11 +90,7 @@ class SharedInformerFactory(Accessors):
         self._shutdown_grace = shutdown_grace
         self._name = name
         self._metrics = metrics
-        self._informers: dict[str, SharedIndexInformer[Any]] = {}
-        self._started: set[str] = set()
-        self._owner = Owner()
-        self._tasks: asyncio.TaskGroup | None = None
-        self._stopped = False
+        self._informers = InformerSet("informer factory")
 
     # Informers.
 
@@ -109,16 +105,16 @@ class SharedInformerFactory(Accessors):
             InformerStopped: the factory was shut down, and has no such informer.
             UsageError: an option makes no sense.
         """
-        informer = self._informers.get(resource.gvr)
+        informer = self._informers.by_gvr.get(resource.gvr)
         if informer is not None:
             return informer
-        if self._stopped:
+        if self._informers.stopped:
             raise InformerStopped(f"the factory was shut down before it was asked for {resource.gvr}; make a new one")
         period = options.get("resync_period")
         lister_watcher = ListWatch(
             self._reach(), resource, self._namespace if resource.namespaced else "", tweak=self._tweak
         )
-        informer = self._informers[resource.gvr] = SharedIndexInformer(
+        informer = self._informers.by_gvr[resource.gvr] = SharedIndexInformer(
             lister_watcher,
             self._custom_resync.get(resource.gvr, self._resync_period) if period is None else period,
             indexers=options.get("indexers"),
@@ -157,13 +153,8 @@ class SharedInformerFactory(Accessors):
             InformerStopped: the factory was shut down.
             Exception: what an informer crashed with.
         """
-        self._owner.check()
-        if self._stopped:
-            raise InformerStopped("the factory was shut down; make a new one")
-        if not self._owner.running:
-            self._owner.start(self._run, "informer factory")
-        elif self._tasks is not None:
-            self._start_informers(self._tasks)
+        self._check()
+        self._informers.start()
 
     async def wait_for_cache_sync(
         self,
@@ -182,21 +173,11 @@ class SharedInformerFactory(Accessors):
             Exception: what an informer crashed with.
         """
         self.start()
-        informers = dict(self._informers)
-        try:
-            async with asyncio.timeout(timeout):
-                for informer in informers.values():
-                    await informer.wait_for_sync()
-        except TimeoutError:
-            if timeout is None:
-                raise
-        return {gvr: informer.has_synced() for gvr, informer in informers.items()}
+        return await synced_in_time(self._informers.by_gvr, timeout)
 
     def is_ready(self) -> bool:
         """Whether every informer asked for runs and has filled its cache: what a readiness probe wants to know."""
-        if self._stopped or not self._owner.running:
-            return False
-        return all(informer.has_synced() and not informer.is_stopped() for informer in self._informers.values())
+        return self._informers.is_ready()
 
     async def shutdown(self) -> None:
         """Ends all informers and waits for that; bounded by `shutdown_grace`. May be repeated.
@@ -204,11 +185,9 @@ class SharedInformerFactory(Accessors):
         Raises:
             Exception: what an informer had crashed with.
         """
-        self._stopped = True
         try:
-            await self._owner.stop()
+            await self._informers.stop()
         finally:
-            self._retire_informers()
             if self._name is not None:
                 self._name.release()
             transport, self._transport = self._transport, None
@@ -216,9 +195,9 @@ class SharedInformerFactory(Accessors):
                 await transport.aclose()  # type: ignore[attr-defined]  # made here, so it is a KubernetesTransport
 
     async def __aenter__(self) -> Self:
-        self.start()
+        self._check()
         try:
-            await asyncio.sleep(0)  # by then it has begun
+            await self._informers.enter()
         except asyncio.CancelledError:
             await self.shutdown()
             raise
@@ -229,31 +208,10 @@ class SharedInformerFactory(Accessors):
     ) -> None:
         await self.shutdown()
 
-    async def _run(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
-                self._start_informers(tasks)
-                try:
-                    await asyncio.get_running_loop().create_future()
-                finally:
-                    self._tasks = None  # while the others end, nothing is started any more
-        except BaseExceptionGroup as group:
-            error = collapsed(group)
-            raise error from error.__cause__
-        finally:
-            self._retire_informers()
-
-    def _start_informers(self, tasks: asyncio.TaskGroup) -> None:
-        for gvr, informer in self._informers.items():
-            if gvr not in self._started:
-                self._started.add(gvr)
-                tasks.create_task(informer.run(), name=informer.name)
-
-    def _retire_informers(self) -> None:
-        # A task that is cancelled before its first step never takes it.
-        for informer in self._informers.values():
-            informer.retire()
+    def _check(self) -> None:
+        self._informers.check()
+        if self._informers.stopped:
+            raise InformerStopped("the factory was shut down; make a new one")
 
     def _reach(self) -> Transport:
         if self._transport is None:
