@@ -116,6 +116,31 @@ def test_the_leader_election_hands_over_from_one_candidate_to_the_next() -> None
     ]
 
 
+def test_no_count_is_lost_when_writers_collide() -> None:
+    match = re.fullmatch(r"4 writers counted to 20, in (\d+) tries", run("retry_on_conflict.py").strip())
+    assert match is not None
+    assert int(match[1]) >= 20
+
+
+def test_a_list_in_pages_is_followed_by_a_watch_until_something_has_happened() -> None:
+    lines = run("list_and_watch.py").splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["listed"] * 3
+    assert re.fullmatch(r"[1-9]\d* pods", lines[3])
+    assert lines[4:] == ["ADDED aioinformer-example", "DELETED aioinformer-example"]
+
+
+def test_namespaces_come_and_go_in_one_cache() -> None:
+    lines = run("multi_namespace.py").splitlines()
+    assert sorted(lines) == [
+        "gone: default/of-many",
+        "one namespace: default/of-many",
+        "the other namespace: kube-public/of-many",
+        "there: default/of-many",
+        "there: kube-public/of-many",
+        "two namespaces: default/of-many, kube-public/of-many",
+    ]
+
+
 def test_the_events_that_were_recorded_are_on_the_server() -> None:
     lines = run("event_recorder.py", "--duration", "3").splitlines()
     assert re.search(r"refused=0, dropped=0, waiting=0", lines[0])

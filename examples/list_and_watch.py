@@ -1,0 +1,58 @@
+"""Without a cache: a list that comes page by page, and a watch until something has happened.
+
+The pager hands out objects as they arrive, and keeps none of them. The watch begins where the list ended, and survives
+whatever happens to its connection, until the pod that is made here is there, and then until it is gone.
+
+python examples/list_and_watch.py [--kubeconfig FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from aioinformer import ListWatch, Resource
+from aioinformer.list_pager import ListPager
+from aioinformer.retry_watcher import Event, RetryWatcher, until
+
+import cluster
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import V1Pod
+
+PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
+PATH = "/api/v1/namespaces/default/pods"
+NAME = "aioinformer-example"
+
+
+def is_ours(event: Event[V1Pod]) -> bool:
+    return event.object.metadata.name == NAME
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    async with cluster.connect(arguments) as transport:
+        pods = ListWatch(transport, PODS)
+        pager = ListPager(pods, page_size=5)
+        count = 0
+        async with aclosing(pager.each()) as listed:
+            async for pod in listed:
+                count += 1
+                if count <= 3:
+                    print(f"listed {pod.metadata.namespace}/{pod.metadata.name}")
+        print(f"{count} pods")
+
+        container = {"name": "main", "image": "example.com/none"}
+        body = {"metadata": {"name": NAME}, "spec": {"containers": [container]}}
+        async with RetryWatcher(pods, pager.resource_version) as events, asyncio.timeout(60):
+            await cluster.send(transport, "POST", PATH, body)
+            event = await until(events, lambda event: is_ours(event) and event.type == "ADDED")
+            print(f"{event.type} {NAME}")
+            await cluster.send(transport, "DELETE", f"{PATH}/{NAME}?gracePeriodSeconds=0")
+            event = await until(events, lambda event: is_ours(event) and event.type == "DELETED")
+            print(f"{event.type} {NAME}")
+
+
+if __name__ == "__main__":
+    cluster.run(main, __doc__)
