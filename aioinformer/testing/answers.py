@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 import zlib
 from itertools import chain
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from aioinformer.testing.statuses import StatusError
 
 JSON = "application/json"
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+_DEPRECATED_PATH = re.compile(rf"/api/v1/(?:namespaces/[^/]+/)?({'|'.join(_DEPRECATED)})(?:/|$)")
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
 # Requests are not told apart by priority; clients that log these headers find one level for all.
@@ -42,7 +48,9 @@ _YamlDumper.add_representer(str, _represent_text)
 def standing_headers(request: web.BaseRequest) -> dict[str, str]:
     """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
-    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", **_PRIORITY}
+    deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
+    warnings = {"Warning": f'299 - "{_DEPRECATED[deprecated[1]]}"'} if deprecated else {}
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", **_PRIORITY, **warnings}
 
 
 def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:

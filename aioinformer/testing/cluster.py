@@ -103,6 +103,10 @@ class Cluster:
         """
         metadata = self._check_body(served, namespace, obj)
         fill_defaults(served, obj)
+        if owners is None:
+            track(served, None, obj, by or _ourselves(served), self.now())
+        else:
+            note_owners(obj, owners)
         if metadata.get("resourceVersion"):
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
@@ -120,10 +124,6 @@ class Cluster:
         check_schema(served, obj)
         if self.collection(served).get(_key(namespace, name)) is not None:
             raise statuses.already_exists(served.resource, name)
-        if owners is None:
-            track(served, None, obj, by or _ourselves(served), self.now())
-        else:
-            note_owners(obj, owners)
         if dry_run:
             metadata.pop("resourceVersion", None)
             return encode_object(obj, custom=served.custom)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
+from aioinformer.testing.defaults import default_object
 from aioinformer.testing.openapi import custom_schema, patch_schema
 from aioinformer.testing.statuses import Cause, StatusError
 from aioinformer.testing.structural import default_fields, schema_causes
@@ -92,9 +93,11 @@ def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: Ca
 
 
 def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
-    """Gives a custom resource the defaults of its schema. Built-in kinds have theirs elsewhere."""
+    """Says what the client left out."""
     if served.schema is not None:
         default_fields(obj, served.schema)
+    elif not served.custom:
+        default_object(served.resource.group_resource, obj)
 
 
 def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:

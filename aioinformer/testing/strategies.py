@@ -1,23 +1,27 @@
-"""What the API does to an object of each resource before it stores it: defaults, status isolation, generations.
+"""What the API does to an object of each resource before it stores it: admission, status isolation, generations.
 
-Only what informers and kubectl can tell apart is here; a field that is merely defaulted by the real server (such as a
-container's `terminationMessagePath`) is left alone.
+All of this is the server's own doing: nobody who writes an object owns it. What clients may say, and the server says
+for those who do not, is in `defaults`.
 """
 
 from __future__ import annotations
 
-import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.field_checks import kind_schema
+from aioinformer.testing.pod_defaults import admit_pod, fill, quality_of_service
+from aioinformer.testing.typed_fields import FieldType, merge, zero_value
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.testing.served import Served
 
 _WITH_GENERATION = frozenset(
     {
         "pods",
+        "podtemplates",
         "replicationcontrollers",
         "daemonsets.apps",
         "deployments.apps",
@@ -59,11 +63,11 @@ _RETURNS_DELETED = frozenset(
     }
 )
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
-    "pods": {"phase": "Pending", "qosClass": "BestEffort"},
     "namespaces": {"phase": "Active"},
     "persistentvolumes": {"phase": "Pending"},
     "persistentvolumeclaims": {"phase": "Pending"},
     "services": {"loadBalancer": {}},
+    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
     "customresourcedefinitions.apiextensions.k8s.io": {
         "conditions": [],
         "acceptedNames": {"plural": "", "kind": ""},
@@ -81,28 +85,18 @@ def returns_deleted(served: Served) -> bool:
 def prepare_create(served: Served, obj: dict[str, Any]) -> None:
     """Makes a client's object what is stored at first: its status is the server's."""
     name = served.resource.group_resource
-    if "status" in served.subresources and name not in _KEEPS_STATUS_ON_CREATE:
-        obj.pop("status", None)
-        first = _FIRST_STATUS.get(name)
-        if first is not None:
-            obj["status"] = dict(first)
-        elif not served.custom and served.resource.group_resource not in _KEEPS_STATUS_ON_CREATE:
-            obj["status"] = {}
+    if "status" in served.subresources:
+        if name not in _KEEPS_STATUS_ON_CREATE:
+            obj.pop("status", None)
+        if not served.custom:
+            obj["status"] = _first_status(served, obj)
     if served.custom or name in _WITH_GENERATION:
         obj["metadata"]["generation"] = 1
     else:
         obj["metadata"].pop("generation", None)
-    if name == "services":
-        spec = obj.setdefault("spec", {})
-        if spec.get("type") != "ExternalName" and not spec.get("clusterIP"):
-            number = zlib.crc32(obj["metadata"]["uid"].encode())
-            spec["clusterIP"] = f"10.96.{number >> 8 & 255}.{number % 254 + 1}"
-        if "clusterIP" in spec:
-            spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    if name == "namespaces":
-        obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
-        obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
-    prepare_any(served, obj)
+    admit = _ADMISSION.get(name)
+    if admit is not None:
+        admit(obj)
 
 
 def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str) -> None:
@@ -141,7 +135,6 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         for field in ("clusterIP", "clusterIPs"):
             if field in old.get("spec", {}):
                 obj.setdefault("spec", {}).setdefault(field, old["spec"][field])
-    prepare_any(served, obj)
     generation = old["metadata"].get("generation")
     if generation is None:
         obj["metadata"].pop("generation", None)
@@ -149,23 +142,85 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj["metadata"]["generation"] = generation + (_spec(obj) != _spec(old))
 
 
-def prepare_any(served: Served, obj: dict[str, Any]) -> None:
-    """What happens to an object on every write."""
-    if served.resource.group_resource == "secrets":
-        plain = obj.pop("stringData", None)
-        if plain:
-            data = obj.setdefault("data", {})
-            for key, value in plain.items():
-                data[key] = base64.b64encode(value.encode()).decode()
-        obj.setdefault("type", "Opaque")
-    elif served.resource.group_resource == "services":
-        obj.setdefault("spec", {}).setdefault("type", "ClusterIP")
-    elif served.resource.group_resource == "pods":
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("restartPolicy", "Always")
-        spec.setdefault("schedulerName", "default-scheduler")
-    elif served.resource.group_resource in ("deployments.apps", "replicasets.apps", "statefulsets.apps"):
-        obj.setdefault("spec", {}).setdefault("replicas", 1)
+def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
+    name = served.resource.group_resource
+    if name == "pods":
+        return {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+    if name in _FIRST_STATUS:
+        return dict(_FIRST_STATUS[name])
+    schema = kind_schema(served)
+    if schema is None:
+        return {}
+    type_ = FieldType(schema.schemas, schema.node).field("status")
+    zero = zero_value(type_)
+    return dict(merge(zero, obj["status"], type_)) if obj.get("status") else zero
+
+
+def _admit_service(obj: dict[str, Any]) -> None:
+    spec = obj["spec"]
+    if spec["type"] != "ExternalName":
+        if not spec.get("clusterIP"):
+            number = zlib.crc32(obj["metadata"]["uid"].encode())
+            spec["clusterIP"] = f"10.96.{number >> 8 & 255}.{number % 254 + 1}"
+        fill(spec, clusterIPs=[spec["clusterIP"]], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+
+
+def _admit_namespace(obj: dict[str, Any]) -> None:
+    obj.setdefault("metadata", {}).setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+    obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+
+
+def _admit_pod(obj: dict[str, Any]) -> None:
+    admit_pod(obj["spec"])
+
+
+def _admit_claim(obj: dict[str, Any]) -> None:
+    _protect(obj, "kubernetes.io/pvc-protection")
+
+
+def _admit_volume(obj: dict[str, Any]) -> None:
+    _protect(obj, "kubernetes.io/pv-protection")
+    obj["status"]["lastPhaseTransitionTime"] = obj["metadata"]["creationTimestamp"]
+
+
+def _admit_node(obj: dict[str, Any]) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    taints = obj.setdefault("spec", {}).setdefault("taints", [])
+    if not any(each.get("key") == taint["key"] and each.get("effect") == taint["effect"] for each in taints):
+        taints.append(taint)
+
+
+def _admit_job(obj: dict[str, Any]) -> None:
+    """A job finds its pods by a label that nobody else can have."""
+    spec, metadata = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = {
+        f"{prefix}{name}": value
+        for name, value in (("controller-uid", metadata["uid"]), ("job-name", metadata["name"]))
+        for prefix in ("batch.kubernetes.io/", "")
+    }
+    template = spec["template"].setdefault("metadata", {})
+    template["labels"] = {**(template.get("labels") or {}), **labels}
+    metadata["labels"] = {**labels, **(metadata.get("labels") or {})} if metadata.get("labels") else labels
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
+
+
+def _protect(obj: dict[str, Any], finalizer: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+_ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "pods": _admit_pod,
+    "services": _admit_service,
+    "namespaces": _admit_namespace,
+    "nodes": _admit_node,
+    "persistentvolumeclaims": _admit_claim,
+    "persistentvolumes": _admit_volume,
+    "jobs.batch": _admit_job,
+}
 
 
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:

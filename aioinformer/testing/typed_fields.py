@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _REF = "#/components/schemas/"
 _MISSING: Final = object()
+_ZEROS: Final[Mapping[str, Any]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
 class FieldTypeError(ValueError):
@@ -179,8 +180,8 @@ def zero_value(type_: FieldType) -> dict[str, Any]:
     for name, node in (type_.node.get("properties") or {}).items():
         if node.get("default") == {}:
             zero[name] = zero_value(type_.at(node))
-        elif name in type_.node.get("required", ()):
-            zero[name] = node.get("default")
+        elif name in type_.node.get("required", ()) or node.get("default") in ("", 0):
+            zero[name] = node.get("default", _ZEROS.get(str(node.get("type"))))
     return zero
 
 

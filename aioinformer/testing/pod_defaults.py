@@ -1,0 +1,143 @@
+"""What the API adds to the specification of a pod, wherever there is one: alone, or in the template of a controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MODE = 0o644
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS_TOLERATED = 300
+_QUALITY_RESOURCES = ("cpu", "memory")
+
+
+def fill(target: dict[str, Any], **defaults: Any) -> None:
+    """Sets what is not there."""
+    for name, value in defaults.items():
+        if target.get(name) is None:
+            target[name] = value
+
+
+def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
+    """Completes a specification.
+
+    Args:
+        spec: is changed.
+        in_template: whether it is that of pods to come.
+    """
+    fill(
+        spec,
+        dnsPolicy="ClusterFirst",
+        restartPolicy="Always",
+        schedulerName="default-scheduler",
+        securityContext={},
+        terminationGracePeriodSeconds=30,
+    )
+    if not in_template:
+        fill(spec, enableServiceLinks=True)
+    for container in _all(spec, "initContainers", "containers", "ephemeralContainers"):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
+    for volume in _all(spec, "volumes"):
+        _default_volume(volume)
+
+
+def admit_pod(spec: dict[str, Any]) -> None:
+    """What is added to a pod of its own after its client's part is settled: who wrote it does not own this."""
+    fill(spec, preemptionPolicy="PreemptLowerPriority", priority=0)
+    tolerations = spec.setdefault("tolerations", [])
+    for key in _TOLERATED:
+        if not any(each.get("key", key) == key for each in tolerations):
+            tolerations.append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_TOLERATED}
+            )
+
+
+def quality_of_service(spec: dict[str, Any]) -> str:
+    """The class that a pod's requests and limits put it in."""
+    containers = [each.get("resources") or {} for each in _all(spec, "containers", "initContainers")]
+    asked = [
+        section.get(name)
+        for resources in containers
+        for section in (resources.get("requests") or {}, resources.get("limits") or {})
+        for name in _QUALITY_RESOURCES
+    ]
+    if not any(value is not None for value in asked):
+        return "BestEffort"
+    guaranteed = all(
+        (resources.get("limits") or {}).get(name) is not None
+        and (resources.get("requests") or {}).get(name) == resources["limits"][name]
+        for resources in containers
+        for name in _QUALITY_RESOURCES
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _default_container(container: dict[str, Any], *, host_network: bool, in_template: bool) -> None:
+    image = str(container.get("image", ""))
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    latest = "@" not in image and tag in ("", "latest")
+    fill(
+        container,
+        imagePullPolicy="Always" if latest else "IfNotPresent",
+        resources={},
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+    for port in _all(container, "ports"):
+        fill(port, protocol="TCP")
+        if host_network:
+            fill(port, hostPort=port.get("containerPort"))
+    for variable in _all(container, "env"):
+        if reference := (variable.get("valueFrom") or {}).get("fieldRef"):
+            fill(reference, apiVersion="v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(name):
+            _default_probe(probe)
+    hooks: Iterable[Any] = (container.get("lifecycle") or {}).values()
+    for hook in hooks:
+        if isinstance(hook, dict) and hook.get("httpGet"):
+            fill(hook["httpGet"], path="/", scheme="HTTP")
+    if not in_template and (limits := container["resources"].get("limits")):
+        # Requests are as high as limits unless somebody says so.
+        requests = container["resources"].setdefault("requests", {})
+        fill(requests, **limits)
+
+
+def _default_probe(probe: dict[str, Any]) -> None:
+    fill(probe, failureThreshold=3, periodSeconds=10, successThreshold=1, timeoutSeconds=1)
+    if probe.get("httpGet"):
+        fill(probe["httpGet"], path="/", scheme="HTTP")
+    if probe.get("grpc"):
+        fill(probe["grpc"], service="")
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    for source in ("configMap", "secret", "downwardAPI", "projected"):
+        if volume.get(source) is not None:
+            fill(volume[source], defaultMode=_MODE)
+    if volume.get("hostPath"):
+        fill(volume["hostPath"], type="")
+    items: list[dict[str, Any]] = [
+        item
+        for source in ("downwardAPI", "projected")
+        for each in _parts(volume.get(source) or {})
+        for item in _all(each, "items")
+    ]
+    for item in items:
+        if item.get("fieldRef"):
+            fill(item["fieldRef"], apiVersion="v1")
+    for each in _all(volume.get("projected") or {}, "sources"):
+        if each.get("serviceAccountToken"):
+            fill(each["serviceAccountToken"], expirationSeconds=3600)
+
+
+def _parts(source: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    return [source, *(each["downwardAPI"] for each in _all(source, "sources") if each.get("downwardAPI"))]
+
+
+def _all(holder: dict[str, Any], *names: str) -> Iterable[dict[str, Any]]:
+    return [each for name in names for each in holder.get(name) or () if isinstance(each, dict)]
