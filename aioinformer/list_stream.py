@@ -12,6 +12,9 @@ prefix of a JSON object is a JSON object. So the parser *guesses*, and the decod
 3. If it does not (the item holds a list of templates that begin like items, or is malformed), an exact scanner that
    knows strings and brackets finds the end. It remembers where it stopped, so that it is linear, too.
 
+Chunks are not put together: an item is cut out of the chunk that it came in. Only what came in several is joined, by a
+guess as well, and as long as there is no such guess, what has come is gathered in one growing buffer.
+
 The scanner alone also handles everything unusual: white space, items of mixed beginnings, the last item.
 What is before and after the items is put together again as a document without items, and decoded last.
 """
@@ -25,6 +28,7 @@ import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
 from aioinformer.framing import DEFAULT_MAX_FRAME
+from aioinformer.item_scanner import ItemScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,10 +36,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ITEMS = re.compile(rb'"items"\s*:\s*\[')
-_BETWEEN = re.compile(rb"[ \t\r\n,]*")
+_SEPARATORS = b" \t\r\n,"
+_BETWEEN = re.compile(b"[%b]*" % _SEPARATORS)
 _BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":(?:\{"[A-Za-z]{1,40}":)?')
-_TOKEN = re.compile(rb'["{}\[\]]')
-_STRING_TOKEN = re.compile(rb'["\\]')
 #: The scanner takes over when an item has no visible end after so many bytes.
 _PATIENCE = 1024 * 1024
 #: What an item, or the list of items, begins with is shorter than this.
@@ -62,46 +65,6 @@ class _WholeList(ListHead, gc=False):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class ItemScanner:
-    """Finds the end of one JSON value in a growing buffer, looking at every byte once."""
-
-    def __init__(self, start: int) -> None:
-        self._position = start
-        self._depth = 0
-        self._in_string = False
-
-    def shift(self, by: int) -> None:
-        """The first `by` bytes of the buffer are gone."""
-        self._position -= by
-
-    def end(self, buffer: bytearray) -> int:
-        """The offset behind the value, or -1 if it is not complete yet."""
-        position, depth, in_string = self._position, self._depth, self._in_string
-        while True:
-            token = (_STRING_TOKEN if in_string else _TOKEN).search(buffer, position)
-            if token is None:
-                self._position, self._depth, self._in_string = len(buffer), depth, in_string
-                return -1
-            position = token.end()
-            character = buffer[position - 1]
-            if in_string:
-                if character == 0x22:
-                    in_string = False
-                elif position < len(buffer):
-                    position += 1  # whatever is escaped is no end
-                else:
-                    self._position, self._depth, self._in_string = position - 1, depth, True
-                    return -1
-            elif character == 0x22:
-                in_string = True
-            elif character in b"{[":
-                depth += 1
-            else:
-                depth -= 1
-                if depth <= 0:
-                    return position
-
-
 class ListParser(Generic[T]):
     """Takes the body of a list apart.
 
@@ -115,7 +78,10 @@ class ListParser(Generic[T]):
     def __init__(self, decode: Callable[[bytes], T], max_item: int = DEFAULT_MAX_FRAME) -> None:
         self._decode = decode
         self._max_item = max_item
-        self._buffer = bytearray()
+        #: A chunk as it came, unless an item needs more than one.
+        self._buffer: bytes | bytearray = b""
+        #: An item that ends in the chunk and began before it, if the guess is right.
+        self._joint = b""
         #: Offset of the first byte that no item has used.
         self._start = 0
         #: Offset before which no separator is.
@@ -132,13 +98,32 @@ class ListParser(Generic[T]):
 
     def feed(self, chunk: bytes) -> None:
         """Takes the next chunk of the body; `items()` has what it completes."""
-        if used := self._start:
-            del self._buffer[:used]
-            self._start = 0
-            self._searched = max(0, self._searched - used)
-            if self._scanner is not None:
-                self._scanner.shift(used)
+        if self._joint:
+            self._join()
+        used, self._start = self._start, 0
+        begun, overlap = len(self._buffer) - used, len(self._separator)
+        if not begun:
+            self._buffer, self._searched = chunk, 0
+            return
+        guessing = self._separator and self._scanner is None and not self._behind_items
+        found = chunk.find(self._separator) if guessing else -1
+        across = (
+            guessing and self._separator in bytes(self._buffer[max(used, used + begun - overlap) :]) + chunk[:overlap]
+        )
+        if found >= 0 and not across and begun + found < self._max_item:
+            # What is behind this item stays in the chunk.
+            self._joint = bytes(self._buffer[used:]).lstrip(_SEPARATORS) + chunk[: found + 1]
+            self._buffer, self._start, self._searched = chunk, found + 1, found + 1
+            return
+        if not isinstance(self._buffer, bytearray):
+            self._buffer = bytearray(self._buffer)
+        del self._buffer[:used]
         self._buffer += chunk
+        self._searched = max(0, self._searched - used)
+        if guessing and found < 0 and not across:
+            self._searched = max(0, len(self._buffer) - overlap)
+        if self._scanner is not None:
+            self._scanner.shift(used)
 
     def feed_eof(self) -> None:
         """The body has ended; `items()` has what is left."""
@@ -172,13 +157,21 @@ class ListParser(Generic[T]):
             return
         if self._behind_items and len(self._buffer) - self._start > _MAX_HEAD:
             raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes behind its items")
+        if self._joint:
+            item = self._attempt(self._joint)
+            if isinstance(item, DecodeError):
+                self._refused = item, len(self._joint)
+                self._join()
+                self._scanner = ItemScanner(0)
+            else:
+                self._joint = b""
+                yield item
         while not self._behind_items and self._find_item():
             if self._scanner is None:
                 yield from self._guessed()
             end, refused, self._refused = self._find_end(), self._refused, None
             if end < 0:
                 break
-            item: T | DecodeError
             if refused is not None and refused[1] == end:  # whoever refuses it (a transform) must not be asked twice
                 item = refused[0]
             else:
@@ -233,6 +226,11 @@ class ListParser(Generic[T]):
                 return False
             self._separator = b"}," + match.group() if match is not None else b"\0"
         return True
+
+    def _join(self) -> None:
+        """Undoes a guess about where an item ends that began before the chunk."""
+        self._buffer = bytearray(self._joint) + self._buffer[self._start :]
+        self._joint, self._start, self._searched = b"", 0, 0
 
     def _guessed(self) -> Iterator[T]:
         """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
@@ -311,8 +309,8 @@ def status_error(status: int, body: bytes, *, retry_after: float | None = None) 
     return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after)
 
 
-def _cut(buffer: bytearray, start: int, end: int) -> bytes:
-    return bytes(memoryview(buffer)[start:end])
+def _cut(buffer: bytes | bytearray, start: int, end: int) -> bytes:
+    return bytes(buffer[start:end])  # which copies once where the buffer is a chunk
 
 
 def _not_a_list(document: bytes) -> DecodeError:
