@@ -214,12 +214,12 @@ class LeaseMachine:
         elif not self._observed(reply):
             return Verdict.FAILED
         elif self._is_given(reply.now):
-            self._claim, sent = (
-                replace(self.record, renew_time=reply.wall, lease_duration_seconds=self._seconds),
-                reply.now,
-            )
-            reply = yield UpdateLease(self._claim.into(self._lease, self._labels))
-            return Verdict.LEADING if self._granted(reply, self._claim, sent) else Verdict.FAILED
+            claim = replace(self.record, renew_time=reply.wall, lease_duration_seconds=self._seconds)
+            if not claim.acquire_time:  # the server leaves it to the leader
+                claim = replace(claim, acquire_time=reply.wall)
+            self._claim, sent = claim, reply.now
+            reply = yield UpdateLease(claim.into(self._lease, self._labels))
+            return Verdict.LEADING if self._granted(reply, claim, sent) else Verdict.FAILED
         self.give_up()
         self.error = None
         return Verdict.HELD

@@ -49,8 +49,8 @@ class LeaseRecord:
             **(lease.get("spec") or {}),
             "holderIdentity": self.holder_identity,
             "leaseDurationSeconds": self.lease_duration_seconds,
-            "acquireTime": self.acquire_time,
-            "renewTime": self.renew_time,
+            "acquireTime": self.acquire_time or None,
+            "renewTime": self.renew_time or None,
             "leaseTransitions": self.lease_transitions,
         }
         return {**lease, "metadata": metadata, "spec": spec}

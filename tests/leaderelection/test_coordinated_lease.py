@@ -48,6 +48,15 @@ def test_who_is_named_by_the_server_renews_and_leads() -> None:
 
 
 @pytest.mark.conformance("LE-13")
+def test_a_term_begins_when_the_leader_says_so_if_the_server_does_not() -> None:
+    talk = coordinated()
+    assert talk.attempt(given(acquireTime=None), None) is Verdict.LEADING
+    assert talk.written.acquire_time == "at 101"
+    assert talk.attempt(None) is Verdict.LEADING
+    assert talk.written.acquire_time == "at 101"
+
+
+@pytest.mark.conformance("LE-13")
 def test_renewals_keep_what_the_server_wrote_beside_the_record() -> None:
     talk = leading()
     assert talk.attempt(None) is Verdict.LEADING

@@ -105,9 +105,8 @@ async def test_signs_of_life_come_without_being_asked_for(transport: HttpTranspo
 
 @pytest.mark.conformance("LE-14")
 async def test_what_could_not_be_written_is_written_later(server: ApiServer, transport: HttpTransport) -> None:
-    async with server.fault("server_error", verbs=["create"], status=503, times=1):
-        async with candidate(transport):
-            await written(transport, lambda spec: True)
+    async with server.fault("server_error", verbs=["create"], status=503, times=1), candidate(transport):
+        await written(transport, lambda spec: True)
 
 
 @pytest.mark.conformance("LE-13", "LE-14")

@@ -145,6 +145,15 @@ def test_what_was_used_longest_ago_is_forgotten_first() -> None:
     assert [correlation.see(note="a").event.count, correlation.see(note="b").event.count] == [3, 1]
 
 
+@pytest.mark.conformance("EV-08")
+def test_a_bucket_that_is_in_use_is_not_the_one_to_be_forgotten() -> None:
+    correlation = Correlation(lru_cache_size=2, burst_size=1)
+    cart, search, web = (type(REFERENCE)("v1", "Pod", name, "shop") for name in ("cart", "search", "web"))
+    for pod in (cart, search, cart, web):
+        correlation.see(regarding=pod, after=0)
+    assert correlation.see(regarding=cart, after=0).skip
+
+
 @pytest.mark.parametrize("option", ["lru_cache_size", "burst_size", "max_events", "qps", "max_interval"])
 def test_a_number_that_makes_no_sense_is_refused_by_name(option: str) -> None:
     nothing: Any = {option: 0}
