@@ -62,7 +62,7 @@ bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, and docs/
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
 bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (needs go), kube-rs (cargo), Python libraries
-	@failed=; for question in benchmarks/beside_others*.py; do \
+	@failed=; for question in benchmarks/beside_others*.py benchmarks/protobuf.py; do \
 		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 

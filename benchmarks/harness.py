@@ -109,7 +109,7 @@ class Question:
     offer: Offer = field(default_factory=Offer)
     requirements: list[Requirement] = field(default_factory=list)
     rounds: int = 5
-    seconds: float = 75.0
+    seconds: float = 60.0
     patience: float = 240.0
     notes: list[str] = field(default_factory=list)
 

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 _EVENTS = 20_000
 
 
-async def _follow(url: str, take: Callable[[bytes], int]) -> Figures:
+async def follow(url: str, take: Callable[[bytes], int], accept: str = "") -> Figures:
     """Reads the watch; `take` is given each chunk and says how many events were complete in it."""
     import aiohttp
 
     async with HttpTransport(url) as transport, aiohttp.ClientSession() as session:
-        request = Request("/api/v1/pods", (("watch", "true"), ("resourceVersion", "1")))
+        headers = {"Accept": accept} if accept else {}
+        request = Request("/api/v1/pods", (("watch", "true"), ("resourceVersion", "1")), headers=headers)
         response = await transport.request(request)
 
         async def go() -> None:
@@ -54,23 +55,23 @@ async def _follow(url: str, take: Callable[[bytes], int]) -> Figures:
 
 async def transport_alone(url: str) -> Figures:
     """Bytes are read and counted."""
-    return await _follow(url, lambda chunk: chunk.count(b"\n"))
+    return await follow(url, lambda chunk: chunk.count(b"\n"))
 
 
 async def lines(url: str) -> Figures:
     """They are cut into lines."""
     splitter = LineSplitter()
-    return await _follow(url, lambda chunk: sum(1 for _ in splitter.feed(chunk)))
+    return await follow(url, lambda chunk: sum(1 for _ in splitter.feed(chunk)))
 
 
-async def records(url: str) -> Figures:
+async def records(url: str, accept: str = "") -> Figures:
     """Metadata is decoded, and a record made."""
     splitter, intake = LineSplitter(), Intake().changed
 
     def take(chunk: bytes) -> int:
         return len([decode_watch_line(line, intake) for line in splitter.feed(chunk)])
 
-    return await _follow(url, take)
+    return await follow(url, take, accept)
 
 
 async def queued(url: str) -> Figures:
@@ -88,7 +89,7 @@ async def queued(url: str) -> Figures:
             _finish(queue.pop_batch(lambda popped, initial: left.append(len(popped))))
         return len(events)
 
-    return await _follow(url, take)
+    return await follow(url, take)
 
 
 def _finish(coroutine: Any) -> None:

@@ -1,0 +1,135 @@
+"""Would the metadata come cheaper out of protobuf, read in Python, than out of JSON, read by msgspec's C?
+
+Both are followed from the socket to records, without a cache: the part of the path that the form of the wire decides.
+In protobuf the server sends two thirds of the bytes, frames say their length, metadata stands in front of everything
+else, and what comes after it is never looked at: the best case that there is. It takes `go` to make the frames.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from struct import unpack_from
+from typing import TYPE_CHECKING
+
+import hot_path
+import msgspec
+from harness import Offer, Question, Requirement, answer
+from peers import Peers
+
+from aioinformer.objects import Record
+
+if TYPE_CHECKING:
+    from harness import Figures, Measure
+
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_METADATA = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_NAME, _NAMESPACE, _UID, _VERSION, _GENERATION, _LABEL = 0x0A, 0x1A, 0x2A, 0x32, 0x38, 0x5A
+_LONG = 0x80
+
+
+class Frames:
+    """Cuts chunks into frames, each with four bytes of length before it."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        data = self._rest + chunk if self._rest else chunk
+        frames, at, end = [], 0, len(data)
+        while end - at >= 4:
+            stop = at + 4 + int(unpack_from(">I", data, at)[0])
+            if stop > end:
+                break
+            frames.append(data[at + 4 : stop])
+            at = stop
+        self._rest = data[at:]
+        return frames
+
+
+def _inside(data: bytes, at: int) -> int:
+    """Where the value of the field begins whose tag is here."""
+    while data[at + 1] > 127:
+        at += 1
+    return at + 2
+
+
+def record_of(frame: bytes) -> Record:
+    """The record of a watch event."""
+    at = 2 + frame[1]  # behind the type
+    at = _inside(frame, at)  # in the RawExtension
+    at = _inside(frame, at) + 4  # in its bytes, behind the magic number
+    at += 2 + frame[at + 1]  # behind the TypeMeta
+    at = _inside(frame, at)  # in the object
+    name = namespace = uid = version = ""
+    labels: list[bytes] = []
+    at = _inside(frame, at)  # in its metadata
+    while (tag := frame[at]) < _LONG:
+        size, at = frame[at + 1], at + 2
+        if tag == _GENERATION:
+            while frame[at - 1] > 127:
+                at += 1
+            continue
+        if size > 127:
+            size, at = (size & 127) | frame[at] << 7, at + 1
+        if tag == _NAME:
+            name = frame[at : at + size].decode()
+        elif tag == _NAMESPACE:
+            namespace = frame[at : at + size].decode()
+        elif tag == _UID:
+            uid = frame[at : at + size].decode()
+        elif tag == _VERSION:
+            version = frame[at : at + size].decode()
+        elif tag == _LABEL:
+            labels.append(frame[at : at + size])
+        elif tag > _LABEL:
+            break
+        at += size
+    # In the place of what is JSON otherwise, as a record has it: still encoded.
+    return Record(f"{namespace}/{name}", namespace, name, uid, version, msgspec.Raw(b"".join(labels)), frame)
+
+
+async def protobuf(url: str, *, metadata: bool = False) -> Figures:
+    frames, checked = Frames(), False
+
+    def take(chunk: bytes) -> int:
+        nonlocal checked
+        records = [record_of(frame) for frame in frames.feed(chunk)]
+        if records and not checked:
+            checked = bool(records[0].name and records[0].namespace and records[0].uid and records[0].resource_version)
+            assert checked, records[0]
+        return len(records)
+
+    return await hot_path.follow(url, take, f"{_PROTOBUF};{_METADATA}" if metadata else _PROTOBUF)
+
+
+async def json(url: str, *, metadata: bool = False) -> Figures:
+    return await hot_path.records(url, f"application/json;{_METADATA}" if metadata else "")
+
+
+_SUBJECTS: dict[str, Measure | list[str]] = {
+    "JSON": json,
+    "protobuf": protobuf,
+    "JSON, metadata only": partial(json, metadata=True),
+    "protobuf, metadata only": partial(protobuf, metadata=True),
+}
+
+
+def question() -> Question:
+    """With the tool that makes the frames."""
+    peers = Peers()
+    peers.go(0)
+    subjects = _SUBJECTS if peers.protobuf_tool else {name: _SUBJECTS[name] for name in ("JSON", "JSON, metadata only")}
+    event = "watch_us_per_event"
+    return Question(
+        "protobuf",
+        "Would the metadata come cheaper out of protobuf, read in Python?",
+        subjects,
+        Offer(forms="json,metadata", protobuf_tool=peers.protobuf_tool),
+        requirements=[Requirement("from socket to record, JSON to protobuf", "JSON", event, 1.0, "protobuf")],
+        notes=peers.notes,
+    )
+
+
+if __name__ == "__main__":
+    answer(Question("protobuf", "", _SUBJECTS) if "--subject" in sys.argv else question())
