@@ -1,0 +1,60 @@
+"""What a list costs that brings what is cached already: nothing that anybody could notice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.indices import Index
+from aioinformer.options import ReflectorOptions
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+class IndexWork:
+    """Counts what indices are asked to do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        for name in ("__init__", "evaluate", "put", "remove"):
+            monkeypatch.setattr(Index, name, self._counting(name, getattr(Index, name)))
+
+    def _counting(self, name: str, method: Any) -> Any:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            self.calls.append(name)
+            return method(*arguments, **named)
+
+        return counted
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["stream", "pages"])
+async def test_a_relist_of_unchanged_objects_is_told_to_nobody_and_touches_no_index_and_no_body(
+    streaming: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = IndexWork(monkeypatch)
+    pods = Collection("a", "b", "c")
+    informer = SharedIndexInformer(
+        pods,
+        indexers={"name": lambda pod: [pod.metadata.name], "node": "spec.nodeName"},
+        options=ReflectorOptions(streaming_list=streaming, page_size=2),
+    )
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        bodies = {record.key: record.raw for record in informer.get_indexer().cells.items()}
+        told, lists = len(recorder.told), len(pods.requests)
+        assert set(work.calls) == {"__init__", "evaluate", "put"}
+        work.calls.clear()
+
+        pods.expire_watches()
+        await settled()
+        again = pods.requests[lists]
+        assert again.send_initial_events if streaming else not again.watch
+        assert len(recorder.told) == told
+        assert work.calls == []
+        for record in informer.get_indexer().cells.items():
+            assert record.raw is bodies[record.key]
