@@ -7,204 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import svg
 from harness import RESULTS
+from sections import FIGURES, INTRODUCTION, PHASES, SECTIONS, TOPICS, TRIED, Section
 
 _DOCS = Path(__file__).parent.parent / "docs"
 _PLOTS = _DOCS / "benchmarks"
-
-_FIGURES = {
-    "watch_us_per_event": "CPU, µs an event",
-    "watch_events_per_second": "events/s",
-    "watch_us_per_notification": "CPU, µs a notification",
-    "sync_cpu_seconds": "first list, CPU s",
-    "sync_wall_seconds": "first list, s",
-    "sync_us_per_object": "first list, CPU µs an object",
-    "kib_per_object": "KiB an object",
-    "latency_ms_p50": "p50, ms",
-    "latency_ms_p99": "p99, ms",
-    "latency_ms_max": "max, ms",
-    "idle_ms_p50": "idle loop p50, ms",
-    "idle_ms_p99": "idle loop p99, ms",
-    "list_us_each": "all, µs an object",
-    "namespace_us_each": "a namespace",
-    "index_us_each": "by index",
-    "label_indexed_us_each": "a label with an index",
-    "label_in_namespace_us_each": "a label in a namespace",
-    "field_indexed_us_each": "a field with an index",
-    "label_not_indexed_us_each_held": "a label without index, µs an object held",
-    "get_us": "get, µs",
-    "metadata_us": "read of metadata, µs",
-    "first_look_us": "first look, µs",
-    "look_while_held_us": "look while held, µs",
-}
-_PHASES = ("list", "relist", "burst", "late_joiner", "first_look", "add_indexers", "shutdown", "release")
-
-
-_EVENT, _WEIGHT, _READY = ("watch_us_per_event", "µs"), ("kib_per_object", "KiB"), ("sync_wall_seconds", "s")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One question.
-
-    Attributes:
-        name: of the file with its results.
-        title: of the section.
-        text: what people should know.
-        plots: figures that are shown as bars, with their units.
-        limits: by figure, where bars are cut that would leave no room for others.
-    """
-
-    name: str
-    title: str
-    text: str
-    plots: tuple[tuple[str, str], ...] = ()
-    limits: dict[str, float] = field(default_factory=dict)
-
-
-_SECTIONS = (
-    Section(
-        "watch_path",
-        "The watch path",
-        "The *floor* is the simplest program that follows a watch and does anything at all: aiohttp with its defaults, "
-        "lines, type and metadata decoded by msgspec, bytes kept in a dict, one handler awaited. No queue, no index, "
-        "no reconnection. The informer does all of that, and is told as a multiple.",
-        (_EVENT,),
-    ),
-    Section(
-        "hot_path",
-        "Where the microseconds go",
-        "From the chunk to the handler, each line does one thing more than the one above it.",
-    ),
-    Section(
-        "protobuf",
-        "Protobuf on the wire",
-        "From the socket to records, without a cache. Frames are cut and metadata is read in Python; JSON is read by "
-        "msgspec in C, but to its end, while in protobuf nothing behind the metadata is looked at, broken or not. It "
-        "is not built in: every look into a body would need a decoder in Python, and one for each kind, where JSON has "
-        "one in C.",
-        (_EVENT,),
-    ),
-    Section(
-        "metadata_only",
-        "Metadata only",
-        'With `storage="metadata"` the server sends no more than that.',
-        (_EVENT,),
-    ),
-    Section(
-        "declared_fields",
-        "Declared fields",
-        "Declared fields are decoded in the same pass as the metadata; a body that the handler looks into is decoded "
-        "for it.",
-        (_EVENT,),
-    ),
-    Section(
-        "latency",
-        "Latency",
-        "From the server's socket to the handler, at 1,000 events a second with 20,000 pods cached. Server and client "
-        "read the same clock. An idle loop's timers in the same process say what the machine adds.",
-    ),
-    Section(
-        "loop_holds",
-        "How long the loop is held",
-        "50,000 pods; a ticker of 1 ms runs beside everything. *Held* is the CPU time that the thread itself used up "
-        "while a tick was due, over an idle ticker: what others on the machine take is not counted. *First look* is "
-        "the first time that a process looks into a pod, which makes the classes of its model, once. *Release* is "
-        "the cache of an informer that nobody has any more being freed.",
-    ),
-    Section(
-        "memory",
-        "Memory",
-        "20,000 pods of 5.6 KiB of JSON each, by `storage=`, and what each costs to read: metadata; a first look into "
-        "the body (of `metadata`, at a label), which decodes it; another while somebody holds the object.",
-        (_WEIGHT,),
-    ),
-    Section(
-        "reads",
-        "Reads",
-        "50,000 pods. What a list costs is told for each object that it returns, but for the label without an index, "
-        "for which each object that is held is looked at. Where a body was decoded, and somebody holds the object, it "
-        "is not decoded again.",
-    ),
-    Section("initial_list", "The first list, 20,000 pods", "", (_READY,)),
-    Section("initial_list_large", "The first list, 100,000 pods", "", (_READY,)),
-    Section(
-        "scale",
-        "Scale",
-        "Handlers are told of 20,000 events each; the slow one takes 10 ms for each. What grows in proportion is on "
-        "the dashed lines.",
-    ),
-    Section("relist", "A relist", "", ()),
-    Section(
-        "beside_others",
-        "Beside others",
-        "client-go and the official Python client (kubernetes) run their informers, kube-rs its reflector, kopf its "
-        "operator with a handler that keeps every object; for lightkube and kubernetes_asyncio, which have none of "
-        "these, a simple loop was written (list, keep in a dict, watch, replace, count). One core for each. Lists of "
-        "client-go and kube-rs are streamed. In protobuf the server sends two thirds of the bytes.",
-        (_EVENT, _WEIGHT, _READY),
-        {"watch_us_per_event": 500, "kib_per_object": 80, "sync_wall_seconds": 15},
-    ),
-    Section(
-        "beside_others_list",
-        "Beside others: 100,000 pods, from nothing to ready",
-        "How soon a service that needs the cache can begin.",
-        (_READY,),
-    ),
-)
-
-#: What is told together in the summary: questions, and how what they say of it begins.
-_TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    ("The watch path", (("watch_path", ""), ("metadata_only", ""), ("beside_others", "an event"))),
-    ("Latency", (("latency", ""),)),
-    ("The loop", (("loop_holds", ""),)),
-    ("Memory", (("memory", ""), ("beside_others", "memory"))),
-    ("Reads", (("reads", ""), ("declared_fields", ""))),
-    ("Scale", (("scale", ""), ("relist", ""))),
-    (
-        "The first list",
-        (("initial_list", ""), ("initial_list_large", ""), ("beside_others", "first"), ("beside_others_list", "")),
-    ),
-)
-
-_INTRODUCTION = """\
-# Benchmarks
-
-*Everything on this page is written by a program from the figures in `benchmarks/results/`; `make bench` measures them
-anew, in a quarter of an hour, `make bench-peers` those of others, in less than an hour.*
-
-One question is one file in `benchmarks/`. A load server of its own process and core writes bytes that were prepared
-once; whoever is measured runs in a process of its own on another core; they take turns, and medians are told. Ratios
-are medians of the ratios within a round, since machines change their speed. CPU time is user and system time together.
-Pods have 5.6 KiB of JSON, managed fields included.
-
-Your own case, against your own server: [`aioinformer bench`](command-line.md).
-"""
-
-_TRIED = """\
-### What was tried and did not help
-
-| tried | result |
-|---|---|
-| a read size of 2 MiB instead of the transport's 128 KiB | within the noise; sixteen times as much may wait |
-| a decoder for the whole watch line (`{"type", "object": Raw}`) | half as much again as a cut by place |
-| decoding a whole page of a list at once | saves 1 µs an object, but holds the loop for a page, and the body twice |
-| slices of 2 ms instead of 1 ms | a ticker beside three who work was late by 6 ms instead of 3 |
-| a `set` of keys for each value of an index | the garbage collector walks sets, but no dicts from strings to None |
-
-### What holds the loop no longer
-
-| what | held before | how |
-|---|---|---|
-| who joins late, with 50,000 pods | 38 ms | no copy of the cache in tuples |
-| an index function added, with 50,000 pods | 965 ms | `add_indexers_in_slices` |
-| a cache of 50,000 pods freed | 18 ms | freed in slices, beside the loop |
-"""
 
 
 def main() -> None:
@@ -212,12 +23,12 @@ def main() -> None:
     for old in _PLOTS.glob("*.svg"):
         old.unlink()
     results = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    parts = [_INTRODUCTION, _summary(results)]
-    for section in _SECTIONS:
+    parts = [INTRODUCTION, _summary(results)]
+    for section in SECTIONS:
         if section.name in results:
             parts.append(_section(section, results[section.name]))
         if section.name == "hot_path":
-            parts.append(_TRIED)
+            parts.append(TRIED)
     (_DOCS / "benchmarks.md").write_text("\n".join(parts))
 
 
@@ -225,8 +36,8 @@ def _summary(results: dict[str, Any]) -> str:
     lines = ["## What is aimed for, and what was measured", ""]
     lines += ["Ratios are to what stands behind the comma or *to*; no result is left out.", ""]
     lines += ["| | aim | measured | |", "|---|--:|--:|---|"]
-    titles = {section.name: section.title for section in _SECTIONS}
-    for topic, questions in _TOPICS:
+    titles = {section.name: section.title for section in SECTIONS}
+    for topic, questions in TOPICS:
         lines.append(f"| **{topic}** | | | |")
         for name, beginning in questions:
             if name not in results:
@@ -266,7 +77,7 @@ def _section(section: Section, result: dict[str, Any]) -> str:
         lines += [section.text, ""]
     medians: dict[str, dict[str, float]] = result["medians"]
     for figure, unit in section.plots:
-        title = f"{section.title}: {_FIGURES[figure]}"
+        title = f"{section.title}: {FIGURES[figure]}"
         name = section.name if figure == section.plots[0][0] else f"{section.name}_{figure}"
         others, limit = section.name.startswith("beside"), section.limits.get(figure, 0.0)
         lines += [_plot(name, title, svg.bars(title, _column(medians, figure), unit, others=others, limit=limit))]
@@ -274,7 +85,7 @@ def _section(section: Section, result: dict[str, Any]) -> str:
         case "loop_holds":
             lines += _holds(medians)
         case "hot_path":
-            title = f"{section.title}: {_FIGURES['watch_us_per_event']}"
+            title = f"{section.title}: {FIGURES['watch_us_per_event']}"
             lines += [_plot("hot_path", title, svg.steps(title, _column(medians, "watch_us_per_event"), "µs"))]
             lines += _table(medians)
         case "scale":
@@ -293,8 +104,8 @@ def _column(medians: dict[str, dict[str, float]], figure: str) -> dict[str, floa
 
 
 def _table(medians: dict[str, dict[str, float]]) -> list[str]:
-    shown = [figure for figure in _FIGURES if any(figure in figures for figures in medians.values())]
-    lines = ["| | " + " | ".join(_FIGURES[figure] for figure in shown) + " |", "|---" + "|--:" * len(shown) + "|"]
+    shown = [figure for figure in FIGURES if any(figure in figures for figures in medians.values())]
+    lines = ["| | " + " | ".join(FIGURES[figure] for figure in shown) + " |", "|---" + "|--:" * len(shown) + "|"]
     for name, figures in medians.items():
         cells = [svg.number(figures[figure]) if figure in figures else "" for figure in shown]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -305,7 +116,7 @@ def _holds(medians: dict[str, dict[str, float]]) -> list[str]:
     lines = ["| | CPU, s | held p99, ms | held max, ms | by the clock, p99, ms | by the clock, max, ms |"]
     lines += ["|---|--:|--:|--:|--:|--:|"]
     for name, figures in medians.items():
-        for phase in _PHASES:
+        for phase in PHASES:
             shown = ("cpu_seconds", "held_p99_ms", "held_max_ms", "p99_ms", "max_ms")
             cells = [svg.number(figures[f"{phase}_{figure}"]) for figure in shown]
             lines.append(f"| {name}: {phase.replace('_', ' ')} | " + " | ".join(cells) + " |")
@@ -341,7 +152,7 @@ def _scale(medians: dict[str, dict[str, float]]) -> list[str]:
             for figure in ("sync_cpu_seconds", "kib_per_object", "watch_us_per_event"):
                 ratio = sizes[most][figure] / sizes[quarter][figure]
                 ratio *= sizes[quarter]["objects"] / sizes[most]["objects"] if figure == "sync_cpu_seconds" else 1
-                found.append(f"| {_FIGURES[figure]} | {svg.number(ratio)} |")
+                found.append(f"| {FIGURES[figure]} | {svg.number(ratio)} |")
             found.append("")
     if len(told) > 1:
         found.append(_plot("scale_handlers", "By handlers", svg.panels("By handlers", by_handlers, "handlers")))
