@@ -152,6 +152,22 @@ async def test_repetitions_while_the_sink_is_away_are_one_write() -> None:
     assert sink.writes == ["create cart.1 1", "create cart.1 10"]
 
 
+@pytest.mark.conformance("EV-03")
+async def test_a_repetition_during_a_write_that_fails_waits_for_the_next_try() -> None:
+    sink = Sink()
+    sink.answering.clear()
+    sink.failures.append(GONE)
+    async with recording(sink) as to_sink:
+        to_sink.record(event())
+        await settled()
+        to_sink.record(event())
+        sink.answering.set()
+        await settled()
+        assert sink.writes == ["create cart.1 1"]
+        await asyncio.sleep(100)
+    assert sink.writes[1:] == ["create cart.1 2"]
+
+
 @pytest.mark.conformance("WEAK-27")
 async def test_an_event_that_waits_for_its_next_try_holds_up_no_other() -> None:
     sink = Sink()
