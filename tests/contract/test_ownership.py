@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICES
 from tests.contract.talk import APPLY, JSON_PATCH, MERGE_PATCH
 
@@ -26,6 +28,7 @@ async def applied(talk: Talk, path: str, obj: dict[str, Any], manager: str = "on
     return await talk("PATCH", f"{path}?fieldManager={manager}{query}", obj, content_type=APPLY)
 
 
+@pytest.mark.conformance("FK-05")
 async def test_what_an_apply_creates_belongs_to_the_applier(talk: Talk) -> None:
     answer = await applied(talk, A, configmap({"k": "v"}, labels={"l": "m"}))
     assert answer.status == 201
@@ -79,6 +82,7 @@ async def test_two_appliers_may_share_a_field_by_saying_the_same(talk: Talk) -> 
     assert answer.status == 200
 
 
+@pytest.mark.conformance("FK-05")
 async def test_to_change_the_field_of_another_is_a_conflict(talk: Talk) -> None:
     await applied(talk, A, configmap({"k": "v"}))
     answer = await applied(talk, A, configmap({"k": "w"}), "two")
@@ -91,6 +95,7 @@ async def test_conflicts_are_told_one_by_one(talk: Talk) -> None:
     assert answer.status == 409
 
 
+@pytest.mark.conformance("FK-05")
 async def test_force_takes_a_field_from_its_owner(talk: Talk) -> None:
     await applied(talk, A, configmap({"k": "v", "l": "v"}))
     answer = await applied(talk, A, configmap({"k": "w"}), "two", "&force=true")
