@@ -112,6 +112,19 @@ async def test_an_event_that_is_there_already_was_written_when_the_answer_got_lo
     assert to_sink.statistics().refused == 0
 
 
+async def test_what_repeats_after_a_lost_answer_is_counted_where_it_was_written() -> None:
+    sink = Sink()
+    sink.failures.append(GONE)
+    async with recording(sink) as to_sink:
+        to_sink.record(event())
+        await settled()
+        sink.events["cart.1"] = event()
+        to_sink.record(event())
+        await asyncio.sleep(20)
+    assert sink.writes[1:] == ["create cart.1 2", "patch cart.1 2"]
+    assert sink.events["cart.1"].count == 2
+
+
 @pytest.mark.conformance("EV-12")
 async def test_an_event_that_appears_between_patch_and_create_is_patched_by_the_next_try() -> None:
     sink = Sink()
