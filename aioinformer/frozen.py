@@ -7,10 +7,14 @@ to change something takes a copy, and a copy of a `FrozenDict`, by whatever mean
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_PRIVATE = ("data", "stringData")
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class FrozenDict(dict[K, V]):
@@ -19,6 +23,8 @@ class FrozenDict(dict[K, V]):
     It is accepted wherever a `dict` is read, `json.dumps` and kubernetes_asyncio's `ApiClient` included. Copies are the
     caller's own: `copy()`, `copy.copy()` and `|` give a plain `dict` with the same values, `to_dict()` and
     `copy.deepcopy()` one that is plain and mutable in depth. Pickling keeps the type.
+
+    The text of one that is a Secret names what it holds and does not show it: objects get into logs.
     """
 
     __slots__ = ()
@@ -40,6 +46,9 @@ class FrozenDict(dict[K, V]):
     setdefault = _refuse
     update = _refuse
 
+    def __repr__(self) -> str:
+        return repr(_redacted(self)) if _is_secret(self) else super().__repr__()
+
     def __copy__(self) -> dict[K, V]:
         return dict(self)
 
@@ -51,6 +60,23 @@ class FrozenDict(dict[K, V]):
 
     def __reduce_ex__(self, _: Any) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
         return self.__reduce__()
+
+
+def _is_secret(value: Mapping[Any, Any]) -> bool:
+    # In lists objects say no kind; but of what has data, only Secrets have a type.
+    return "metadata" in value and value.get("kind", "Secret" if "type" in value else "") == "Secret"
+
+
+def _redacted(secret: Mapping[Any, Any]) -> dict[Any, Any]:
+    shown = dict(secret)
+    for name in _PRIVATE:
+        if isinstance(held := shown.get(name), Mapping):
+            shown[name] = dict.fromkeys(held, "<redacted>")
+    metadata = shown["metadata"]
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if isinstance(annotations, Mapping) and _APPLIED in annotations:
+        shown["metadata"] = {**metadata, "annotations": {**annotations, _APPLIED: "<redacted>"}}
+    return shown
 
 
 _EMPTY: FrozenDict[Any, Any] = FrozenDict()
