@@ -130,7 +130,7 @@ class EventRecording:
         self._recorded = self._skipped = self._written = self._retries = self._refused = self._dropped = 0
 
     def record(self, event: Event) -> None:
-        """Takes an Event. A plain call that never waits and never raises."""
+        """Takes an Event. A plain call that never waits."""
         self._recorded += 1
         result = self._correlator.event_correlate(event, asyncio.get_running_loop().time())
         if result.skip:
