@@ -56,6 +56,7 @@ QUESTION = Question(
     {
         **{f"{pods:,} pods": partial(objects, pods=pods) for pods in _SIZES},
         **{f"{count} handlers": partial(handlers, count=count) for count in _HANDLERS},
+        "11 handlers": partial(handlers, count=11),
         "10 handlers and a slow one": partial(handlers, count=10, slow=True),
     },
     Offer(pods=_SIZES[-1], events=_EVENTS, spread=_SIZES[0]),
@@ -78,6 +79,13 @@ QUESTION = Question(
             "watch_us_per_event",
             1.1,
             "10 handlers",
+        ),
+        Requirement(
+            "CPU of an event beside a slow handler, to beside a quick one",
+            "10 handlers and a slow one",
+            "watch_us_per_event",
+            1.05,
+            "11 handlers",
         ),
     ],
     rounds=2,
