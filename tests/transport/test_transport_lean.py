@@ -263,6 +263,12 @@ async def test_bytes_that_nobody_has_asked_for_end_a_connection_that_waits_in_th
     assert (handler.should_close, wire.closed) == (True, True)
 
 
+async def test_a_body_that_goes_wrong_ends_its_connection() -> None:
+    handler, wire = on_a_wire()
+    handler.data_received(CHUNKED + b"x\r\n")
+    assert (handler.should_close, wire.closed) == (True, True)
+
+
 async def test_an_answer_that_is_read_late_holds_up_no_other_on_its_connection() -> None:
     handler, wire = on_a_wire(read_bufsize=10)
     handler.data_received(CHUNKED + chunk(b"x" * 100))
