@@ -50,7 +50,7 @@ class Stopwatch:
         return process_time() - self._cpu
 
 
-def microseconds(call: Callable[[], Any], seconds: float = 0.2) -> float:
+def microseconds(call: Callable[[], Any], seconds: float = 0.1) -> float:
     """CPU time of a call, over as many calls as there is time for."""
     call()
     watch, calls = Stopwatch(), 0

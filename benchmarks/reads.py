@@ -43,7 +43,7 @@ async def measure(url: str, *, first: int = 0, **options: Any) -> Figures:
 
             def body() -> Any:
                 obj: Any = indexer.get_by_key(key)
-                return obj["spec"]["nodeName"] if isinstance(obj, dict) else obj.spec.node_name
+                return obj.spec.node_name
 
             def decoded() -> Any:
                 nonlocal held
@@ -63,7 +63,7 @@ async def measure(url: str, *, first: int = 0, **options: Any) -> Figures:
             }
             held = indexer.get_by_key(key)
             assert body()
-            keep = held["spec"] if isinstance(held, dict) else held.spec
+            keep = held.spec
             assert keep is not None
             return figures | {"look_while_held_us": microseconds(body)}
 
@@ -96,7 +96,6 @@ QUESTION = Question(
         "bytes": measure,
         _WITH_FEWER: partial(measure, first=_FEWER),
         "compressed": partial(measure, storage="compressed"),
-        "dict": partial(measure, storage="dict"),
     },
     Offer(pods=_PODS, events=0),
     requirements=[
