@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from tests.simulation.campaign import many, one
+from tests.simulation.hunt import hunt_all
 from tests.simulation.shrink import numbers_in
 
 
@@ -27,7 +29,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=300, help="play so many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="in so many processes")
+    parser.add_argument("--bugs", action="store_true", help="look for the planted bugs, and write their table")
     options = parser.parse_args()
+    if options.bugs:
+        return hunt_all(options.jobs, Path(__file__).parents[2] / "docs" / "simulation.md")
     if options.seed is not None:
         return one(options.seed, numbers_in(options.without), shrink=options.shrink)
     return many(options.first, options.seeds, options.jobs)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.answers import Stream
 from tests.simulation.history import ABSENT
 from tests.simulation.objects import identity_of, key_of, serial_of
+from tests.simulation.story import START
+from tests.simulation.witness import OnPurpose
 
 if TYPE_CHECKING:
     from tests.simulation.model_server import Asked
@@ -15,6 +20,10 @@ if TYPE_CHECKING:
 _EVERY = 8
 #: The most requests in ten seconds, pages that follow others left aside.
 MOST_IN_TEN_SECONDS = 24
+#: The most requests in two minutes of which none came to anything.
+MOST_IN_VAIN = 16
+#: So long an informer may look healthy after it was refused, and has no watch: a refusal may come slowly.
+_MOMENT_OF_HEALTH = 15.0
 
 
 class Audit:
@@ -41,6 +50,12 @@ class Audit:
         self._check_synced()
         if self._turn % _EVERY == 0:
             self.check_cache()
+            self._check_honesty()
+
+    def places(self) -> dict[str, int]:
+        """Where in its history each object is that is cached now."""
+        self.check_cache()
+        return self._places
 
     def _check_version(self) -> None:
         text = self._stage.informer.last_sync_resource_version
@@ -73,6 +88,17 @@ class Audit:
             if missing:
                 self._story.violate("synced too early", f"{witness.name} was not told of {', '.join(sorted(missing))}")
 
+    def _check_honesty(self) -> None:
+        server, informer = self._stage.server, self._stage.informer
+        if not informer.state.healthy or any(isinstance(answer, Stream) for answer in server.open):
+            return
+        if (
+            server.asked
+            and server.asked[-1].refused
+            and asyncio.get_running_loop().time() > server.refused_at + _MOMENT_OF_HEALTH
+        ):
+            self._story.violate("silent", f"the state is {informer.state}, but the server refuses")
+
     def check_cache(self) -> None:
         """The cache and its indices agree, and no object in it goes back."""
         store = self._stage.informer.get_indexer()
@@ -84,8 +110,9 @@ class Audit:
         for name, function in self._stage.indexers.items():
             wanted: dict[str, set[str]] = {}
             for obj in objects:
-                for value in function(obj):
-                    wanted.setdefault(value, set()).add(key_of(obj))
+                with suppress(OnPurpose):
+                    for value in function(obj):
+                        wanted.setdefault(value, set()).add(key_of(obj))
             self._check_index(name, wanted)
         spaces: dict[str, set[str]] = {}
         for key in cached:
@@ -146,12 +173,19 @@ def check_requests(stage: Stage) -> None:
     asked: list[Asked] = [each for each in server.asked if each.verb != "page"]
     for first, last in zip(asked, asked[MOST_IN_TEN_SECONDS:], strict=False):
         if last.at - first.at < 10:
-            what = f"more than {MOST_IN_TEN_SECONDS} requests in 10 s, from {first.at - 1000:.3f} s on"
+            what = f"more than {MOST_IN_TEN_SECONDS} requests in 10 s, from {first.at - START:.3f} s on"
+            story.violate("hot", what)
+            break
+    vain: list[float] = []
+    for each in server.asked:
+        vain = [*vain, each.at][-MOST_IN_VAIN - 1 :] if each.refused else []
+        if len(vain) > MOST_IN_VAIN and vain[-1] - vain[0] < 120:
+            what = f"more than {MOST_IN_VAIN} refusals in 120 s, from {vain[0] - START:.3f} s on"
             story.violate("hot", what)
             break
     for promise in server.promises:
         for each in asked:
             if promise.at < each.at < promise.until - 1e-6:
-                what = f"asked at {each.at - 1000:.3f} s, but Retry-After lasts until {promise.until - 1000:.3f} s"
+                what = f"asked at {each.at - START:.3f} s, but Retry-After lasts until {promise.until - START:.3f} s"
                 story.violate("Retry-After", what)
                 return

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation.faults import FAULTS
 from tests.simulation.scenario import draw
 from tests.simulation.shrink import ranges_of, shrunk
 from tests.simulation.simulate import play
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _BATCH = 50
 #: So many failures are told in full.
@@ -27,6 +32,7 @@ class Result(NamedTuple):
     requests: int
     notifications: int
     cpu: float
+    struck: Mapping[str, int]
 
 
 def result_of(seed: int) -> Result:
@@ -35,7 +41,9 @@ def result_of(seed: int) -> Result:
     outcome = play(draw(seed))
     violation = str(outcome.violation or "")
     used = time.process_time() - begin
-    return Result(seed, violation, outcome.turns, outcome.seconds, outcome.requests, outcome.notifications, used)
+    return Result(
+        seed, violation, outcome.turns, outcome.seconds, outcome.requests, outcome.notifications, used, outcome.struck
+    )
 
 
 def results_of(seeds: range) -> list[Result]:
@@ -67,6 +75,10 @@ def many(first: int, number: int, jobs: int) -> int:
         f"{1000 * sum(result.cpu for result in results) / len(results):.0f} ms of CPU each, "
         f"{time.monotonic() - begin:.0f} s in all"
     )
+    struck = Counter(dict.fromkeys(FAULTS, 0))
+    for result in results:
+        struck.update(result.struck)
+    print("Strikes: " + ", ".join(f"{name} {number}" for name, number in sorted(struck.items())))
     return 1 if bad else 0
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from aioinformer.errors import TransportError
 from tests.simulation.answers import Answer, Body, Stream
+from tests.simulation.faults import ACTS
 from tests.simulation.watch import Watch, bookmark, failure, line
 
 if TYPE_CHECKING:
     from random import Random
 
     from aioinformer.transport import Request
-    from tests.simulation.collection import Collection, Snapshot
+    from tests.simulation.collection import Collection, Snapshot, Stored
     from tests.simulation.faults import Fault
     from tests.simulation.story import Story
 
@@ -25,16 +28,19 @@ _HTML = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>\n"
 _HEADER_TIMEOUT = 30.0
 
 
-class Asked(NamedTuple):
+@dataclass
+class Asked:
     """One request, for those who count.
 
     Attributes:
         at: virtual time.
         verb: "list", "page" (that follows another), "stream" or "watch".
+        refused: it came to nothing.
     """
 
     at: float
     verb: str
+    refused: bool = False
 
 
 class Promise(NamedTuple):
@@ -54,11 +60,12 @@ class ModelServer:
 
     Attributes:
         asked: all requests.
-        refused: times at which requests were refused.
+        struck: how often each fault struck.
+        refusals: how often it refused.
+        refused_at: when it did so last.
         promises: what it asked for with Retry-After.
         open: answers that are not closed.
-        down: nobody listens.
-        restored_at: when versions went back, until it is known that the informer saw it.
+        restores: how often it was restored from a backup.
     """
 
     def __init__(self, collection: Collection, story: Story, random: Random) -> None:
@@ -66,11 +73,11 @@ class ModelServer:
         self.story = story
         self.random = random
         self.asked: list[Asked] = []
-        self.failed: list[float] = []
+        self.struck: Counter[str] = Counter()
+        self.refusals = 0
+        self.refused_at = 0.0
         self.promises: list[Promise] = []
         self.open: list[Answer] = []
-        self.down = False
-        self.restarts = 0
         self.restores = 0
         self._faults: list[Fault] = []
         self._tokens: dict[str, tuple[Snapshot, int]] = {}
@@ -81,6 +88,8 @@ class ModelServer:
     def start(self, fault: Fault) -> None:
         """A fault begins."""
         now = self._now()
+        if fault.name in ACTS:
+            self.struck[fault.name] += 1
         self._faults = [known for known in self._faults if not known.over(now)]
         match fault.name:
             case "outage":
@@ -106,6 +115,9 @@ class ModelServer:
     def heal(self) -> None:
         """All faults are over."""
         self._faults.clear()
+        for answer in self.open:
+            if isinstance(answer, Stream):
+                answer.watch.spare()
         self.poke()
 
     def break_all(self) -> None:
@@ -140,6 +152,7 @@ class ModelServer:
                 what.struck.add(id(fault))
             if self.random.random() < fault.share:
                 fault.strikes += 1
+                self.struck[name] += 1
                 return fault
         return None
 
@@ -151,17 +164,20 @@ class ModelServer:
         watch = "watch" in query
         verb = "stream" if "sendInitialEvents" in query else "watch" if watch else "list"
         verb = "page" if "continue" in query else verb
-        self.asked.append(Asked(self._now(), verb))
+        asked = Asked(self._now(), verb)
+        self.asked.append(asked)
         version, rest = query.get("resourceVersion", '""'), ", further page" if verb == "page" else ""
         self.story.tell("informer", "asks: %s from version %s%s", verb, version, rest)
-        restarts = self.restores
+        restores, refusals = self.restores, self.refusals
         try:
             answer = await self._answer(query, verb, "watch" if watch else "list")
-            if restarts != self.restores:
+            if restores != self.restores:
                 raise TransportError("the connection broke")
         except TransportError as error:
             self._refused("%s", error)
             raise
+        finally:
+            asked.refused = refusals != self.refusals
         self.open.append(answer)
         return answer
 
@@ -216,7 +232,8 @@ class ModelServer:
         return Body(self, status["code"], headers, msgspec.json.encode(status), kind)
 
     def _refused(self, what: str, *details: object) -> None:
-        self.failed.append(self._now())
+        self.refusals += 1
+        self.refused_at = self._now()
         self.story.tell("server", "refuses: " + what, *details)
 
     def _list(self, query: dict[str, str]) -> Answer:
@@ -295,14 +312,26 @@ class ModelServer:
         if version.isdigit() and int(version) > self.collection.version:
             return self._status(_TOO_LARGE, "watch", 1)
         snapshot = self._state("")
-        events = [line_of(obj.body()) for obj in self.collection.visible(snapshot).values()]
+        visible = self.collection.visible
         if self.strike("ignore_streams", _Target("watch")) is not None:
             self.story.tell("server", "takes a streaming list for an ordinary watch")
-            return self._open(snapshot.version, b"".join(events), query)
+            if version.isdigit():
+                return self._watch(query)
+            return self._open(snapshot.version, b"".join(map(added, visible(snapshot).values())), query)
         self.collection.history.show(snapshot.moment)
-        self.story.tell("server", "streams %d objects at version %d", len(events), snapshot.version)
-        head = b"".join(events) + bookmark(snapshot.version, initial_events_end=True)
+        lines = self._initial_events(snapshot, int(version) if version.isdigit() else 0)
+        self.story.tell("server", "streams %d initial events at version %d", len(lines), snapshot.version)
+        head = b"".join(lines) + bookmark(snapshot.version, initial_events_end=True)
         return self._open(snapshot.version, head, query)
+
+    def _initial_events(self, snapshot: Snapshot, since: int) -> list[bytes]:
+        """What it had in memory, perhaps a little old, and what happened from then on."""
+        collection = self.collection
+        then = collection.snapshots[-min(self.random.choice((1, 1, 2, 5)), len(collection.snapshots))]
+        if not max(since, collection.oldest) <= then.version < snapshot.version:
+            then = snapshot
+        lines = [added(obj) for obj in collection.visible(then).values()]
+        return lines + [event.line for event in collection.events if then.version < event.version <= snapshot.version]
 
     def _open(self, version: int, head: bytes, query: dict[str, str]) -> Answer:
         self.story.tell("server", "opens a watch from version %d", version)
@@ -319,9 +348,9 @@ class _Target(NamedTuple):
     verb: str
 
 
-def line_of(body: bytes) -> bytes:
+def added(obj: Stored) -> bytes:
     """The line of an initial event."""
-    return b'{"type":"ADDED","object":%b}\n' % body
+    return b'{"type":"ADDED","object":%b}\n' % obj.body()
 
 
 _TOO_LARGE = failure(504, "Timeout", "Too large resource version", 1, ("ResourceVersionTooLarge",))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.backoff import BackoffOptions
 from aioinformer.options import ReflectorOptions
 from tests.simulation.collection import Selection
-from tests.simulation.faults import FAULTS, REWINDING, Fault
+from tests.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,6 +75,7 @@ class Scenario:
         starts: when the informer is started.
         stops_at: the turn of the loop after which everything is cancelled, 0 for never.
         stops_again: turns after that until it is cancelled a second time, 0 for never.
+        turn_seconds: how long each turn of the loop takes.
         slice_share: how often a look at the clock finds that a slice is over.
     """
 
@@ -89,6 +90,7 @@ class Scenario:
     starts: float
     stops_at: int
     stops_again: int
+    turn_seconds: float
     slice_share: float
 
     @property
@@ -115,8 +117,9 @@ def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
     random = Random(f"scenario {seed}")
     length = random.choice((20.0, 60.0, 60.0, 200.0))
+    grid = random.choice((0.0, 0.0, 1.0))
     selection = Selection(namespace=random.choice(("", "", "", "default")), app=random.choice(("", "", "", "a")))
-    resync = random.choice((0.0, 0.0, 2.0, 7.0))
+    resync = random.choice((0.0, 0.0, 1.0, 7.0))
     return Scenario(
         seed=seed,
         selection=selection,
@@ -125,10 +128,11 @@ def draw(seed: int) -> Scenario:
         resync=resync,
         options=_options(random),
         handlers=tuple(_manner(random, resync) for _ in range(random.choice((1, 1, 2, 3)))),
-        actions=tuple(sorted(_actions(random, length, resync), key=lambda action: action.at)),
+        actions=tuple(sorted(_on_grid(_actions(random, length, resync), grid), key=lambda action: action.at)),
         starts=random.choice((0.0, 0.0, length / 10)),
         stops_at=int(10 ** random.uniform(0, 3.3)) if random.random() < 0.25 else 0,
         stops_again=random.choice((0, 0, 1, 2, 5)),
+        turn_seconds=random.choice((0.0, 0.0, 1e-4, 1e-3, 1e-2)),
         slice_share=random.choice((0.0, 0.1, 0.5, 1.0)),
     )
 
@@ -174,7 +178,7 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
     for _ in range(random.choice((0, 0, 2))):
         params = {"object": _object(random, random.choice(keys)), "patience": random.choice((0.5, 100.0))}
         actions.append(Action(random.uniform(0, length), "write_and_wait", params))
-    names = random.sample(FAULTS, random.choice((0, 1, 2, 3, 4)))
+    names = random.sample(FAULTS, random.choice((0, 1, 2, 4, 6)))
     rewinding = [name for name in names if name in REWINDING]
     for name in names:
         if name in REWINDING and name != rewinding[0]:
@@ -182,6 +186,11 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
         for _ in range(random.choice((1, 1, 2, 4))):
             actions.append(_fault(random, name, length))
     return actions
+
+
+def _on_grid(actions: list[Action], grid: float) -> list[Action]:
+    """The same at whole multiples of a time, so that much happens at once, and together with timers."""
+    return [replace(action, at=round(action.at / grid) * grid) for action in actions] if grid else actions
 
 
 def _write(random: Random, at: float, keys: list[str]) -> list[Action]:
@@ -212,7 +221,7 @@ def _object(random: Random, key: str) -> dict[str, Any]:
 def _fault(random: Random, name: str, length: float) -> Action:
     at = random.choice((0.0, random.uniform(0, length), random.uniform(0, length)))
     lasts = random.choice((0.1, 3.0, 30.0, 150.0))
-    verbs = random.choice((frozenset({"list", "watch"}), frozenset({"list", "watch"}), {"list"}, {"watch"}))
+    verbs = random.choice(({"list", "watch"}, {"list", "watch"}, {"list"}, {"watch"}))
     params: dict[str, Any] = {}
     match name:
         case "throttle" | "unavailable":
@@ -237,6 +246,10 @@ def _fault(random: Random, name: str, length: float) -> Action:
             lasts = min(lasts, 30.0)
         case _:
             params = {"events": random.choice((0, 0, 1, 3))}
+    if name in STREAMS or name in ("refuse_streams", "ignore_streams", "no_bookmarks"):
+        verbs = {"watch"}
+    elif name in ("half_page", "stale"):
+        verbs = {"list", "watch"}
     share = random.choice((1.0, 1.0, 0.5, 0.2))
     times = random.choice((0, 1, 5))
     return Action(at, "fault", {"fault": Fault(name, lasts, frozenset(verbs), share, times, params)})

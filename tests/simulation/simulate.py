@@ -16,10 +16,11 @@ from unittest.mock import patch
 from tests.shell.virtual_time import VirtualTimeLoop
 from tests.simulation.audit import Audit, check_requests
 from tests.simulation.stage import Stage
-from tests.simulation.story import Story, Violation
+from tests.simulation.story import START, Story, Violation
+from tests.simulation.witness import OnPurpose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tests.simulation.scenario import Scenario
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 PATIENCE = 1500.0
 #: How long it is looked at after that.
 _REST = 70.0
+#: So quickly it has to follow when nothing is wrong. No bookmark comes in that time to wake up who should not sleep.
+_PROMPT = 5.0
+#: So many turns of the loop no scenario needs.
+_ENDLESS = 60_000
 #: The samples that make a dictionary for the compressed tier.
 _SAMPLES = 10
 
@@ -43,6 +48,7 @@ class Outcome:
         seconds: virtual.
         requests: that were sent.
         notifications: that were told.
+        struck: how often each fault struck.
     """
 
     violation: Violation | None
@@ -51,6 +57,7 @@ class Outcome:
     seconds: float
     requests: int
     notifications: int
+    struck: Mapping[str, int]
 
 
 class _Loop(VirtualTimeLoop):
@@ -59,6 +66,10 @@ class _Loop(VirtualTimeLoop):
     def on_every_turn(self, look: Callable[[int], bool]) -> None:
         """Calls a function with the number of each turn; True if it did something that must not wait."""
         self._virtual.on_turn = look
+
+    def take_time(self, seconds: float) -> None:
+        """The turn takes so long."""
+        self._virtual.now += seconds
 
 
 class _NumberedTask(asyncio.Task[Any]):
@@ -84,7 +95,7 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
-        if kind != "HandlerError":
+        if kind != OnPurpose.__name__:
             self._story.violate("error logged", f"{record.name}: {record.getMessage()} {kind}")
 
 
@@ -118,25 +129,29 @@ def play(scenario: Scenario) -> Outcome:
             story.violate("deadlock", str(error))
         finally:
             _judge_end(story, loop)
-            turns, seconds = loop.turns, loop.time() - 1000
+            turns, seconds = loop.turns, loop.time() - START
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
         stage = stage_of[0]
         told = sum(witness.calls for witness in stage.witnesses)
-        return Outcome(story.violation, story, turns, seconds, len(stage.server.asked), told)
+        return Outcome(story.violation, story, turns, seconds, len(stage.server.asked), told, stage.server.struck)
 
 
 async def _play(scenario: Scenario, story: Story, loop: _Loop, made: list[Stage]) -> None:
     stage = Stage(scenario, story)
     made.append(stage)
     audit = Audit(stage)
+    stage.places = audit.places
     main = asyncio.create_task(_drive(stage, audit), name="driver")
     story.on_violation = lambda: loop.call_soon(main.cancel)
     stops = {scenario.stops_at, scenario.stops_at + scenario.stops_again} if scenario.stops_at else set()
 
     def between_turns(turn: int) -> bool:
+        loop.take_time(scenario.turn_seconds)
         if not main.done():
             audit.turn()
+        if turn == _ENDLESS:
+            story.violate("endless", f"{turn} turns of the loop in {loop.time() - START:.0f} s")
         if turn in stops:
             story.tell("driver", "is cancelled after %d turns", turn)
             main.cancel()
@@ -182,6 +197,7 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
     for key, obj in sorted(stage.collection.objects.items()):
         if not obj.readable:
             stage.mend(key)
+    stage.mark()
     late = False
     while (difference := audit.differences()) or not late:
         if not difference:
@@ -193,6 +209,11 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
             return
         await asyncio.sleep(5)
     story.tell("driver", "the informer has arrived at the truth")
+    for pause in stage.probe():
+        await asyncio.sleep(pause)
+    await asyncio.sleep(_PROMPT)
+    if difference := audit.differences():
+        story.violate("not told in time", difference)
     await asyncio.sleep(_REST)
     audit.check_cache()
     if difference := audit.differences():

@@ -16,9 +16,11 @@ from tests.simulation.history import ABSENT
 from tests.simulation.model_server import ModelServer
 from tests.simulation.objects import app_of, key_of, serial_of
 from tests.simulation.scenario import Manner
-from tests.simulation.witness import Witness
+from tests.simulation.witness import OnPurpose, Witness
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from aioinformer.resources import Resource
     from tests.simulation.faults import Fault
     from tests.simulation.scenario import Action, Scenario
@@ -37,6 +39,13 @@ def by_app(obj: Any) -> list[str]:
     return [app_of(obj)]
 
 
+def by_fragile_app(obj: Any) -> list[str]:
+    """An index function that raises for some objects, which are absent from the index then."""
+    if app_of(obj) == "c":
+        raise OnPurpose
+    return by_app(obj)
+
+
 def by_write_parity(obj: Any) -> list[str]:
     """An index function that sends each object elsewhere with most changes."""
     return ["odd" if serial_of(obj) % 2 else "even"]
@@ -53,6 +62,7 @@ class Stage:
         server: the model.
         informer: what is tested.
         witnesses: all that ever were.
+        places: where in its history each cached object is.
         waiters: tasks of those who wait for something.
     """
 
@@ -66,11 +76,11 @@ class Stage:
         lister_watcher = ListWatch(
             self.server, PODS, selection.namespace, f"app={selection.app}" if selection.app else ""
         )
-        self.indexers: dict[str, Any] = {"app": by_app}
+        self.indexers: dict[str, Any] = {"app": by_app, "fragile": by_fragile_app}
         self.informer: SharedIndexInformer[Any] = SharedIndexInformer(
             lister_watcher,
             scenario.resync,
-            indexers={"app": by_app},
+            indexers=self.indexers,
             storage=scenario.storage,
             fields=["spec.nodeName"] if scenario.storage == "projection" else (),
             queue=scenario.queue,
@@ -80,8 +90,8 @@ class Stage:
         self.informer.add_state_handler(lambda state: story.tell("informer", "is %s", state))
         self.witnesses: list[Witness] = []
         self.waiters: list[asyncio.Task[None]] = []
+        self.places: Callable[[], Mapping[str, int]] = dict
         self._writes_held_since: float | None = None
-        self._generations: dict[str, int] = {}
 
     # Handlers.
 
@@ -98,6 +108,7 @@ class Stage:
         cached = {key_of(obj): serial_of(obj) for obj in self.informer.get_store().list()}
         if self.begun:
             witness.greeting = cached
+            witness.begin_at(self.places())
             witness.joined_synced = self.informer.has_synced()
             witness.initial = set(cached)
         self.story.tell(name, "joins %d objects: %s", len(cached), manner)
@@ -211,9 +222,21 @@ class Stage:
         obj = self.collection.objects[key]
         self._write("put", key=key, app=obj.app, node=obj.node, size=obj.size)
 
+    def mark(self) -> None:
+        """Writes what cannot be known without a connection that is alive."""
+        self._write("put", key="default/mark", app="a", node="node-0", size=0)
+
     def register_latecomer(self) -> None:
         """One more handler, when all is quiet."""
         self.register(Manner())
+
+    def probe(self) -> Iterator[float]:
+        """Writes a little, when all is quiet; yields what is to be waited in between."""
+        for _ in range(6):
+            key = self._random.choice(("default/probe", "default/other-probe"))
+            kind = self._random.choice(("put", "put", "delete"))
+            self._write(kind, key, app="a", node="node-0", size=0)
+            yield self._random.choice((0.0, 0.0, 1e-5, 1e-4, 1e-3))
 
     # Who waits.
 
@@ -221,7 +244,8 @@ class Stage:
         self.waiters.append(asyncio.create_task(self._wait_for_key(key, gone, patience), name=f"waits for {key}"))
 
     def _write_and_wait(self, object: dict[str, Any], patience: float) -> None:
-        if self.writable():
+        # Versions that are given out a second time say nothing.
+        if self.writable() and self._writes_held_since is None:
             self._write("put", **object)
             stored = self.collection.objects[object["key"]]
             place = self.collection.history.latest(stored.key)

@@ -18,7 +18,7 @@ from tests.simulation.simulate import play
 
 _ROOT = Path(__file__).parents[2]
 #: Seeds that showed a mistake, be it of the simulation.
-_ONCE_FAILED = (1, 2, 103, 140, 421, 436, 642, 736, 1130, 3343)
+_ONCE_FAILED = (1, 2, 103, 137, 140, 178, 421, 436, 642, 736, 835, 1130, 1135, 1628, 1718, 3343)
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

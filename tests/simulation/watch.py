@@ -89,6 +89,10 @@ class Watch:
         if self._ready_at <= now:
             self._ready_at = now + self._lag
 
+    def spare(self) -> None:
+        """What was to strike it will not."""
+        self._doom = None
+
     def news(self, now: float) -> tuple[bytes, bool | None]:
         """What is to be sent now, and whether that is the end: None if not, False if it is clean, True if it breaks."""
         self._consider(now)
@@ -152,7 +156,8 @@ class Watch:
                 self._collection.compact(self._collection.version)
                 return data + line("ERROR", failure(410, "Expired", "too old resource version")), False
             case "bookmark_and_close":
-                version = max(self._version, self._collection.version) if not events[allowed:] else self._version
+                waiting = any(event.version > self._version for event in self._collection.events)
+                version = self._version if waiting else max(self._version, self._collection.version)
                 return data + bookmark(version, bare=True), False
             case "double":
                 return data + (self._last.line if self._last is not None else b""), None

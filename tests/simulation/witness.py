@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tests.simulation.story import Story
 
 
-class HandlerError(Exception):
-    """A handler that fails on purpose."""
+class OnPurpose(Exception):
+    """What handlers and index functions raise that are to raise."""
 
 
 class Witness:
@@ -92,7 +92,6 @@ class Witness:
             self._violate("synced too early", f"{key} of the initial list is told after has_synced() was true")
         if self.greeting is not None and self._greeted < len(self.greeting):
             self._greeted += 1
-            self._places[key] = self._history.find(key, -1, serial)
             if not initial or self.greeting.get(key) != serial or key in self.seen:
                 self._violate("joined wrongly", f"{key} at write {serial} is told, which was not cached at the joining")
         else:
@@ -131,6 +130,10 @@ class Witness:
             self._violate("illegal history", f"{key} is deleted at write {serial}, and was told at {told}")
         self._move(key, ABSENT, listed=missed and not self._history.lacks_readable(key))
 
+    def begin_at(self, places: Mapping[str, int]) -> None:
+        """Where in its history each object is that it will be told of first."""
+        self._places = {key: places[key] for key in self.greeting or ()}
+
     def initial_over(self) -> bool:
         """Whether it was told of all that was cached when it joined."""
         return self.greeting is not None and self._greeted >= len(self.greeting)
@@ -167,7 +170,7 @@ class Witness:
             self.bring()
         if self._random.random() < self.manner.errors:
             self.raised += 1
-            raise HandlerError
+            raise OnPurpose
 
     def _expect_greeting_over(self, key: str) -> None:
         if self.greeting is not None and not self.initial_over():

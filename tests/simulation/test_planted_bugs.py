@@ -1,0 +1,21 @@
+"""The simulation finds what it is there to find."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.hunt import SEEDS, found_by, hunt
+from tests.simulation.planted import PLANTED, Planted
+
+_PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Planted) -> None:
+    found = found_by(_PAGE)
+    assert bug.name in found, "run python -m tests.simulation --bugs"
+    assert hunt(bug, chain([found[bug.name]], SEEDS)).seed
