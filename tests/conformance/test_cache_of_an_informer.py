@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import NotFound
+from aioinformer.factory import SharedInformerFactory
 from aioinformer.queue_choice import QueueKind
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.store import NAMESPACE_INDEX
-from tests.shell.cluster import built_in
-from tests.shell.collection import Collection
+from tests.shell.cluster import Cluster, built_in
+from tests.shell.collection import Collection, line
+from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
@@ -41,6 +43,42 @@ async def test_objects_without_namespace_are_cached_by_their_name() -> None:
     async with informer:
         await informer.wait_for_sync()
         assert informer.get_store().list_keys() == ["n1"]
+
+
+@pytest.mark.conformance("CTL-12")
+@pytest.mark.parametrize("queue", list(QueueKind))
+async def test_what_a_change_is_called_depends_on_the_cache_and_not_on_the_server(queue: str) -> None:
+    pods = Collection("a")
+    recorder = Recorder()
+    informer = SharedIndexInformer(pods, queue=queue)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        for kind, name, version in ("MODIFIED", "b", 7), ("ADDED", "a", 8), ("ADDED", "b", 9):
+            metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}
+            pods.send(line(kind, {"metadata": metadata}))
+            await settled()
+    assert recorder.told == ["add! a 1", "add b 7", "update a 1 8", "update b 7 9"]
+
+
+@pytest.mark.conformance("ARC-01")
+@pytest.mark.parametrize("made_by", ["itself", "a factory"])
+async def test_by_default_what_waits_of_an_object_is_told_together_and_what_a_list_lacks_is_told_last(
+    made_by: str,
+) -> None:
+    pods = Collection("a", "b")
+    factory = SharedInformerFactory(Cluster(pods))
+    informer = SharedIndexInformer(pods) if made_by == "itself" else factory.informer_for(pods.resource)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        pods.end_watches()
+        pods.delete("a")
+        pods.put("b")
+        pods.unseen()
+        await settled()
+    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4", "tombstone a 1"]
 
 
 @pytest.mark.conformance("ARC-04")

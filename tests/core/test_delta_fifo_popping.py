@@ -111,7 +111,7 @@ async def test_an_empty_list_is_told_to_the_consumer() -> None:
     assert await queue.pop_batch(refuse) == "3"
 
 
-@pytest.mark.conformance("ARC-08")
+@pytest.mark.conformance("ARC-08", "CTL-15")
 async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])

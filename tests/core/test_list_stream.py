@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError
 from aioinformer.list_stream import ListHead, ListParser
+from aioinformer.objects import Record, decode_record
 
 
 def decode(raw: bytes) -> dict[str, Any]:
@@ -120,3 +122,23 @@ def test_any_list_is_what_a_json_parser_makes_of_it(
     assert found == items
     assert around.metadata is not None
     assert around.metadata.resource_version == "5"
+
+
+@pytest.mark.conformance("REF-24")
+@pytest.mark.parametrize("chunk_size", [1_000_000, 3000], ids=["one chunk", "many chunks"])
+def test_an_item_that_is_kept_does_not_keep_its_page(chunk_size: int) -> None:
+    items = [{"metadata": {"name": f"p{number}", "labels": {"app": "web"}}, "pad": "x" * 1000} for number in range(500)]
+    tracemalloc.start()
+    try:
+        page = compact({"metadata": {"resourceVersion": "5"}, "items": items})
+        parser = ListParser(decode_record)
+        kept: list[Record] = []
+        for start in range(0, len(page), chunk_size):
+            parser.feed(page[start : start + chunk_size])
+            kept += [item for item in parser.items() if isinstance(item, Record) and item.name == "p7"]
+        del page, parser
+        left = sum(each.size for each in tracemalloc.take_snapshot().statistics("filename"))
+    finally:
+        tracemalloc.stop()
+    assert [record.name for record in kept] == ["p7"]
+    assert left < 100_000

@@ -19,7 +19,7 @@ def streaming() -> Conversation:
     return talk
 
 
-@pytest.mark.conformance("REF-26", "WEAK-13", "ARC-01")
+@pytest.mark.conformance("REF-09", "REF-26", "WEAK-13", "ARC-01")
 def test_the_first_request_is_a_streaming_list_of_what_is_true_now() -> None:
     options = Conversation().request().options
     assert dict(options.to_query()) == {

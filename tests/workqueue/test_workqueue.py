@@ -9,6 +9,7 @@ import pytest
 
 from aioinformer.errors import UsageError
 from aioinformer.queue_orders import PriorityOrder
+from aioinformer.rate_limiting_queue import RateLimitingQueue
 from aioinformer.workqueue import WorkQueue
 from tests.shell.virtual_time import settled
 
@@ -170,7 +171,24 @@ async def test_an_item_whose_urgency_cannot_be_told_is_not_taken_in() -> None:
 # Statistics.
 
 
-@pytest.mark.conformance("WQ-07", "WQ-14")
+@pytest.mark.conformance("WQ-07")
+@pytest.mark.parametrize("drain", [False, True])
+async def test_a_queue_that_was_used_and_shut_down_leaves_no_task(drain: bool) -> None:
+    queue: RateLimitingQueue[str] = RateLimitingQueue(name="pods")
+    for item in "ab":
+        queue.add(item)
+        queue.add_after(item, 60)
+        queue.done(await queue.get())
+    queue.statistics()
+    if drain:
+        await queue.shut_down_with_drain()
+    else:
+        queue.shut_down()
+    await settled()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.conformance("WQ-14")
 async def test_the_statistics_tell_depth_waits_and_work() -> None:
     queue: WorkQueue[str] = WorkQueue("pods")
     queue.add("a")
