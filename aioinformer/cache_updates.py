@@ -17,7 +17,7 @@ from aioinformer.notifications import AddNotification, DeleteNotification, Updat
 from aioinformer.objects import KeptRecord, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from aioinformer.notifications import Notification
     from aioinformer.object_type import ObjectType
@@ -39,6 +39,7 @@ class CacheUpdates(Generic[T]):
         objects: makes of a record what listeners see.
         processor: tells listeners.
         waiters: those who wait for single objects.
+        unpresentable: told of an object of which nothing can be made that listeners could see, and why.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class CacheUpdates(Generic[T]):
         objects: ObjectType[T],
         processor: SharedProcessor[T],
         waiters: KeyWaiters[T],
+        unpresentable: Callable[[str, Exception], None] = lambda key, error: None,
     ) -> None:
         self._cells = indexer.cells
         self._present = objects.present
         self._distribute = processor.distribute
         self._waiters = waiters
+        self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
         """Takes in the deltas of one object, oldest first.
@@ -80,7 +83,7 @@ class CacheUpdates(Generic[T]):
             objects: all there are; of a key that is in there twice, the last counts.
             is_in_initial_list: it is the first list.
         """
-        cells, present = self._cells, self._present
+        cells = self._cells
         change = BulkChange(cells)
         listed: dict[str, Record] = {}
         for record in objects:
@@ -92,22 +95,19 @@ class CacheUpdates(Generic[T]):
             if key not in listed:
                 change.delete(key)
                 changed.append(key)
-                told.append(DeleteNotification(DeletedFinalStateUnknown(key, present(cells.item(key)))))
+                told.append(self._missed(key, cells.item(key)))
             yield
         for key, record in listed.items():
             old = cells.item(key)
             if type(record) is KeptRecord:
                 yield
                 continue
-            if old is None:
-                told.append(AddNotification(present(record), is_in_initial_list))
-            elif not _is_same(old, record):
-                told.append(UpdateNotification(present(old), present(record)))
-            else:
-                yield
-                continue
-            change.put(key, record)
-            changed.append(key)
+            if old is None or not _is_same(old, record):
+                news = self._upsert(old, record, is_in_initial_list)
+                if news is not None:
+                    told.append(news)
+                    change.put(key, record)
+                    changed.append(key)
             yield
         change.commit()
         for notification in told:
@@ -115,7 +115,7 @@ class CacheUpdates(Generic[T]):
         for key in changed:
             if key in self._waiters:
                 record = cells.item(key)
-                self._waiters.changed(key, present(record) if record is not None else None)
+                self._waiters.changed(key, self._shown(key, record) if record is not None else None)
 
     def forget(self, keys: Iterable[str]) -> Iterator[None]:
         """Takes objects out that nobody follows any more, in steps, and tells them as gone, unseen.
@@ -138,16 +138,32 @@ class CacheUpdates(Generic[T]):
             return
         key = record.key
         old = self._cells.item(key)
-        if old is None:
-            self._cells.put(key, record)
-            self._distribute(AddNotification(self._present(record), is_in_initial_list))
-        elif _is_same(old, record):
+        if old is not None and _is_same(old, record):
             return
-        else:
-            self._cells.put(key, record)
-            self._distribute(UpdateNotification(self._present(old), self._present(record)))
+        notification = self._upsert(old, record, is_in_initial_list)
+        if notification is None:
+            return
+        self._cells.put(key, record)
+        self._distribute(notification)
         if key in self._waiters:
-            self._waiters.changed(key, self._present(record))
+            self._waiters.changed(key, self._shown(key, record))
+
+    def _upsert(
+        self, old: Record | None, record: Record, is_in_initial_list: bool
+    ) -> AddNotification[T] | UpdateNotification[T] | None:
+        """What is told of a new state; None if it cannot be shown: then what is cached stays, as if it had not come."""
+        try:
+            obj = self._present(record)
+        except Exception as error:
+            self._unpresentable(record.key, error)
+            return None
+        if old is None:
+            return AddNotification(obj, is_in_initial_list)
+        try:
+            return UpdateNotification(self._present(old), obj)
+        except Exception as error:
+            self._unpresentable(record.key, error)
+            return AddNotification(obj, False)  # which claims nothing of what was before
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.delete(key)
@@ -155,17 +171,29 @@ class CacheUpdates(Generic[T]):
             return
         if isinstance(obj, DeletedFinalStateUnknown):
             # What the queue knew when the tombstone was made may be older than what has been told since.
-            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, self._present(old))))
+            self._distribute(self._missed(key, old))
         else:
-            self._distribute(DeleteNotification(self._present(obj)))
+            last = self._shown(key, obj)
+            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last))
         if key in self._waiters:
             self._waiters.changed(key, None)
 
     def _repeated(self, key: str) -> None:
         record = self._cells.item(key)
         if record is not None:
-            obj = self._present(record)
-            self._distribute(UpdateNotification(obj, obj), sync=True)
+            obj = self._shown(key, record)
+            if obj is not None:
+                self._distribute(UpdateNotification(obj, obj), sync=True)
+
+    def _missed(self, key: str, last: Record) -> DeleteNotification[T]:
+        return DeleteNotification(DeletedFinalStateUnknown(key, self._shown(key, last)))
+
+    def _shown(self, key: str, record: Record) -> T | None:
+        try:
+            return self._present(record)
+        except Exception as error:
+            self._unpresentable(key, error)
+            return None
 
 
 def _is_same(old: Record, new: Record) -> bool:

@@ -180,7 +180,7 @@ class SharedInformerFactory(Accessors):
         return self._informers.is_ready()
 
     async def shutdown(self) -> None:
-        """Ends all informers and waits for that; bounded by `shutdown_grace`. May be repeated.
+        """Ends all informers and waits for that; bounded by `shutdown_grace` and ten seconds more. May be repeated.
 
         Raises:
             Exception: what an informer had crashed with.

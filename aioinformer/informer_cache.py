@@ -217,8 +217,15 @@ class InformerCache(Generic[T]):
         obj = self._indexer.get_by_key(key)
         if wanted(obj):
             return obj
-        async with asyncio.timeout(timeout):
-            return await self._keys.wait(key, wanted)
+        deadline = asyncio.timeout(timeout)
+        try:
+            async with deadline:
+                return await self._keys.wait(key, wanted)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            missed = "was not there" if predicate is None else f"did not satisfy {_name(predicate)}"
+            raise TimeoutError(f"{self.name}: {key} {missed} within {timeout} s") from None
 
     # What the informer does.
 
@@ -237,3 +244,7 @@ class InformerCache(Generic[T]):
 
 def _exists(obj: object) -> bool:
     return obj is not None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)

@@ -88,10 +88,11 @@ class ProcessorListener(Generic[T]):
         """Starts the pair of tasks."""
         self._tasks = [
             tasks.create_task(self.pop(), name=f"{self.name}: pop"),
-            tasks.create_task(self.run(), name=f"{self.name}: run"),
+            asyncio.get_running_loop().create_task(self.run(), name=f"{self.name}: run"),
         ]
         # Not by the task itself: one that is cancelled before its first step never takes it.
         self._tasks[1].add_done_callback(lambda _: self.finished.set())
+        tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
 
     def stop(self) -> None:
         """Nothing more is delivered; a call of the handler that is under way may finish."""
@@ -107,6 +108,12 @@ class ProcessorListener(Generic[T]):
         """Whether nothing more is delivered."""
         return self._stopped
 
+    def pass_over(self) -> None:
+        """One object of the initial list cannot be shown to the handler: that counts as an error of it."""
+        self.errors += 1
+        self._initial -= 1
+        self._check_synced()
+
     def cut(self) -> bool:
         """Cancels a call of the handler that is under way; True if there was one."""
         self.stop()
@@ -114,6 +121,19 @@ class ProcessorListener(Generic[T]):
             self._tasks[1].cancel()
             return True
         return False
+
+    def abandon(self) -> None:
+        """Leaves a call of the handler to itself that does not end though it was cancelled."""
+        self.finished.set()
+
+    async def _attend(self, run: asyncio.Task[None]) -> None:
+        # The group waits for this and not for the handler, which may not care that it is cancelled.
+        try:
+            await self.finished.wait()
+        finally:
+            run.cancel()
+        if run.done() and not run.cancelled():
+            run.result()
 
     async def pop(self) -> None:
         """Moves what was added to where the handler takes it from."""

@@ -169,7 +169,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
     @property
     def skipped(self) -> int:
         """How many objects could not be decoded, or were refused, in the namespaces that are looked at."""
-        return sum(member.controller.reflector.skipped for member in self._members.values() if member.controller)
+        undecodable = sum(each.controller.reflector.skipped for each in self._members.values() if each.controller)
+        return undecodable + self._pipeline.unpresentable
 
     # Life.
 

@@ -19,7 +19,7 @@ from weakref import WeakSet
 import anyio
 
 from aioinformer.cache_updates import CacheUpdates
-from aioinformer.errors import UsageError
+from aioinformer.errors import DecodeError, UsageError
 from aioinformer.informer_statistics import InformerCounters, InformerStatistics
 from aioinformer.processor import SharedProcessor
 from aioinformer.queue_choice import queue_of
@@ -60,6 +60,7 @@ class Pipeline(Generic[T]):
         resync_period: how often handlers are told of everything again, in seconds; 0 for never.
         queue: the kind of queue, see `aioinformer.queue_choice`.
         slice_seconds: how long work may hold the event loop at a time.
+        report: takes errors that are nobody's fault who is here.
         identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
 
     Attributes:
@@ -67,6 +68,7 @@ class Pipeline(Generic[T]):
         handlers: who is told.
         updates: brings the cache up to date.
         counters: what is counted, if anything is.
+        unpresentable: how often an object could not be shown to handlers.
     """
 
     def __init__(
@@ -80,15 +82,19 @@ class Pipeline(Generic[T]):
         resync_period: float,
         queue: str,
         slice_seconds: float,
+        report: Callable[[Exception], None],
         identity: InformerNameAndResource | None = None,
     ) -> None:
+        self.unpresentable = 0
+        self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
-        self.updates: CacheUpdates[T] = CacheUpdates(indexer, objects, self.processor, waiters)
+        self.updates: CacheUpdates[T] = CacheUpdates(indexer, objects, self.processor, waiters, self._cannot_present)
         self.handlers: Registrations[T] = Registrations(
             name,
             self.processor,
             indexer.cells,
             objects.present,
+            self._cannot_present,
             resync_period=resync_period,
             slice_seconds=slice_seconds,
         )
@@ -184,6 +190,13 @@ class Pipeline(Generic[T]):
                 self.processor.flush()
                 await slicer.let_go()
         self.processor.flush()
+
+    def _cannot_present(self, key: str, error: Exception) -> None:
+        self.unpresentable += 1
+        _log.error("%s: %s cannot be shown, and is passed over", self._name, key, exc_info=error)
+        failure = DecodeError(f"{key} cannot be shown: {type(error).__name__}", key=key)
+        failure.__cause__ = error
+        self._report(failure)
 
     def _batch_ended(self, waiting: int, seconds: float) -> None:
         if self.counters is not None:

@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+#: So many seconds a handler has to end after it was cancelled.
+CLEANING_UP = 10.0
+
 
 class SharedProcessor(Generic[T]):
     """Hands notifications to listeners, and owns their tasks while it runs."""
@@ -84,16 +87,26 @@ class SharedProcessor(Generic[T]):
                 self._tasks = None
 
     async def stop(self, grace: float) -> None:
-        """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish."""
+        """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish.
+
+        Then it is cancelled, and has `CLEANING_UP` seconds to end. If it does not, it is named in the log and left.
+        """
         listeners = [*self.listeners, *self._leaving]
         for listener in listeners:
             listener.stop()
         with anyio.move_on_after(grace):
             for listener in listeners:
                 await listener.finished.wait()
-        for listener in listeners:
-            if listener.cut():
-                _log.warning("%s did not finish within %g s of the stop: cancelled", listener.name, grace)
+        cut = [listener for listener in listeners if listener.cut()]
+        for listener in cut:
+            _log.warning("%s did not finish within %g s of the stop: cancelled", listener.name, grace)
+        with anyio.move_on_after(CLEANING_UP):
+            for listener in cut:
+                await listener.finished.wait()
+        for listener in cut:
+            if not listener.finished.is_set():
+                _log.error("%s did not end within %g s of being cancelled: left behind", listener.name, CLEANING_UP)
+                listener.abandon()
 
 
 def describe(handler: Any) -> str:

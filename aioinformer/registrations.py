@@ -14,7 +14,7 @@ from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from aioinformer.objects import Record
     from aioinformer.store import ThreadSafeStore
@@ -30,6 +30,7 @@ class Registrations(Generic[T]):
         processor: tells the handlers.
         cells: the cache.
         present: makes of a record what handlers see.
+        unpresentable: told of an object of which it cannot be made, and why.
         resync_period: of the informer, in seconds; 0 for never.
         slice_seconds: how long a synchronous handler may hold the event loop before others have a turn.
 
@@ -43,6 +44,7 @@ class Registrations(Generic[T]):
         processor: SharedProcessor[T],
         cells: ThreadSafeStore[T],
         present: Callable[[Record], T],
+        unpresentable: Callable[[str, Exception], None],
         *,
         resync_period: float,
         slice_seconds: float,
@@ -52,6 +54,7 @@ class Registrations(Generic[T]):
         self._processor = processor
         self._cells = cells
         self._present = present
+        self._unpresentable = unpresentable
         self._slice_seconds = slice_seconds
         self._numbers = count(1)
         self._begun = False
@@ -72,13 +75,22 @@ class Registrations(Generic[T]):
             # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
             # already must not come to this one on top of it.
             self._processor.flush()
-            present = self._present
             records = self._cells.items()
-            listener.add((AddNotification(present(record), True) for record in records), len(records))
+            listener.add(self._initial(records, listener), len(records))
         self._processor.add_listener(listener)
         if self._synced:
             listener.upstream_synced()
         return HandlerRegistration(listener)
+
+    def _initial(self, records: list[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
+        for record in records:
+            try:
+                notification = AddNotification(self._present(record), True)
+            except Exception as error:
+                self._unpresentable(record.key, error)
+                listener.pass_over()
+            else:
+                yield notification
 
     def remove(self, registration: HandlerRegistration[T]) -> None:
         """Ends a registration, unless it is ended already, or another informer's.

@@ -72,8 +72,9 @@ class SharedIndexInformer(InformerCache[T]):
         queue: what is between reflector and cache: "delta" brings together what waits of an object, "in_order" keeps
             the order between objects and replaces the cache in one piece; see `aioinformer.queue_choice`.
         options: paging, time-outs, backoff.
-        shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled.
-        watch_error_handler: told of every failure of a list or watch.
+        shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled. Ten
+            seconds after that, one that does not end is named in the log and left behind.
+        watch_error_handler: told of every failure of a list or watch, and of objects that cannot be shown.
         name: for tasks and logs.
         identifier: who it is among all informers of the process; by `InformerName.with_resource`.
         metrics: asks for the statistics from time to time; only with an identifier that is reserved.
@@ -124,6 +125,7 @@ class SharedIndexInformer(InformerCache[T]):
             resync_period=resync_period,
             queue=queue,
             slice_seconds=self._options.slice_seconds,
+            report=self._report,
             identity=identifier,
         )
         self._queue = self._pipeline.queue()
@@ -216,8 +218,9 @@ class SharedIndexInformer(InformerCache[T]):
 
     @property
     def skipped(self) -> int:
-        """How many objects could not be decoded, or were refused by transform or decoder, so far."""
-        return self._controller.reflector.skipped if self._controller is not None else 0
+        """How many objects could not be decoded or shown, or were refused by transform or decoder, so far."""
+        undecodable = self._controller.reflector.skipped if self._controller is not None else 0
+        return undecodable + self._pipeline.unpresentable
 
     def statistics(self) -> InformerStatistics:
         """Numbers for metrics, as they are now; any thread may ask.
@@ -320,6 +323,14 @@ class SharedIndexInformer(InformerCache[T]):
         """The cache has been filled from the first list."""
         self._synced.set()
         self._pipeline.handlers.upstream_synced()
+
+    def _report(self, error: Exception) -> None:
+        if self._watch_error_handler is None:
+            return
+        try:
+            self._watch_error_handler(error)
+        except Exception:
+            _log.exception("%s: the watch error handler raised", self.name)
 
     def _state_changed(self, state: InformerState) -> None:
         for handler in self._state_handlers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 from typing import Any
@@ -158,6 +159,26 @@ async def test_a_handler_that_hangs_at_the_stop_is_cut_after_the_grace_and_named
         stop = loop.time()
     assert [round(at - stop, 3) for at in cut] == [5]
     assert "(Hanging) did not finish within 5 s of the stop: cancelled" in caplog.text
+
+
+async def test_a_handler_that_cannot_be_cancelled_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
+    loop, relented = asyncio.get_running_loop(), asyncio.Event()
+
+    class Stubborn:
+        async def on_add(self, obj: Any) -> None:
+            while not relented.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await relented.wait()
+
+    informer.add_event_handler(Stubborn())
+    async with informer:
+        await settled()
+        stop = loop.time()
+    assert round(loop.time() - stop, 3) == 15
+    assert "(Stubborn) did not end within 10 s of being cancelled: left behind" in caplog.text
+    relented.set()
+    await settled()
 
 
 @pytest.mark.conformance("SI-04")

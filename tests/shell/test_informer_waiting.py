@@ -97,9 +97,20 @@ async def test_waiting_may_begin_before_the_informer_does() -> None:
 async def test_a_time_out_is_a_timeout_error_and_leaves_no_waiter() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match=r"informer of pods: default/a was not there within 30 s"):
             await informer.wait_for("default/a", timeout=30)
         assert waiters_of(informer) == 0
+
+
+async def test_a_time_out_says_what_did_not_come_true() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+
+    def is_running(pod: Any) -> bool:
+        return False
+
+    async with informer:
+        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*is_running within 30 s"):
+            await informer.wait_for("default/a", is_running, timeout=30)
 
 
 async def test_what_a_predicate_raises_reaches_its_caller_and_nobody_else() -> None:

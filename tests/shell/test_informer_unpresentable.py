@@ -1,0 +1,99 @@
+"""Objects that came in well and cannot be shown later, as when a decoder changes its mind: they are passed over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer.object_type import ObjectType
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+
+@pytest.fixture
+def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """States that nobody can be shown, as "a 1"."""
+    states: set[str] = set()
+    present = ObjectType.present
+
+    def fickle(self: ObjectType[Any], record: Any) -> Any:
+        if f"{record.name} {record.resource_version}" in states:
+            raise ValueError("not again")
+        return present(self, record)
+
+    monkeypatch.setattr(ObjectType, "present", fickle)
+    return states
+
+
+async def test_a_late_handler_is_told_of_the_others_and_becomes_synced(hidden: set[str]) -> None:
+    errors: list[str] = []
+    informer = SharedIndexInformer(
+        Collection("a", "b", "c"), watch_error_handler=lambda error: errors.append(str(error))
+    )
+    async with informer:
+        await informer.wait_for_sync()
+        hidden.add("b 2")
+        recorder = Recorder()
+        late = informer.add_event_handler(recorder)
+        await late.wait_for_sync()
+        assert recorder.told == ["add! a 1", "add! c 3"]
+        assert (late.errors, informer.skipped, informer.is_stopped()) == (1, 1, False)
+    assert errors == ["default/b cannot be shown: ValueError"]
+
+
+async def test_a_state_that_cannot_be_shown_is_told_to_nobody_and_the_cached_one_stays(hidden: set[str]) -> None:
+    pods, recorder = Collection("a"), Recorder()
+    hidden.add("a 2")
+    informer = SharedIndexInformer(pods)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.put("a")
+        pods.put("b")
+        await settled()
+        assert sorted(pod.metadata.resource_version for pod in informer.get_store().list()) == ["1", "3"]
+        pods.put("a")
+        await settled()
+    assert recorder.told == ["add! a 1", "add b 3", "update a 1 4"]
+
+
+async def test_a_list_passes_over_what_cannot_be_shown(hidden: set[str]) -> None:
+    hidden.add("a 1")
+    informer = SharedIndexInformer(Collection("a", "b"))
+    async with informer:
+        await informer.wait_for_sync()
+        assert informer.get_store().list_keys() == ["default/b"]
+        assert informer.skipped == 1
+
+
+async def test_what_was_before_and_cannot_be_shown_is_left_out_of_what_is_told(hidden: set[str]) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods)
+    told: list[str] = []
+    informer.add_event_handler(
+        on_add=lambda obj: told.append(f"add {obj.metadata.name} {obj.metadata.resource_version}"),
+        on_update=lambda old, new: told.append("update"),
+        on_delete=lambda gone: told.append(f"delete {gone.key} {gone.obj}"),
+    )
+    async with informer:
+        await settled()
+        hidden |= {"a 1", "b 4"}
+        pods.put("a")
+        pods.delete("b")
+        await settled()
+    assert told == ["add a 1", "add b 2", "add a 3", "delete default/b None"]
+
+
+async def test_a_resync_passes_over_what_cannot_be_shown(hidden: set[str]) -> None:
+    informer = SharedIndexInformer(Collection("a", "b"), 10)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        hidden.add("a 1")
+        await asyncio.sleep(15)
+        assert recorder.told[2:] == ["update b 2 2"]
