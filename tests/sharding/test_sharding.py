@@ -50,6 +50,13 @@ def test_every_object_is_in_exactly_one_of_the_shards(count: int, uid: str, name
     assert sum(shard.matches(uid, namespace) for shard in shards) == 1
 
 
+@pytest.mark.conformance("SHD-01")
+def test_a_range_has_its_start_and_not_its_end() -> None:
+    at = shard_hash("u")
+    assert ShardSelector((ShardRange(at, at + 1),)).matches("u", "")
+    assert not ShardSelector((ShardRange(at - 1, at),)).matches("u", "")
+
+
 @given(st.lists(st.tuples(st.integers(0, HASHES - 1), st.integers(0, HASHES)), min_size=1, max_size=4))
 def test_what_is_written_is_read_as_the_same(bounds: list[tuple[int, int]]) -> None:
     ranges = tuple(ShardRange(start, end) for start, end in bounds if start < end) or (ShardRange(0, HASHES),)
