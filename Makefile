@@ -16,9 +16,10 @@ DURATION ?=
 SEEDS ?=
 FIRST ?=
 ARGS ?=
+TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e simulate lint format types layers docs bench bench-peers generate lock clean
+.PHONY: help demo test e2e soak simulate lint format types layers docs bench bench-peers generate lock clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,6 +38,9 @@ e2e: $(VENV)/.package $(VENV)/.dev ## Only the tests on a real API server
 
 simulate: $(VENV)/.package $(VENV)/.dev ## Informers on virtual time, against every fault (SEEDS=10000 FIRST=1)
 	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
+
+soak: $(VENV)/.package $(VENV)/.dev ## Churn and faults for DURATION=1h, and what grows; TARGET=real for a real API server
+	@$(BIN)/python -m tests.soak --target $(TARGET) --duration $(or $(DURATION),1h) --output benchmarks/results/soak-$(TARGET).json
 
 lint: $(VENV)/.dev ## Style, and the layout of every file
 	@$(BIN)/ruff check .

@@ -89,7 +89,6 @@ class Soak:
         self._random = Random(seed)
         self._seed = seed
         self._begin = monotonic()
-        self._end = self._begin + seconds
         self._seconds = seconds
         self._writes = 0
         self._faults: Counter[str] = Counter()
@@ -103,8 +102,9 @@ class Soak:
             await self._write()
         async with running_subject(self._target.kubeconfig, self._seed) as subject:
             await self._rest(subject)
-            while monotonic() < self._end:
-                await self._one_round(subject)
+            end = monotonic() + self._seconds
+            while monotonic() < end:
+                await self._one_round(subject, end)
                 await self._rest(subject)
             left = await subject.ask("stop")
         figures = {
@@ -119,11 +119,11 @@ class Soak:
         }
         return {"verdict": verdict(figures), **figures}
 
-    async def _one_round(self, subject: Subject) -> None:
+    async def _one_round(self, subject: Subject, end: float) -> None:
         async with asyncio.TaskGroup() as tasks:
             writer = tasks.create_task(self._write_on())
             sampler = tasks.create_task(self._sample_on(subject))
-            end = min(monotonic() + _ROUND, self._end)
+            end = min(monotonic() + _ROUND, end)
             while monotonic() < end:
                 await asyncio.sleep(min(_BETWEEN_FAULTS, max(0.1, end - monotonic())))
                 fault = self._random.choice(self._target.faults)

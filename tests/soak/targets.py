@@ -223,6 +223,6 @@ class OwnTarget(Target):
         await self.request("POST", f"/_faults/{fault}", params)
         if fault in _OF_REQUESTS:
             await self.request("POST", "/_faults/error_event", {"times": 9, "status": 410, "reason": "Expired"})
-        await asyncio.sleep(params.get("duration", 5) + 1)
+        await asyncio.sleep(params.get("duration", 2) + 1)
         for name in (fault, "error_event"):
             await self.request("DELETE", f"/_faults/{name}")

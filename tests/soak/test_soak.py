@@ -1,0 +1,71 @@
+"""The soak itself: short, it finds nothing; and what its figures say is what they mean."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.soak.__main__ import Soak, seconds_of
+from tests.soak.page import page, plot
+from tests.soak.targets import OwnTarget
+from tests.soak.verdict import verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIGURES: dict[str, Any] = {
+    "target": "some server",
+    "seconds": 3600,
+    "writes": 5,
+    "faults": {"cut": 2},
+    "informers": ["a", "b"],
+    "samples": [{"at": 30, "rss_kib": 1000}],
+    "rests": [
+        {
+            **{"at": at, "rss_kib": 1000, "objects": 70, "tasks": 5, "sockets": 2, "threads": 1},
+            **{"settled_after": 1.0, "visits": 3, "state_changes": 4},
+        }
+        for at in range(0, 3600, 100)
+    ],
+    "left": {"tasks_left": [], "sockets": 0, "lies": [], "cpu_seconds": 100.0},
+}
+
+
+async def test_a_short_soak_arrives_at_the_truth_and_leaves_nothing(tmp_path: Path) -> None:
+    async with OwnTarget(tmp_path) as target:
+        target.faults = ("cut", "compaction")
+        figures = await Soak(target, seconds=3, seed=7).run()
+    said = verdict(figures)
+    assert (said["checkpoints"], said["checkpoints_settled"]) == (2, 2)
+    assert (said["tasks_left"], said["sockets_left"], said["lies"]) == ([], 0, [])
+
+
+def test_figures_that_are_flat_pass_and_make_a_page() -> None:
+    assert verdict(FIGURES)["passed"]
+    assert "| some server |" in page([FIGURES])
+    assert "<polyline" in plot([FIGURES])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rss_kib", 1100), ("objects", 80), ("tasks", 6), ("sockets", 3), ("settled_after", None)],
+)
+def test_what_grows_or_never_settles_does_not_pass(name: str, value: object) -> None:
+    figures = copy.deepcopy(FIGURES)
+    for rest in figures["rests"][20:]:
+        rest[name] = value
+    assert not verdict(figures)["passed"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("tasks_left", ["x"]), ("sockets", 1), ("lies", ["x"])])
+def test_what_is_left_does_not_pass(name: str, value: object) -> None:
+    figures = copy.deepcopy(FIGURES)
+    figures["left"][name] = value
+    assert not verdict(figures)["passed"]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600)])
+def test_durations_are_written_as_people_do(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
