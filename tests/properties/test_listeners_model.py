@@ -1,0 +1,139 @@
+"""Listeners beside lists: after any sequence of what can happen to handlers, each was told what it had to be told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer.listener import ProcessorListener
+from aioinformer.notifications import AddNotification, Notification
+from aioinformer.resync import ResyncSchedule
+from tests.shell.virtual_time import VirtualTimeLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass
+class Handler:
+    """A handler of some speed that fails at every so many notifications, and what it must come to.
+
+    Attributes:
+        seconds: that a call takes; 0 for a plain function.
+        fails: at every so manieth call; 0 for never.
+        given: all that it is to be told, in order.
+        told: what it was told.
+        done: how many of its calls have ended.
+        initial: how many of what it is to be told belong to the initial list.
+    """
+
+    seconds: float
+    fails: int
+    given: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    done: int = 0
+    initial: int = 0
+    told_when_removed: int | None = None
+
+    def deliver(self, notification: Notification[str]) -> Any:
+        assert isinstance(notification, AddNotification)
+        assert len(self.told) == self.done, "two calls at a time"
+        self.told.append(notification.obj)
+        if self.seconds:
+            return self._slowly()
+        return self._end()
+
+    async def _slowly(self) -> None:
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.done += 1
+            raise
+        self._end()
+
+    def _end(self) -> None:
+        self.done += 1
+        if self.fails and len(self.told) % self.fails == 0:
+            raise ValueError("a handler that fails")
+
+
+JOIN = st.tuples(
+    st.just("join"), st.sampled_from([0.0, 0.0, 0.3, 5.0]), st.sampled_from([0, 0, 1, 3]), st.integers(0, 3)
+)
+TELL = st.tuples(st.just("tell"), st.integers(1, 4))
+OTHERS = st.sampled_from([("pass", 0.0), ("pass", 0.2), ("pass", 7.0), ("synced",), ("remove", 0), ("remove", 1)])
+
+
+async def live(actions: list[tuple[Any, ...]]) -> None:
+    """Does all this, lets everything come to its end, and holds it against the lists."""
+    handlers: list[tuple[Handler, ProcessorListener[str]]] = []
+    gone: list[tuple[Handler, ProcessorListener[str]]] = []
+    number = 0
+    synced = False
+    async with asyncio.TaskGroup() as tasks:
+        for what, *how in actions:
+            if what == "join":
+                handler = Handler(how[0], how[1], initial=how[2])
+                listener: ProcessorListener[str] = ProcessorListener("one", handler.deliver, ResyncSchedule(0.0))
+                handler.given = [f"initial {each}" for each in range(how[2])]
+                # Made when it is its turn, as in an informer that runs.
+                listener.add((AddNotification(each, True) for each in list(handler.given)), how[2])
+                listener.start(tasks)
+                if synced:
+                    listener.upstream_synced()
+                handlers.append((handler, listener))
+            elif what == "tell":
+                words = [f"word {number + each}" for each in range(how[0])]
+                number += how[0]
+                for handler, listener in handlers:
+                    handler.given += words
+                    listener.add([AddNotification(word) for word in words])
+            elif what == "synced":
+                synced = True
+                for _, listener in handlers:
+                    listener.upstream_synced()
+            elif what == "remove" and len(handlers) > how[0]:
+                handler, listener = handlers.pop(how[0])
+                handler.told_when_removed = len(handler.told)
+                listener.stop()
+                listener.add([AddNotification("too late")])
+                gone.append((handler, listener))
+            elif what == "pass":
+                await asyncio.sleep(how[0])
+            for handler, listener in handlers:
+                assert handler.told == handler.given[: len(handler.told)]
+                assert not listener.synced or (synced and len(handler.told) >= handler.initial)
+        await asyncio.sleep(1000)
+        for handler, listener in handlers:
+            assert handler.told == handler.given
+            assert listener.pending == 0
+            assert listener.errors == (len(handler.told) // handler.fails if handler.fails else 0)
+            assert bool(listener.synced) == synced
+            listener.stop()
+        for handler, listener in gone:
+            assert handler.told == handler.given[: len(handler.told)]
+            assert len(handler.told) == handler.told_when_removed, "told after it was removed"
+            assert handler.done == len(handler.told)
+            assert listener.finished.is_set()
+
+
+@pytest.fixture(autouse=True)
+def nothing_written_of_handlers_that_fail() -> Iterator[None]:
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@settings(max_examples=150, deadline=None)
+@given(actions=st.lists(st.one_of(JOIN, TELL, TELL, OTHERS), max_size=25))
+def test_each_handler_is_told_all_of_it_once_in_order_and_nothing_after_its_removal(
+    actions: list[tuple[Any, ...]],
+) -> None:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(live(actions))
