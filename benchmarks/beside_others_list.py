@@ -33,7 +33,7 @@ def question() -> Question:
         Offer(_PODS, 0, protobuf_tool=peers.protobuf_tool),
         requirements=[
             Requirement("streaming, to client-go on JSON", "aioinformer, streaming", ready, 1 / 6, json),
-            Requirement("pages, to client-go on JSON", "aioinformer, pages", ready, 1 / 6, f"{json}, pages"),
+            Requirement("pages, to client-go on JSON", "aioinformer, pages", ready, 1 / 6, json),
         ],
         rounds=2,
         seconds=400.0,
