@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aioinformer.coalescing_handler import CoalescingHandler
 from aioinformer.deltas import DeletedFinalStateUnknown
@@ -13,7 +15,7 @@ from aioinformer.errors import UsageError
 from aioinformer.notifications import ResourceEventHandlerFuncs
 from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
-from tests.shell.virtual_time import settled
+from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 
 class Gate:
@@ -121,6 +123,61 @@ async def test_a_handler_that_hangs_costs_one_place_for_each_object() -> None:
             await settled()
         assert latest.pending == 5
         assert registration.has_synced()
+
+
+class Ledger:
+    """Knows what a handler knows, and refuses what cannot be true; ends a call when it is let go."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.go = asyncio.Semaphore(0)
+
+    async def on_add(self, obj: Any) -> None:
+        await self.go.acquire()
+        name, version = obj["metadata"].values()
+        assert name not in self.known
+        self.known[name] = version
+
+    async def on_update(self, old: Any, new: Any) -> None:
+        await self.go.acquire()
+        (name, before), (_, version) = old["metadata"].values(), new["metadata"].values()
+        assert self.known[name] == before < version
+        self.known[name] = version
+
+    async def on_delete(self, obj: Any) -> None:
+        await self.go.acquire()
+        del self.known[obj["metadata"]["name"]]
+
+
+@pytest.mark.conformance("WEAK-03")
+@given(st.lists(st.sampled_from(["put a", "put b", "delete a", "delete b", "go"]), max_size=40))
+def test_whatever_happens_the_history_that_is_told_could_have_been(actions: list[str]) -> None:
+    async def story() -> None:
+        truth: dict[str, Any] = {}
+        ledger = Ledger()
+        async with CoalescingHandler(ledger) as latest:
+            for version, action in enumerate(actions):
+                verb, _, name = action.partition(" ")
+                obj = {"metadata": {"name": name, "version": version}}
+                if verb == "go":
+                    ledger.go.release()
+                elif verb == "put" and name in truth:
+                    latest.on_update(truth[name], obj)
+                elif verb == "put":
+                    latest.on_add(obj, False)
+                elif name in truth:
+                    latest.on_delete(truth.pop(name))
+                if verb == "put":
+                    truth[name] = obj
+                await settled()
+            for _ in actions:
+                ledger.go.release()
+            await settled()
+        assert latest.errors == 0
+        assert ledger.known == {name: obj["metadata"]["version"] for name, obj in truth.items()}
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(story())
 
 
 async def test_a_handler_that_raises_is_counted_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
