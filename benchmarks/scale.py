@@ -89,6 +89,7 @@ QUESTION = Question(
         ),
     ],
     rounds=2,
+    seconds=120.0,
 )
 
 if __name__ == "__main__":
