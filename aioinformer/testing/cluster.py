@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
 from aioinformer.testing.definitions import established, prepare_definition
+from aioinformer.testing.dependents import FOREGROUND, ORPHAN, Dependents, Place
 from aioinformer.testing.encoding import decode, encode_object, with_version
 from aioinformer.testing.field_checks import check_schema, fill_defaults
 from aioinformer.testing.field_labels import field_values
@@ -24,7 +26,7 @@ from aioinformer.testing.ownership import applied, note_owners, track
 from aioinformer.testing.preconditions import check_delete_preconditions, check_finalizers, check_preconditions
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
-from aioinformer.testing.strategies import prepare_create, prepare_update
+from aioinformer.testing.strategies import default_policy, prepare_create, prepare_update
 from aioinformer.testing.validation import check_metadata_types, metadata_causes
 
 if TYPE_CHECKING:
@@ -54,13 +56,17 @@ class Cluster:
 
     Attributes:
         clock: as given.
-        untidy: called when a namespace or a CustomResourceDefinition has begun to be deleted.
+        untidy: called when something has begun that takes more than one step.
+        dependents: whom each object owns.
+        suspects: objects that the garbage collector is to look at.
     """
 
     def __init__(self, registry: Registry, storage: Storage, clock: Callable[[], float], rng: random.Random) -> None:
         self.registry = registry
         self.storage = storage
         self.untidy: Callable[[], None] = lambda: None
+        self.dependents = Dependents(storage)
+        self.suspects: deque[Place] = deque()
         self.clock = clock
         self._rng = rng
 
@@ -122,12 +128,14 @@ class Cluster:
             prepare_definition(obj)
         name = metadata["name"]
         check_schema(served, obj)
-        if self.collection(served).get(_key(namespace, name)) is not None:
-            raise statuses.already_exists(served.resource, name)
+        if (there := self.collection(served).get(_key(namespace, name))) is not None:
+            going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
+            raise statuses.already_exists(served.resource, name, going=going)
         if dry_run:
             metadata.pop("resourceVersion", None)
             return encode_object(obj, custom=served.custom)
         record = self._commit(served, "ADDED", obj, None)
+        self._suspect(served, record, metadata)
         if served.resource.group_resource == _CRD:
             self._establish(served, obj)
         return record.body
@@ -216,6 +224,7 @@ class Cluster:
             self._remove(served, record)
             return body
         changed = self._commit(served, "MODIFIED", obj, record)
+        self._suspect(served, changed, metadata)
         if served.resource.group_resource == _CRD and not subresource:
             self.registry.define(obj)
         return changed.body
@@ -288,7 +297,7 @@ class Cluster:
         obj = decode(record.body)
         metadata = obj["metadata"]
         finalizers = list(metadata.get("finalizers") or ())
-        extra = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy)
+        extra = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy or default_policy(served))
         if served.resource.group_resource == _CRD:
             extra = _CRD_FINALIZER
         is_namespace = served.resource.group_resource == "namespaces"
@@ -315,7 +324,8 @@ class Cluster:
             # Even without grace a pod is marked first and removed then: watches see both.
             self._remove(served, changed)
             return changed.body, True
-        if is_namespace or extra:
+        self._suspect(served, changed, metadata)
+        if is_namespace or served.resource.group_resource == _CRD:
             self.untidy()
         return changed.body, False
 
@@ -335,7 +345,35 @@ class Cluster:
             record.fields,
         )
         self.collection(served).record_change(Change(version, "DELETED", last, record))
+        place = Place(served.resource.group_resource, record.key)
+        owned = self.dependents.of(record.uid)
+        self.dependents.forget(place)
+        waiting = self._owners(record)
+        if owned or waiting:
+            self.suspects.extend((*owned, *waiting))
+            self.untidy()
         return last
+
+    def _suspect(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+        """Has the garbage collector look at an object that has owners, or that settles something before it goes."""
+        settles = "deletionTimestamp" in metadata and not {ORPHAN, FOREGROUND}.isdisjoint(
+            metadata.get("finalizers") or ()
+        )
+        if settles or metadata.get("ownerReferences"):
+            self.suspects.append(Place(served.resource.group_resource, record.key))
+            self.untidy()
+
+    def _owners(self, record: Record) -> list[Place]:
+        """Where an object says that its owners are."""
+        if b'"ownerReferences"' not in record.body:
+            return []
+        places = []
+        for owner in decode(record.body)["metadata"].get("ownerReferences") or ():
+            kind = self.registry.find_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
+            if kind is not None:
+                key = _key(record.namespace if kind.resource.namespaced else "", owner.get("name", ""))
+                places.append(Place(kind.resource.group_resource, key))
+        return places
 
     def _commit(self, served: Served, kind: ChangeType, obj: dict[str, Any], old: Record | None) -> Record:
         metadata = obj["metadata"]
@@ -351,6 +389,7 @@ class Cluster:
             field_values(obj, served.fields) if served.fields else (),
         )
         self.collection(served).record_change(Change(version, kind, record, old))
+        self.dependents.note(Place(served.resource.group_resource, record.key), metadata)
         return record
 
     def _check_body(self, served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:

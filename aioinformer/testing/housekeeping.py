@@ -1,4 +1,4 @@
-"""What controllers do in a real cluster after a deletion has begun: empty namespaces, remove a definition's objects.
+"""What controllers do in a real cluster after a deletion: garbage, namespaces, the objects of a definition.
 
 One task, woken by deletions, that does its work in small pieces. An object with finalizers holds its namespace or its
 definition back until they are gone; the task looks again when objects are deleted.
@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.encoding import decode
+from aioinformer.testing.garbage import GarbageCollector
 from aioinformer.testing.statuses import StatusError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Housekeeper:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._garbage = GarbageCollector(cluster)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         cluster.untidy = self._wake.set
@@ -52,9 +54,9 @@ class Housekeeper:
             await self._wake.wait()
             self._wake.clear()
             try:
+                await self._collect_garbage()
                 await self._finish_namespaces()
                 await self._finish_definitions()
-                await self._finish_policies()
             except Exception:
                 _log.exception("housekeeping failed; it goes on with the next deletion")
 
@@ -81,15 +83,12 @@ class Housekeeper:
                 self._cluster.storage.drop(definition.name)
                 self._cluster.remove(definitions, definition)
 
-    async def _finish_policies(self) -> None:
-        """Without a garbage collector to follow owner references, both policies are done at once."""
-        for served in list(self._cluster.registry):
-            for record in self._deleting(served):
-                metadata = decode(record.body)["metadata"]
-                left = set(metadata.get("finalizers") or ()) - {"foregroundDeletion", "orphan"}
-                if not left and served.resource.group_resource not in ("namespaces", ".".join(_CRDS[::-2])):
-                    self._cluster.remove(served, record)
-            await asyncio.sleep(0)
+    async def _collect_garbage(self) -> None:
+        steps = 0
+        while self._garbage.step():
+            steps += 1
+            if steps % _AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def _delete_all(self, served: Served, namespace: str) -> int:
         """Deletes every object there; returns how many are held back by finalizers."""

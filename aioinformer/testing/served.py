@@ -89,6 +89,20 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Served | None:
         return self._served.get((group, version, plural))
 
+    def find_kind(self, api_version: str, kind: str) -> Served | None:
+        """What holds objects that call themselves so."""
+        for served in self._served.values():
+            if served.resource.kind == kind and served.resource.api_version == api_version:
+                return served
+        return None
+
+    def find_collection(self, group_resource: str) -> Served | None:
+        """What holds these objects, in any version of the API."""
+        for served in self._served.values():
+            if served.resource.group_resource == group_resource:
+                return served
+        return None
+
     def versions(self, group: str) -> list[str]:
         """The versions of a group, preferred one first; empty for an unknown group."""
         return list(self._versions.get(group, ()))

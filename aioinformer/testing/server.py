@@ -256,14 +256,21 @@ class ApiServer:
         )
         return _decoded(body)
 
-    def delete(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
+    def delete(
+        self, resource: str | Resource[Any], name: str, namespace: str | None = None, *, propagation_policy: str = ""
+    ) -> dict[str, Any]:
         """Deletes an object as a client would, or begins to if it has finalizers; returns its last state.
+
+        Args:
+            propagation_policy: what becomes of the objects that it owns: "Background", "Foreground", "Orphan", or ""
+                for what the resource does by default.
 
         Raises:
             StatusError: what the API would answer.
         """
         served = self._registry.resolve(resource)
-        return _decoded(self._cluster.delete(served, _namespace(served, {}, namespace), name)[0])
+        where = _namespace(served, {}, namespace)
+        return _decoded(self._cluster.delete(served, where, name, policy=propagation_policy)[0])
 
     def compact(self) -> str:
         """Forgets all history, as etcd does every five minutes; returns the oldest version that is left."""

@@ -134,8 +134,9 @@ def not_acceptable(message: str) -> StatusError:
     return StatusError(406, "NotAcceptable", message)
 
 
-def already_exists(resource: Resource[Any], name: str) -> StatusError:
-    message = f'{resource.group_resource} "{name}" already exists'
+def already_exists(resource: Resource[Any], name: str, *, going: bool = False) -> StatusError:
+    """The name is taken, perhaps by an object that is about to go."""
+    message = f'{"object is being deleted: " if going else ""}{resource.group_resource} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, details=resource_details(resource, name))
 
 

@@ -240,10 +240,12 @@ class Storage:
 
     Attributes:
         version: of the last change.
+        restores: how often it went back to a backup.
     """
 
     def __init__(self, *, history: int) -> None:
         self.version = 1
+        self.restores = 0
         self._history = history
         self._collections: dict[str, Collection] = {}
         self._waiters: set[asyncio.Future[None]] = set()
@@ -304,5 +306,6 @@ class Storage:
     def restore(self, backup: Backup) -> None:
         """Goes back to a backup, version counter included."""
         self.version = backup.version
+        self.restores += 1
         for name in {*self._collections, *backup.collections}:
             self.collection(name).reset(backup.collections.get(name, {}), backup.version)

@@ -62,6 +62,7 @@ _RETURNS_DELETED = frozenset(
         "volumeattachments.storage.k8s.io",
     }
 )
+_ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
     "namespaces": {"phase": "Active"},
     "persistentvolumes": {"phase": "Pending"},
@@ -80,6 +81,11 @@ _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
 def returns_deleted(served: Served) -> bool:
     """Whether a deletion is answered with the object rather than with a Status."""
     return served.resource.group_resource in _RETURNS_DELETED
+
+
+def default_policy(served: Served) -> str:
+    """What becomes of an object's dependents when nobody says it: they are left alone by the oldest kinds."""
+    return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
 
 
 def prepare_create(served: Served, obj: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ _VALUE_TEXT = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_NEVER_OWNERS = frozenset({("", "v1", "Event")})
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
@@ -54,7 +56,7 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             causes.append(Cause.invalid(path, f'"{finalizer}"', why))
-    return causes
+    return causes + _reference_causes(metadata.get("ownerReferences") or ())
 
 
 def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
@@ -141,6 +143,35 @@ def _qualified_name_faults(key: str) -> list[str]:
     if not _QUALIFIED.fullmatch(name):
         found.append(_QUALIFIED_TEXT)
     return found
+
+
+def _reference_causes(references: Sequence[Mapping[str, Any]]) -> list[Cause]:
+    causes = []
+    path = "metadata.ownerReferences"
+    for reference in references:
+        group, _, version = str(reference.get("apiVersion") or "").rpartition("/")
+        if not version:
+            causes.append(Cause.invalid(f"{path}.apiVersion", f'"{version}"', "version must not be empty"))
+        causes += [
+            Cause.invalid(f"{path}.{field}", '""', "must not be empty")
+            for field in ("kind", "name", "uid")
+            if not reference.get(field)
+        ]
+        if (group, version, reference.get("kind")) in _NEVER_OWNERS:
+            kind = f"{group}/{version}, Kind={reference['kind']}"
+            causes.append(Cause.invalid(path, _shown(reference), f"{kind} is disallowed from being an owner"))
+    controllers = [each for each in references if each.get("controller")]
+    if len(controllers) > 1:
+        first, second = (f"{each.get('kind')}/{each.get('name')}" for each in controllers[:2])
+        why = f'Only one reference can have Controller set to true. Found "true" in references for {first} and {second}'
+        causes.append(Cause.invalid(path, f"[{','.join(map(_shown, references))}]", why))
+    return causes
+
+
+def _shown(reference: Mapping[str, Any]) -> str:
+    fields = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    shown = {name: reference[name] for name in fields if name in reference}
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
 def _label_causes(labels: Mapping[str, Any]) -> list[Cause]:

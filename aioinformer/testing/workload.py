@@ -169,7 +169,7 @@ class Workload:
 
     def _advance_job(self, job: dict[str, Any]) -> None:
         if job.get("status", {}).get("succeeded"):
-            self._server.delete("jobs.batch", job["metadata"]["name"], "platform")
+            self._server.delete("jobs.batch", job["metadata"]["name"], "platform", propagation_policy="Background")
             return
         job["status"] = {"active": 1} if not job.get("status") else {"succeeded": 1}
         self._server.update("jobs.batch", job, subresource="status")

@@ -10,8 +10,8 @@ from aioinformer.testing.answers import json_answer
 from aioinformer.testing.encoding import decode, encode_object, encode_plain
 from aioinformer.testing.field_checks import check_object, validation_directive, warning_headers
 from aioinformer.testing.field_managers import LONGEST_MANAGER, Manager, manager_name
-from aioinformer.testing.list_options import parse_selection
-from aioinformer.testing.lists import Page
+from aioinformer.testing.list_options import parse_options
+from aioinformer.testing.lists import read_page
 from aioinformer.testing.negotiation import Wanted, read_object, read_options
 from aioinformer.testing.object_answers import object_answer, page_answer
 from aioinformer.testing.patching import patch_object, patched_object
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _WORK_AT_ONCE = 50
+_PODS_ARE_LEFT = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class Writes:
@@ -115,8 +119,11 @@ class Writes:
             policy=str(options.get("propagationPolicy") or ""),
             dry_run=bool(options.get("dryRun")),
         )
+        chosen = options.get("propagationPolicy") or served.resource.gvr != "batch/v1/jobs"
+        warnings = [] if chosen else [_PODS_ARE_LEFT]
         if not gone or returns_deleted(served):
-            return object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+            answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+            return _with_warnings(answer, warnings)
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
@@ -126,12 +133,9 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         options = await _delete_options(request, target.query)
-        selection = parse_selection(target.query, served, target.namespace)
-        version = self._cluster.storage.version
-        found = [
-            record for record in self._cluster.collection(served).records(target.namespace) if selection.matches(record)
-        ]
-        for index, record in enumerate(found):
+        asked = parse_options(target.query, served, target.namespace)
+        page = await read_page(self._cluster.collection(served), asked, self._cluster.storage.version)
+        for index, record in enumerate(page.records):
             try:
                 self._cluster.delete(
                     served,
@@ -145,7 +149,7 @@ class Writes:
                     raise
             if index % _WORK_AT_ONCE == _WORK_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        return await page_answer(request, served, Page(version, found), wanted, target.query, self._cluster.clock)
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
 
     async def scale(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -187,7 +191,13 @@ async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) ->
     options = dict(read_options(await request.read(), request.headers.get("Content-Type", "")))
     if query.get("propagationPolicy"):
         options["propagationPolicy"] = query["propagationPolicy"]
-    policy = options.get("propagationPolicy")
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        cause = Cause.invalid("propagationPolicy", f'"{policy}"', why)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if orphan is not None:
+        options["propagationPolicy"] = "Orphan" if orphan else "Background"
     if policy and policy not in _POLICIES[:3]:
         cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
         raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])

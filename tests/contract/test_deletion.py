@@ -1,0 +1,267 @@
+"""Deletions: finalizers, preconditions, owners and what they own, namespaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, NAMESPACES, PODS
+from tests.contract.talk import MERGE_PATCH
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Answer, Talk
+
+A, B, C = (f"{CONFIGMAPS}/{name}" for name in "abc")
+JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
+HELD = {"finalizers": ["example.com/hold"]}
+FREE = {"metadata": {"finalizers": None}}
+
+
+async def made(talk: Talk, name: str, *owners: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    said = {"name": name, **metadata}
+    if owners:
+        said["ownerReferences"] = list(owners)
+    return await talk.made(CONFIGMAPS, {"metadata": said})
+
+
+def reference(owner: dict[str, Any], *, blocking: bool = False) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    said = {"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"], "uid": metadata["uid"]}
+    return said | {"blockOwnerDeletion": True} if blocking else said
+
+
+def is_gone(answer: Answer) -> bool:
+    return answer.status == 404
+
+
+async def deleted(talk: Talk, path: str, **options: Any) -> Answer:
+    return await talk("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+
+async def test_an_object_is_deleted(talk: Talk) -> None:
+    await made(talk, "a")
+    await deleted(talk, A)
+    assert is_gone(await talk("GET", A))
+
+
+async def test_what_is_not_there_cannot_be_deleted(talk: Talk) -> None:
+    assert is_gone(await deleted(talk, A))
+
+
+async def test_a_finalizer_holds_an_object_back(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    answer = await deleted(talk, A)
+    assert "deletionTimestamp" in answer.metadata
+
+
+async def test_deleting_twice_changes_nothing_more(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    await deleted(talk, A)
+    answer = await deleted(talk, A)
+    assert answer.status == 200
+
+
+async def test_without_its_last_finalizer_an_object_is_gone(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    await deleted(talk, A)
+    await talk("PATCH", A, FREE, content_type=MERGE_PATCH)
+    assert is_gone(await talk("GET", A))
+
+
+async def test_an_object_that_is_being_deleted_can_be_changed(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    await deleted(talk, A)
+    answer = await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    assert answer.body["data"] == {"k": "v"}
+
+
+async def test_an_object_that_is_being_deleted_gets_no_new_finalizers(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    await deleted(talk, A)
+    more = {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
+    answer = await talk("PATCH", A, more, content_type=MERGE_PATCH)
+    assert answer.status == 422
+
+
+async def test_an_object_that_is_being_deleted_takes_its_name_with_it(talk: Talk) -> None:
+    await made(talk, "a", **HELD)
+    await deleted(talk, A)
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
+    assert answer.status == 409
+
+
+async def test_the_uid_may_be_a_precondition(talk: Talk) -> None:
+    await made(talk, "a")
+    answer = await deleted(talk, A, preconditions={"uid": "00000000-0000-4000-8000-000000000000"})
+    assert answer.status == 409
+
+
+async def test_the_version_may_be_a_precondition(talk: Talk) -> None:
+    obj = await made(talk, "a")
+    await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, kept=False)
+    answer = await deleted(talk, A, preconditions={"resourceVersion": obj["metadata"]["resourceVersion"]})
+    assert answer.status == 409
+
+
+async def test_preconditions_that_hold_let_it_happen(talk: Talk) -> None:
+    metadata = (await made(talk, "a"))["metadata"]
+    asked = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    answer = await deleted(talk, A, preconditions=asked)
+    assert answer.status == 200
+
+
+async def test_a_dry_run_deletes_nothing(talk: Talk) -> None:
+    await made(talk, "a")
+    await talk("DELETE", f"{A}?dryRun=All")
+    assert (await talk("GET", A)).status == 200
+
+
+async def test_a_policy_that_is_none_is_refused(talk: Talk) -> None:
+    await made(talk, "a")
+    answer = await deleted(talk, A, propagationPolicy="Foregone")
+    assert answer.status == 422
+
+
+async def test_both_ways_to_name_a_policy_exclude_each_other(talk: Talk) -> None:
+    await made(talk, "a")
+    answer = await deleted(talk, A, propagationPolicy="Orphan", orphanDependents=True)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("policy", ["", "Background"])
+async def test_what_an_object_owned_is_deleted_after_it(talk: Talk, policy: str) -> None:
+    owner = await made(talk, "a")
+    await made(talk, "b", reference(owner))
+    await (deleted(talk, A, propagationPolicy=policy) if policy else deleted(talk, A))
+    answer = await talk.until(B, is_gone)
+    assert is_gone(answer)
+
+
+async def test_in_the_foreground_the_owner_waits_for_what_blocks_it(talk: Talk) -> None:
+    owner = await made(talk, "a")
+    await made(talk, "b", reference(owner, blocking=True), **HELD)
+    await deleted(talk, A, propagationPolicy="Foreground")
+    await talk.until(B, lambda answer: "deletionTimestamp" in answer.metadata)
+    assert (await talk("GET", A)).metadata["finalizers"] == ["foregroundDeletion"]
+    await talk("PATCH", B, FREE, content_type=MERGE_PATCH, kept=False)
+    await talk.until(A, is_gone)
+
+
+async def test_in_the_foreground_the_owner_does_not_wait_for_what_does_not_block_it(talk: Talk) -> None:
+    owner = await made(talk, "a")
+    await made(talk, "b", reference(owner), **HELD)
+    await deleted(talk, A, propagationPolicy="Foreground")
+    assert is_gone(await talk.until(A, is_gone))
+    await talk.until(B, lambda answer: "deletionTimestamp" in answer.metadata)
+    await talk("PATCH", B, FREE, content_type=MERGE_PATCH, kept=False)
+
+
+@pytest.mark.parametrize("how", [{"propagationPolicy": "Orphan"}, {"orphanDependents": True}], ids=["policy", "old"])
+async def test_orphans_stay_and_forget_their_owner(talk: Talk, how: dict[str, Any]) -> None:
+    owner = await made(talk, "a")
+    await made(talk, "b", reference(owner))
+    await deleted(talk, A, **how)
+    await talk.until(A, is_gone)
+    assert "ownerReferences" not in (await talk("GET", B)).metadata
+
+
+async def test_an_object_lives_as_long_as_one_of_its_owners(talk: Talk) -> None:
+    first, second = await made(talk, "a"), await made(talk, "b")
+    await made(talk, "c", reference(first), reference(second))
+    await deleted(talk, A)
+    answer = await talk.until(C, lambda answer: len(answer.metadata["ownerReferences"]) == 1)
+    assert answer.metadata["ownerReferences"][0]["name"] == "b"
+    await deleted(talk, B)
+    await talk.until(C, is_gone)
+
+
+async def test_an_object_whose_owner_never_was_is_deleted(talk: Talk) -> None:
+    owner = {"metadata": {"name": "x", "uid": "00000000-0000-4000-8000-000000000000"}}
+    await made(talk, "b", reference(owner))
+    assert is_gone(await talk.until(B, is_gone))
+
+
+async def test_owners_of_owners_take_everything_with_them(talk: Talk) -> None:
+    owner = await made(talk, "a")
+    middle = await made(talk, "b", reference(owner))
+    await made(talk, "c", reference(middle))
+    await deleted(talk, A)
+    assert is_gone(await talk.until(C, is_gone))
+
+
+async def test_jobs_leave_their_pods_by_default_and_say_so(talk: Talk) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
+    await talk.made(JOBS, {"metadata": {"name": "a"}, "spec": spec})
+    answer = await talk("DELETE", f"{JOBS}/a", kept=False)
+    assert "child pods are preserved by default" in answer.headers["Warning"]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "uid": "u"},
+        {"kind": "ConfigMap", "name": "x", "uid": "u"},
+        {"apiVersion": "v1", "name": "x", "uid": "u"},
+        {"apiVersion": "v1", "kind": "Event", "name": "x", "uid": "u"},
+    ],
+    ids=["no_uid", "no_name", "no_version", "no_kind", "an_event"],
+)
+async def test_a_reference_must_be_whole(talk: Talk, reference: dict[str, Any]) -> None:
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": [reference]}})
+    assert answer.status == 422
+
+
+async def test_only_one_owner_is_the_controller(talk: Talk) -> None:
+    owners = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in ("x", "y")
+    ]
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+    assert answer.status == 422
+
+
+async def test_a_pod_is_marked_and_then_gone(talk: Talk) -> None:
+    await talk.made(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    await deleted(talk, f"{PODS}/a", gracePeriodSeconds=0)
+    assert is_gone(await talk("GET", f"{PODS}/a"))
+
+
+async def test_a_collection_is_deleted_by_its_labels(talk: Talk) -> None:
+    await made(talk, "a", labels={"x": "1"})
+    await made(talk, "b", labels={"x": "2"})
+    await talk("DELETE", f"{CONFIGMAPS}?labelSelector=x%3D1")
+    assert [item["metadata"]["name"] for item in (await talk("GET", CONFIGMAPS)).body["items"]] == ["b"]
+
+
+async def test_a_collection_is_deleted_as_far_as_the_limit(talk: Talk) -> None:
+    for name in "abc":
+        await made(talk, name)
+    await talk("DELETE", f"{CONFIGMAPS}?limit=2")
+    assert [item["metadata"]["name"] for item in (await talk("GET", CONFIGMAPS)).body["items"]] == ["c"]
+
+
+async def test_a_namespace_goes_when_everything_in_it_has_gone(talk: Talk) -> None:
+    name = f"{talk.namespace}-x"
+    await talk.made(NAMESPACES, {"metadata": {"name": name}})
+    await talk.made(f"{NAMESPACES}/{name}/configmaps", {"metadata": {"name": "a"}})
+    await deleted(talk, f"{NAMESPACES}/{name}")
+    await talk.until(f"{NAMESPACES}/{name}", is_gone)
+    assert is_gone(await talk("GET", f"{NAMESPACES}/{name}/configmaps/a"))
+
+
+async def test_a_namespace_that_goes_takes_nothing_new(talk: Talk) -> None:
+    name = f"{talk.namespace}-x"
+    await talk.made(NAMESPACES, {"metadata": {"name": name}})
+    held = f"{NAMESPACES}/{name}/configmaps"
+    await talk.made(held, {"metadata": {"name": "a", **HELD}})
+    await talk("DELETE", f"{NAMESPACES}/{name}", kept=False)
+    answer = await talk("POST", held, {"metadata": {"name": "b"}})
+    assert answer.status == 403
+    await talk.until(f"{held}/a", lambda answer: "deletionTimestamp" in answer.metadata)
+    await talk("PATCH", f"{held}/a", FREE, content_type=MERGE_PATCH, kept=False)
+
+
+async def test_the_namespaces_of_the_system_stay(talk: Talk) -> None:
+    answer = await talk("DELETE", f"{NAMESPACES}/default")
+    assert answer.status == 403
