@@ -13,7 +13,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from pprint import pformat
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,10 @@ from aioinformer.notifications import AddNotification, DeleteNotification, Updat
 from aioinformer.objects import decode_record
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.storage import Storage
-from aioinformer.testing import FAULTS, ApiServer
+from aioinformer.testing import FAULTS, ApiServer, Fault
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubeconfig import load_context
+from tests.attack.test_hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
 from tests.cli.shell import Shell
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ def everything_logged() -> Iterator[io.StringIO]:
         asyncio.get_running_loop().set_debug(False)
         root.setLevel(level)
         root.removeHandler(handler)
+
+
+async def struck(fault: Fault) -> None:
+    while not fault.strikes:  # noqa: ASYNC110 - faults tell nobody that they strike
+        await asyncio.sleep(0.005)
 
 
 class Raising:
@@ -128,17 +134,37 @@ async def test_no_fault_makes_anybody_tell_what_secrets_hold(storage: str) -> No
                 async with informer:
                     await informer.wait_for_sync()
                     for fault in sorted(FAULTS):
-                        async with server.fault(fault, **FAULT_PARAMETERS.get(fault, {})):
-                            await server.fault("watch_close", times=1)
+                        async with server.fault(fault, **FAULT_PARAMETERS.get(fault, {})) as failing:
+                            if FAULTS[fault].sort in ("answer", "transport"):
+                                await server.fault("watch_close", times=1)
                             server.patch("secrets", "s1", {"data": {"more": ENCODED}})
                             server.patch("secrets", "s1", {"data": {"more": None}})
-                            await asyncio.sleep(0.03)
+                            with suppress(TimeoutError):
+                                async with asyncio.timeout(0.2):
+                                    await struck(failing)
+                            await asyncio.sleep(0.02)
                     said += [repr(informer), repr(transport), str(informer.state)]
                     said.append(generate_latest(registry).decode())
                     said += [repr(task) for task in asyncio.all_tasks()]
     assert_silent(log.getvalue())
     assert_silent("\n".join(said))
     assert any("backing_off" in line for line in said), "the faults have shown nothing"
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value[:12]))
+@pytest.mark.parametrize("what", PLACES)
+def test_no_error_quotes_an_object_whatever_is_wrong_with_it(
+    what: str, value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    body, options = {"list": (LIST, PAGES), "stream": (STREAM, STREAMS), "watch": (WATCH, PAGES)}[what]
+    body = body.replace(b'"metadata": {"name"', b'"data": {"password": "%b"}, "metadata": {"name"' % ENCODED.encode())
+    body = body.replace(b'"metadata":{"name"', b'"data":{"password":"%b"},"metadata":{"name"' % ENCODED.encode())
+    assert ENCODED.encode() in body
+    before = [([LIST], "end")] if what == "watch" else []
+    spoilt = [body.replace(place, value, 1) for place in PLACES[what]]
+    errors = run(*(each for one in spoilt for each in [*before, ([one], "end")]), options=options)
+    assert_silent("\n".join([caplog.text, *("".join(traceback.format_exception(error)) for error in errors)]))
 
 
 def spellings(thing: Any) -> Iterator[str]:
