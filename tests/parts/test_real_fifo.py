@@ -118,6 +118,17 @@ async def test_a_bookmark_is_no_population() -> None:
     assert not queue.has_synced()
 
 
+@pytest.mark.conformance("RF-11")
+async def test_what_waits_before_the_first_list_is_a_part_of_the_first_population() -> None:
+    queue, consumer = made()
+    await queue.bookmark("5")
+    await queue.replace([obj("a")], "7")
+    await queue.pop(consumer.process)
+    before = queue.has_synced()
+    await queue.pop(consumer.process)
+    assert (before, queue.has_synced()) == (False, True)
+
+
 async def test_a_list_brings_its_version_once_it_is_processed() -> None:
     queue, consumer = made()
     await queue.replace([obj("a")], "7")
