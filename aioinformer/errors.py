@@ -145,7 +145,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     """
     body = body or {}
     code = body.get("code")
-    status = status or (code if isinstance(code, int) else 500)
+    status = status or (code if isinstance(code, int) and 100 <= code < 1000 else 500)
     reason, message = _printable(body.get("reason")), _printable(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}

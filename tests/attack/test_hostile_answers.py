@@ -68,3 +68,35 @@ def test_a_list_that_goes_on_behind_its_items_is_given_up() -> None:
     parser.feed(b" " * 2_000_000)
     with pytest.raises(FrameTooLarge, match="does not end"):
         list(parser.items())
+
+
+@pytest.mark.parametrize(
+    "code", [b"true", b"-410", b"0", b"7", b"1e3", b"410.5", b'"410"', b"[410]", b"9" * 19, b"9" * 9999]
+)
+def test_a_status_in_a_watch_with_a_code_that_is_none_is_an_error_of_the_server(code: bytes) -> None:
+    event = decode_watch_line(b'{"type":"ERROR","object":{"code":' + code + b"}}", Intake().changed)
+    assert isinstance(event.error, ApiError)
+    assert event.error.status == 500
+
+
+LISTED = b'{"metadata":{"resourceVersion":"9"},"items":['
+TWICE = {
+    "items": LISTED + b'{"metadata":{"name":"a"}}],"items":[{"metadata":{"name":"b"}}]}',
+    "metadata": LISTED.replace(b"{", b'{"metadata":{},', 1) + b'{"metadata":{"name":"b"},"metadata":{"name":"a"}}]}',
+    "name": LISTED.replace(b'{"r', b'{"resourceVersion":"8","r') + b'{"metadata":{"name":"b","name":"a"}}]}',
+}
+
+
+@pytest.mark.parametrize("what", TWICE)
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+def test_a_list_that_says_something_twice_is_read_the_same_way_however_it_is_cut(what: str, cut: int) -> None:
+    parser: ListParser[Record] = ListParser(decode_record)
+    found = []
+    for at in range(0, len(TWICE[what]), cut):
+        parser.feed(TWICE[what][at : at + cut])
+        found += list(parser.items())
+    parser.feed_eof()
+    found += list(parser.items())
+    metadata = parser.head().metadata
+    assert metadata is not None
+    assert (metadata.resource_version, [item.key for item in found]) == ("9", ["a"])
