@@ -144,15 +144,18 @@ async def read_page(
         if response.status != 200:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
                 raise await reader.read_failure()
+        clock = asyncio.get_running_loop().time
         chunk: bytes | None = b""
+        silent_at = clock() + how.idle_timeout
         while chunk is not None:
-            async with asyncio.timeout(how.idle_timeout):
+            async with asyncio.timeout_at(silent_at):
                 chunk = await reader.read()
             for answer in reader.digest(chunk, initial=True):
                 if isinstance(answer, Failed):
                     raise answer.error
                 if isinstance(answer, (Listed, PageEnded)):
                     yield answer
+                silent_at = clock() + how.idle_timeout
     except TimeoutError as error:
         raise TransportError("the server fell silent in the middle of a list") from error
     finally:

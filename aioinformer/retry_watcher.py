@@ -146,9 +146,11 @@ class RetryWatcher(Generic[T]):
             if response.status != 200:
                 async with asyncio.timeout(_FAILURE_TIMEOUT):
                     raise await reader.read_failure()
+            clock = asyncio.get_running_loop().time
             chunk: bytes | None = b""
+            silent_at = clock() + self._options.idle_timeout
             while chunk is not None:
-                async with asyncio.timeout(self._options.idle_timeout):
+                async with asyncio.timeout_at(silent_at):
                     chunk = await reader.read()
                 for answer in reader.digest(chunk, initial=False):
                     if isinstance(answer, Failed):
@@ -159,6 +161,7 @@ class RetryWatcher(Generic[T]):
                     for event in answer.events if isinstance(answer, Watched) else ():
                         if (happened := self._taken(event)) is not None:
                             yield happened
+                    silent_at = clock() + self._options.idle_timeout
         finally:
             await reader.close()
 

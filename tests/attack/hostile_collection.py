@@ -37,6 +37,7 @@ class HostileCollection(Collection):
     Attributes:
         times: when something was asked, pages after the first apart.
         exhausted: set when all hostile answers were given.
+        dripping: feeds the last of them.
     """
 
     def __init__(self, answers: Iterable[tuple[list[bytes], str]]) -> None:
@@ -50,6 +51,7 @@ class HostileCollection(Collection):
             self.refusals.append(answer)
         self.times: list[float] = []
         self.exhausted = asyncio.Event()
+        self.dripping: asyncio.Task[None] | None = None
 
     async def request(self, options: ListOptions) -> Answer:
         if not self.refusals:

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.errors import AioinformerError
+from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.list_pager import ListPager
 from aioinformer.options import ReflectorOptions
+from aioinformer.retry_watcher import RetryWatcher
 from tests.attack.hostile_collection import HostileCollection, in_virtual_time, survives
 from tests.shell.collection import Answer, line
 
@@ -170,25 +172,31 @@ def test_any_answers_are_survived(
     run(*answers, options=options, queue=queue)
 
 
-def drips(
-    first: bytes, drop: bytes, every: float, options: ReflectorOptions, *before: tuple[list[bytes], str]
-) -> list[Exception]:
-    """The answer after some others goes on for ever, a drop at a time."""
-    pods = HostileCollection(before)
+def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 1.0) -> Answer:
+    """The answer that comes next goes on for ever, a drop at a time."""
     answer = Answer()
     answer.feed(first)
     pods.refusals.append(answer)
-    errors: list[Exception] = []
 
     async def drip() -> None:
         while not answer.closed:
             answer.feed(drop)
             await asyncio.sleep(every)
 
+    pods.dripping = asyncio.create_task(drip())
+    return answer
+
+
+def drips(
+    first: bytes, drop: bytes, every: float, options: ReflectorOptions, *before: tuple[list[bytes], str]
+) -> list[Exception]:
+    """The answer after some others drips."""
+    errors: list[Exception] = []
+
     async def story() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(drip())
-            errors.extend(await survives(pods, options))
+        pods = HostileCollection(before)
+        dripping(pods, first, drop, every)
+        errors.extend(await survives(pods, options))
 
     in_virtual_time(story())
     return errors
@@ -229,3 +237,28 @@ def test_a_streaming_list_that_drips_is_followed_by_pages(place: str, every: flo
 def test_a_watch_that_drips_is_opened_again(place: str, every: float) -> None:
     first, drop = DRIPPING_WATCHES[place]
     drips(first, drop, every, PAGES, ([LIST], "end"))
+
+
+@pytest.mark.parametrize("place", [place for place in DRIPPING_LISTS if "again" not in place])
+def test_a_list_that_is_only_listed_does_not_drip_for_ever(place: str) -> None:
+    async def story() -> None:
+        pods = HostileCollection([])
+        first, drop = DRIPPING_LISTS[place]
+        answer = dripping(pods, first, drop)
+        with pytest.raises(TransportError, match="silent"):
+            await ListPager(pods).list()
+        assert answer.closed
+
+    in_virtual_time(story())
+
+
+@pytest.mark.parametrize("place", DRIPPING_WATCHES)
+def test_a_watch_without_a_cache_that_drips_is_opened_again(place: str) -> None:
+    async def story() -> None:
+        pods = HostileCollection([])
+        dripping(pods, *DRIPPING_WATCHES[place])
+        pods.put("new")
+        async with asyncio.timeout(200), RetryWatcher(pods, "5", random=lambda: 0.0) as events:
+            assert (await anext(aiter(events))).object.metadata.name == "new"
+
+    in_virtual_time(story())
