@@ -19,6 +19,7 @@ from aioinformer.objects import KeptRecord, Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from aioinformer.fifo import KnownObjects
     from aioinformer.notifications import Notification
     from aioinformer.object_type import ObjectType
     from aioinformer.processor import SharedProcessor
@@ -40,6 +41,8 @@ class CacheUpdates(Generic[T]):
         processor: tells listeners.
         waiters: those who wait for single objects.
         unpresentable: told of an object of which nothing can be made that listeners could see, and why.
+        known: the part of the cache that is the whole collection, where that is not all of it. Other parts may change
+            while this one is replaced.
     """
 
     def __init__(
@@ -49,8 +52,10 @@ class CacheUpdates(Generic[T]):
         processor: SharedProcessor[T],
         waiters: KeyWaiters[T],
         unpresentable: Callable[[str, Exception], None] = lambda key, error: None,
+        known: KnownObjects | None = None,
     ) -> None:
         self._cells = indexer.cells
+        self._known = known or indexer.cells
         self._present = objects.present
         self._distribute = processor.distribute
         self._waiters = waiters
@@ -77,21 +82,22 @@ class CacheUpdates(Generic[T]):
     def replace_all(self, objects: list[Record], is_in_initial_list: bool) -> Iterator[None]:
         """Takes in a whole collection, in steps: what is cached and not in there is gone, and that was missed.
 
-        Nothing else may change the cache until the last step.
+        Nothing else may change this part of the cache until the last step.
 
         Args:
             objects: all there are; of a key that is in there twice, the last counts.
             is_in_initial_list: it is the first list.
         """
         cells = self._cells
-        change = BulkChange(cells)
+        keys = self._known.all_keys()
+        change = BulkChange(cells, fresh=not keys)
         listed: dict[str, Record] = {}
         for record in objects:
             listed[record.key] = record
             yield
         told: list[Notification[T]] = []
         changed: list[str] = []
-        for key in cells.all_keys():
+        for key in keys:
             if key not in listed:
                 change.delete(key)
                 changed.append(key)
@@ -129,7 +135,7 @@ class CacheUpdates(Generic[T]):
 
     def sync_all(self) -> Iterator[None]:
         """Tells of everything again, in steps (CTL-14)."""
-        for key in self._cells.all_keys():
+        for key in self._known.all_keys():
             self._repeated(key)
             yield
 

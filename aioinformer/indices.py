@@ -132,6 +132,12 @@ class Index(Generic[T]):
             self._take_out(value, key)
         self._values.pop(key, None)
 
+    def take_in(self, other: Index[T]) -> None:
+        """What an index by the same function says of objects that are not in here holds here, too."""
+        for value, keys in other._keys.items():
+            self._keys.setdefault(value, {}).update(keys)
+        self._values.update(other._values)
+
     @property
     def steps(self) -> tuple[str, ...] | None:
         """The path that is indexed, None for an index by a function."""

@@ -73,7 +73,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             namespace)`. Also asked once for "", to know the resource.
         namespaces: to begin with; may be empty.
         resync_period: as for `SharedIndexInformer`.
-        options: as for `SharedIndexInformer`, but for `queue`: a relist of one namespace is not one of the cache.
+        options: as for `SharedIndexInformer`. With `queue="in_order"` the order is that of each namespace, and a relist
+            of one reaches readers in one piece.
 
     Raises:
         UsageError: the resource has no namespaces, or an option makes no sense.
@@ -86,8 +87,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         resync_period: float = 0.0,
         **options: Any,
     ) -> None:
-        if "queue" in options:
-            raise UsageError("queue: an informer of several namespaces has one of its own for each; leave it out")
         super().__init__(lister_watcher_for(""), resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")

@@ -88,7 +88,10 @@ class Pipeline(Generic[T]):
         self.unpresentable = 0
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
-        self.updates: CacheUpdates[T] = CacheUpdates(indexer, objects, self.processor, waiters, self._cannot_present)
+        self._updates_of: Callable[[KnownObjects | None], CacheUpdates[T]] = partial(
+            CacheUpdates, indexer, objects, self.processor, waiters, self._cannot_present
+        )
+        self.updates = self._updates_of(None)
         self.handlers: Registrations[T] = Registrations(
             name,
             self.processor,
@@ -117,7 +120,8 @@ class Pipeline(Generic[T]):
         Raises:
             UsageError: there is no such kind.
         """
-        queue = queue_of(self._kind, known or self._cells, self.updates, self._slice_seconds, self._batch_ended)
+        updates = self._updates_of(known)
+        queue = queue_of(self._kind, known or self._cells, updates, self._slice_seconds, self._batch_ended)
         self._queues.add(queue)
         return queue
 

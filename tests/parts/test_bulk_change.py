@@ -35,7 +35,7 @@ def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
 @pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
 def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: ThreadSafeStore[Item]) -> None:
     before = seen(cells)
-    change = BulkChange(cells)
+    change = BulkChange(cells, fresh=not len(cells))
     for key in cells.all_keys():
         if key != "c":
             change.delete(key)
@@ -48,7 +48,7 @@ def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: Thread
 
 @pytest.mark.parametrize("cells", [store(), store(a=["x"])], ids=["empty", "filled"])
 def test_an_index_that_comes_meanwhile_is_complete(cells: ThreadSafeStore[Item]) -> None:
-    change = BulkChange(cells)
+    change = BulkChange(cells, fresh=not len(cells))
     change.put("b", {"tags": ["x", "y"]})
     cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
     change.commit()
@@ -59,7 +59,7 @@ def test_an_index_that_comes_meanwhile_is_complete(cells: ThreadSafeStore[Item])
 def test_what_is_not_touched_may_take_another_form_meanwhile() -> None:
     cells = store(a=["x"], b=["x"])
     packed = {"tags": ["x"]}
-    change = BulkChange(cells)
+    change = BulkChange(cells, fresh=not len(cells))
     change.delete("b")
     cells.exchange("a", cells.item("a"), packed)
     change.commit()
@@ -68,7 +68,7 @@ def test_what_is_not_touched_may_take_another_form_meanwhile() -> None:
 
 def test_an_object_that_is_put_twice_has_the_last_values() -> None:
     for cells in (store(), store(a=["x"], b=["x"])):
-        change = BulkChange(cells)
+        change = BulkChange(cells, fresh=not len(cells))
         change.put("a", {"tags": ["y"]})
         change.put("a", {"tags": ["z"]})
         change.commit()
@@ -84,7 +84,7 @@ def test_an_index_that_is_being_filled_meanwhile_is_complete(filled: bool, steps
     filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]))]})
     for _ in range(steps):
         next(filling, None)
-    change = BulkChange(cells)
+    change = BulkChange(cells, fresh=not len(cells))
     change.put("d", {"tags": ["x", "y"]})
     for key in cells.all_keys()[:1]:
         change.delete(key)
@@ -94,3 +94,25 @@ def test_an_index_that_is_being_filled_meanwhile_is_complete(filled: bool, steps
         pass
     assert cells.indexed_keys(f"count {steps}", "1") == kept
     assert cells.indexed_keys(f"count {steps}", "2") == ["d"]
+
+
+@pytest.mark.parametrize("others", [{}, {"a": ["x"]}], ids=["empty", "others"])
+def test_new_objects_join_those_of_others_in_every_index(others: dict[str, list[str]]) -> None:
+    cells = store(**others)
+    change = BulkChange(cells, fresh=True)
+    change.put("b", {"tags": ["x", "y"]})
+    cells.put("c", {"tags": ["y"]})
+    cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
+    change.commit()
+    assert seen(cells) == {"*": [*others, "b", "c"], "x": [*others, "b"], "y": ["b", "c"]}
+    assert cells.indexed_keys("count", "1") == [*others, "c"]
+    cells.delete("b")
+    assert seen(cells) == {"*": [*others, "c"], **({"x": ["a"]} if others else {}), "y": ["c"]}
+
+
+def test_what_was_thought_to_be_new_and_is_not_leaves_nothing_behind_in_an_index() -> None:
+    cells = store(a=["x"])
+    change = BulkChange(cells, fresh=True)
+    change.put("a", {"tags": ["y"]})
+    change.commit()
+    assert seen(cells) == {"*": ["a"], "y": ["a"]}

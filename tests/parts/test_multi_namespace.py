@@ -1,4 +1,4 @@
-"""One informer over several namespaces that come and go."""
+"""One informer over several namespaces that come and go, with either queue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.listwatch import ListWatch
 from aioinformer.multi_namespace import MultiNamespaceInformer
 from aioinformer.options import ReflectorOptions
+from aioinformer.queue_choice import QueueKind
 from aioinformer.state import Phase
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import PODS, Answer, Collection
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class Namespaces(dict[str, Collection]):
-    """A collection of pods for each namespace."""
+    """A collection of pods for each namespace, and the queue between each and the cache."""
+
+    def __init__(self, queue: str = QueueKind.DELTA) -> None:
+        super().__init__()
+        self.queue = queue
 
     def __missing__(self, namespace: str) -> Collection:
         return self.setdefault(namespace, Collection())
@@ -40,15 +45,20 @@ class Namespaces(dict[str, Collection]):
         collection.put(name, namespace)
 
     def informer(self, *namespaces: str, **options: Any) -> MultiNamespaceInformer[Any]:
-        return MultiNamespaceInformer(self.__getitem__, namespaces, **options)
+        return MultiNamespaceInformer(self.__getitem__, namespaces, queue=self.queue, **options)
+
+
+@pytest.fixture(params=list(QueueKind))
+def server(request: pytest.FixtureRequest) -> Namespaces:
+    return Namespaces(request.param)
 
 
 def keys(informer: SharedIndexInformer[Any]) -> list[str]:
     return sorted(informer.get_store().list_keys())
 
 
-async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister() -> None:
-    server = Namespaces().having(one="a b", two="a", three="c")
+async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister(server: Namespaces) -> None:
+    server.having(one="a b", two="a", three="c")
     informer = server.informer("one", "two")
     recorder = Recorder()
     registration = informer.add_event_handler(recorder)
@@ -62,8 +72,8 @@ async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister() 
     assert "three" not in informer.namespaces
 
 
-async def test_it_has_synced_when_every_namespace_has() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_it_has_synced_when_every_namespace_has(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     server["two"].gate.clear()
     informer = server.informer("one", "two")
     async with informer:
@@ -75,8 +85,8 @@ async def test_it_has_synced_when_every_namespace_has() -> None:
         assert keys(informer) == ["one/a", "two/b"]
 
 
-async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers_are_told() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers_are_told(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     informer = server.informer("one")
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -91,8 +101,8 @@ async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers
     assert len(server["two"].requests) == len(server["one"].requests)
 
 
-async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_came_before() -> None:
-    server = Namespaces().having(one="a", two="b c")
+async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_came_before(server: Namespaces) -> None:
+    server.having(one="a", two="b c")
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     slow = Recorder(pace=10)
     informer.add_event_handler(slow)
@@ -110,8 +120,8 @@ async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_c
     assert sorted(slow.told[4:]) == ["tombstone b 4", "tombstone c 3"]
 
 
-async def test_a_namespace_may_come_back() -> None:
-    server = Namespaces().having(one="a")
+async def test_a_namespace_may_come_back(server: Namespaces) -> None:
+    server.having(one="a")
     informer = server.informer("one")
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -127,8 +137,10 @@ async def test_a_namespace_may_come_back() -> None:
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 2))
-async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_history(turns: int) -> None:
-    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(100)))
+async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_history(
+    server: Namespaces, turns: int
+) -> None:
+    server.having(one="a", two=" ".join(f"p{number}" for number in range(100)))
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
         await informer.wait_for_sync()
@@ -147,8 +159,8 @@ async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_histo
     assert seen == {"a"}
 
 
-async def test_a_relist_of_one_namespace_leaves_the_others_alone() -> None:
-    server = Namespaces().having(one="a b", two="c")
+async def test_a_relist_of_one_namespace_leaves_the_others_alone(server: Namespaces) -> None:
+    server.having(one="a b", two="c")
     informer = server.informer("one", "two")
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -162,8 +174,33 @@ async def test_a_relist_of_one_namespace_leaves_the_others_alone() -> None:
     assert recorder.told[3:] == ["tombstone a 1"]
 
 
-async def test_the_version_of_the_cache_is_the_least_of_the_namespaces() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_a_relist_in_order_reaches_readers_in_one_piece_while_other_namespaces_go_on() -> None:
+    server = Namespaces(QueueKind.IN_ORDER).having(one=" ".join(f"p{number}" for number in range(200)), two="c")
+    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    async with informer:
+        await informer.wait_for_sync()
+        server["one"].end_watches()
+        for number in range(200):
+            server["one"].delete(f"p{number}", "one")
+        server.put("late", "one")
+        server["one"].unseen()
+        server["one"].gate.clear()
+        await asyncio.sleep(30)
+        server["one"].gate.set()
+        sizes = set()
+        changed = asyncio.create_task(informer.wait_for("one/late"))
+        number = 0
+        while not changed.done():
+            await asyncio.sleep(0)
+            server.put(f"q{(number := number + 1)}", "two")
+            sizes.add(sum(key.startswith("one/") for key in keys(informer)))
+        await settled()
+        assert len([key for key in keys(informer) if key.startswith("two/")]) == number + 1
+    assert sizes == {200, 1}
+
+
+async def test_the_version_of_the_cache_is_the_least_of_the_namespaces(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     informer = server.informer("one", "two")
     async with informer:
         await informer.wait_for_sync()
@@ -178,8 +215,8 @@ async def test_the_version_of_the_cache_is_the_least_of_the_namespaces() -> None
         assert informer.last_sync_resource_version == "3"
 
 
-async def test_a_resync_tells_of_every_namespace_once() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_a_resync_tells_of_every_namespace_once(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     informer = server.informer("one", "two", resync_period=30)
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -188,8 +225,8 @@ async def test_a_resync_tells_of_every_namespace_once() -> None:
     assert sorted(recorder.told[2:]) == ["update a 1 1", "update b 2 2"]
 
 
-async def test_the_state_names_the_namespace_that_is_not_well() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_the_state_names_the_namespace_that_is_not_well(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     server["two"].refuse(403, "Forbidden")
     informer = server.informer("one", "two")
     phases = [informer.state.phase]
@@ -206,14 +243,14 @@ async def test_the_state_names_the_namespace_that_is_not_well() -> None:
     assert phases == [Phase.NEW, Phase.FORBIDDEN, Phase.WATCHING, Phase.WATCHING, Phase.STOPPED]
 
 
-async def test_an_informer_of_no_namespaces_has_synced() -> None:
-    async with Namespaces().informer() as informer:
+async def test_an_informer_of_no_namespaces_has_synced(server: Namespaces) -> None:
+    async with server.informer() as informer:
         await informer.wait_for_sync()
         assert keys(informer) == []
 
 
-async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looked_at() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looked_at(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     informer = server.informer("one")
     await informer.set_namespaces([])
     assert not informer.has_synced()
@@ -223,8 +260,7 @@ async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looke
         assert keys(informer) == ["two/b"]
 
 
-async def test_who_waits_for_a_namespace_is_told_of_the_stop() -> None:
-    server = Namespaces()
+async def test_who_waits_for_a_namespace_is_told_of_the_stop(server: Namespaces) -> None:
     server["slow"].gate.clear()
     informer = server.informer()
     async with informer:
@@ -236,8 +272,8 @@ async def test_who_waits_for_a_namespace_is_told_of_the_stop() -> None:
         await informer.add_namespace("other")
 
 
-async def test_a_removal_that_is_cancelled_is_finished_all_the_same() -> None:
-    server = Namespaces().having(one="a", two="b")
+async def test_a_removal_that_is_cancelled_is_finished_all_the_same(server: Namespaces) -> None:
+    server.having(one="a", two="b")
     informer = server.informer("one", "two")
     async with informer:
         await informer.wait_for_sync()
@@ -250,8 +286,10 @@ async def test_a_removal_that_is_cancelled_is_finished_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects(turns: int) -> None:
-    server = Namespaces().having(one="a", two=" ".join(f"p{number}" for number in range(400)))
+async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects(
+    server: Namespaces, turns: int
+) -> None:
+    server.having(one="a", two=" ".join(f"p{number}" for number in range(400)))
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
         await informer.wait_for_sync()
@@ -267,9 +305,9 @@ async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects
 
 
 async def test_a_namespace_that_comes_back_waits_until_what_was_before_has_ended(
-    monkeypatch: pytest.MonkeyPatch,
+    server: Namespaces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = Namespaces().having(one="a")
+    server.having(one="a")
     informer = server.informer("one")
 
     async def slow(answer: Answer) -> None:
@@ -305,8 +343,6 @@ def test_what_is_no_namespace_is_refused(namespace: Any) -> None:
         Namespaces().informer(namespace)
 
 
-def test_what_makes_no_sense_for_several_namespaces_is_refused() -> None:
-    with pytest.raises(UsageError, match="queue: "):
-        Namespaces().informer("one", queue="in_order")
+def test_a_resource_without_namespaces_is_refused() -> None:
     with pytest.raises(UsageError, match="nodes is cluster-scoped"):
         MultiNamespaceInformer(lambda namespace: Collection(resource=built_in("v1/nodes")), ["one"])
