@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.soak.__main__ import Soak, seconds_of
-from tests.soak.page import page, plot
+from tests.soak.page import PAGE, PLOT, RESULTS, TARGETS, page, plot
 from tests.soak.targets import OwnTarget
 from tests.soak.verdict import verdict
 
@@ -69,3 +70,9 @@ def test_what_is_left_does_not_pass(name: str, value: object) -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600)])
 def test_durations_are_written_as_people_do(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
+
+
+def test_the_page_is_what_the_figures_say() -> None:
+    runs = [json.loads((RESULTS / f"{name}.json").read_text()) for name in TARGETS]
+    assert (PAGE.read_text(), PLOT.read_text()) == (page(runs), plot(runs)), "run python -m tests.soak.page"
+    assert all(verdict(run)["passed"] for run in runs)
