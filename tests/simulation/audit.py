@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.state import Phase
 from tests.simulation.answers import Stream
 from tests.simulation.history import ABSENT
 from tests.simulation.objects import identity_of, key_of, serial_of
@@ -154,7 +155,7 @@ class Audit:
         for witness in stage.present:
             if witness.present != serials:
                 return f"what {witness.name} was told differs from the server: {_difference(witness.present, serials)}"
-        if not stage.informer.state.healthy:
+        if stage.informer.state.phase is not Phase.WATCHING:
             return f"the state is {stage.informer.state}"
         for witness in stage.present:
             if not witness.synced:

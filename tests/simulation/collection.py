@@ -115,10 +115,15 @@ class Collection:
     def __post_init__(self) -> None:
         self._keep()
 
-    def put(self, key: str, *, app: str, node: str, size: int, readable: bool = True) -> Stored:
-        """Makes or changes an object."""
+    def put(
+        self, key: str, *, app: str, node: str, size: int, readable: bool = True, version: int | None = None
+    ) -> Stored:
+        """Makes or changes an object, at the next version or at one that is given."""
         old = self.objects.get(key)
-        self._tick()
+        if version is None:
+            self._tick()
+        else:
+            self.version = version
         self._serial += 1
         if old is None:
             self._uid += 1
@@ -144,9 +149,20 @@ class Collection:
         """What was before this version is gone."""
         self.oldest = max(self.oldest, min(version, self.version))
 
-    def restore(self, back: int, *, bump: bool) -> None:
-        """An old state comes back, with its version; or with a version far ahead, as careful operators do it."""
-        del self.snapshots[max(1, len(self.snapshots) - back) :]
+    def restore(self, back: int, *, bump: bool) -> list[Stored]:
+        """An old state comes back, with its version; or with a version far ahead, as careful operators do it.
+
+        Returns:
+            What had been written since, in order.
+        """
+        kept = max(1, len(self.snapshots) - back)
+        undone = [
+            obj
+            for snapshot in self.snapshots[kept:]
+            for obj in snapshot.objects.values()
+            if obj.version == snapshot.version
+        ]
+        del self.snapshots[kept:]
         then = self.snapshots[-1]
         for key in sorted(self.objects.keys() | then.objects.keys()):
             self._became(key, self.objects.get(key), then.objects.get(key))
@@ -160,6 +176,7 @@ class Collection:
             self.oldest = min(self.oldest, self.version)
             self.events = [event for event in self.events if event.version <= self.version]
         self._keep()
+        return undone
 
     def now(self) -> Snapshot:
         """The state of now."""

@@ -12,7 +12,8 @@ import msgspec
 from aioinformer.errors import TransportError
 from tests.simulation.answers import Answer, Body, Stream
 from tests.simulation.faults import ACTS
-from tests.simulation.watch import Watch, bookmark, failure, line
+from tests.simulation.watch import Watch
+from tests.simulation.words import HTML, REFUSALS, TOO_LARGE, added, bookmark, failure, line
 
 if TYPE_CHECKING:
     from random import Random
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tests.simulation.story import Story
 
 _JSON = {"Content-Type": "application/json"}
-_HTML = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>\n"
 #: As long a client waits for the head of an answer.
 _HEADER_TIMEOUT = 30.0
 
@@ -66,6 +66,7 @@ class ModelServer:
         promises: what it asked for with Retry-After.
         open: answers that are not closed.
         restores: how often it was restored from a backup.
+        undone: what the last restore undid.
     """
 
     def __init__(self, collection: Collection, story: Story, random: Random) -> None:
@@ -79,6 +80,7 @@ class ModelServer:
         self.promises: list[Promise] = []
         self.open: list[Answer] = []
         self.restores = 0
+        self.undone: list[Stored] = []
         self._faults: list[Fault] = []
         self._tokens: dict[str, tuple[Snapshot, int]] = {}
         self._stale_before = False
@@ -106,7 +108,7 @@ class ModelServer:
             case "restore":
                 self.restores += 1
                 self._tokens.clear()
-                self.collection.restore(fault.params["back"], bump=fault.params["bump"])
+                self.undone = self.collection.restore(fault.params["back"], bump=fault.params["bump"])
                 self.break_all()
             case _:
                 self._faults.append(fault)
@@ -198,7 +200,7 @@ class ModelServer:
         return self._watch(query) if verb == "watch" else self._list(query)
 
     def _refusal(self, target: _Target, verb: str) -> Answer | None:
-        for name in _REFUSALS:
+        for name in REFUSALS:
             fault = self.strike(name, target)
             if fault is not None:
                 return self._refuse(fault, target.verb, verb)
@@ -209,11 +211,11 @@ class ModelServer:
     def _refuse(self, fault: Fault, kind: str, verb: str) -> Answer:
         if fault.name == "html":
             self._refused("a web page, %d", fault.params["status"])
-            return Body(self, fault.params["status"], {"Content-Type": "text/html"}, _HTML, kind)
+            return Body(self, fault.params["status"], {"Content-Type": "text/html"}, HTML, kind)
         if fault.name == "server_error_text":
             self._refused("500 as text")
             return Body(self, 500, {"Content-Type": "text/plain"}, b"internal server error\n", kind)
-        status = _REFUSALS[fault.name]
+        status = REFUSALS[fault.name]
         if kind == "watch" and fault.name in ("too_large", "expired") and self.random.random() < 0.5:
             self._refused("%d as an event", status["code"])
             return Body(self, 200, _JSON, line("ERROR", status), kind)
@@ -244,7 +246,7 @@ class ModelServer:
                 return self._status(failure(410, "Expired", "the continue token is too old"), "list")
             snapshot, begin = self._tokens[token]
         elif version.isdigit() and int(version) > self.collection.version:
-            return self._status(_TOO_LARGE, "list", 1)
+            return self._status(TOO_LARGE, "list", 1)
         else:
             snapshot = self._state(version)
             limit = 0 if version == "0" else limit
@@ -300,17 +302,17 @@ class ModelServer:
     def _watch_of_the_future(self, version: int, query: dict[str, str]) -> Answer:
         match self.random.randrange(3):
             case 0:
-                return self._status(_TOO_LARGE, "watch", 1)
+                return self._status(TOO_LARGE, "watch", 1)
             case 1:
                 self._refused("504 as an event, the version is in the future")
-                return Body(self, 200, _JSON, line("ERROR", _TOO_LARGE), "watch")
+                return Body(self, 200, _JSON, line("ERROR", TOO_LARGE), "watch")
             case _:
                 return self._open(version, b"", query)
 
     def _stream(self, query: dict[str, str]) -> Answer:
         version = query.get("resourceVersion", "")
         if version.isdigit() and int(version) > self.collection.version:
-            return self._status(_TOO_LARGE, "watch", 1)
+            return self._status(TOO_LARGE, "watch", 1)
         snapshot = self._state("")
         visible = self.collection.visible
         if self.strike("ignore_streams", _Target("watch")) is not None:
@@ -328,7 +330,8 @@ class ModelServer:
         """What it had in memory, perhaps a little old, and what happened from then on."""
         collection = self.collection
         then = collection.snapshots[-min(self.random.choice((1, 1, 2, 5)), len(collection.snapshots))]
-        if not max(since, collection.oldest) <= then.version < snapshot.version:
+        readable = all(obj.readable for obj in snapshot.objects.values())
+        if not readable or not max(since, collection.oldest) <= then.version < snapshot.version:
             then = snapshot
         lines = [added(obj) for obj in collection.visible(then).values()]
         return lines + [event.line for event in collection.events if then.version < event.version <= snapshot.version]
@@ -346,24 +349,3 @@ class ModelServer:
 
 class _Target(NamedTuple):
     verb: str
-
-
-def added(obj: Stored) -> bytes:
-    """The line of an initial event."""
-    return b'{"type":"ADDED","object":%b}\n' % obj.body()
-
-
-_TOO_LARGE = failure(504, "Timeout", "Too large resource version", 1, ("ResourceVersionTooLarge",))
-_REFUSALS = {
-    "throttle": failure(429, "TooManyRequests"),
-    "unavailable": failure(503, "ServiceUnavailable"),
-    "server_error": failure(500, "InternalError"),
-    "server_error_text": {},
-    "unauthorized": failure(401, "Unauthorized"),
-    "forbidden": failure(403, "Forbidden"),
-    "not_found": failure(404, "NotFound"),
-    "not_allowed": failure(405, "MethodNotAllowed"),
-    "html": {},
-    "too_large": _TOO_LARGE,
-    "expired": failure(410, "Expired"),
-}

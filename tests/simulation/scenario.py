@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.backoff import BackoffOptions
 from aioinformer.options import ReflectorOptions
 from tests.simulation.collection import Selection
-from tests.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
+from tests.simulation.faults import ACTS, FAULTS, REWINDING, STREAMS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -178,7 +178,7 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
     for _ in range(random.choice((0, 0, 2))):
         params = {"object": _object(random, random.choice(keys)), "patience": random.choice((0.5, 100.0))}
         actions.append(Action(random.uniform(0, length), "write_and_wait", params))
-    names = random.sample(FAULTS, random.choice((0, 1, 2, 4, 6)))
+    names = random.sample((*FAULTS, *ACTS, "stale"), random.choice((0, 1, 2, 4, 6)))
     rewinding = [name for name in names if name in REWINDING]
     for name in names:
         if name in REWINDING and name != rewinding[0]:
@@ -241,7 +241,11 @@ def _fault(random: Random, name: str, length: float) -> Action:
         case "compaction":
             params = {"keep": random.choice((0, 0, 3, 10))}
         case "restore":
-            params = {"back": random.choice((1, 2, 5, 20)), "bump": random.random() < 0.4}
+            params = {
+                "back": random.choice((1, 2, 5, 20)),
+                "bump": random.random() < 0.3,
+                "redo": random.random() < 0.5,
+            }
         case "no_answer":
             lasts = min(lasts, 30.0)
         case _:

@@ -194,6 +194,16 @@ class Stage:
         if self.collection.version < before:
             self.story.tell("server", "is back at version %d from %d", self.collection.version, before)
             self._writes_held_since = now
+            if fault.params.get("redo"):
+                self._redo()
+
+    def _redo(self) -> None:
+        """What was undone is done again, by clients that still want it: other content by the same versions."""
+        for obj in self.server.undone:
+            there = self.collection.objects.get(obj.key)
+            if there is None or there.uid != obj.uid or obj.version <= self.collection.version:
+                continue
+            self._write("put", key=obj.key, app=there.app, node=there.node, size=there.size, version=obj.version)
 
     def _join(self, manner: Manner) -> None:
         self.register(manner)

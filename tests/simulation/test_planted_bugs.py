@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.simulation.hunt import SEEDS, found_by, hunt
-from tests.simulation.planted import PLANTED, Planted
+from tests.simulation.hunt import PLANTED, SEEDS, found_by, hunt
+
+if TYPE_CHECKING:
+    from tests.simulation.planted import Planted
 
 _PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
 

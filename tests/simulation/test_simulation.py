@@ -17,8 +17,8 @@ from tests.simulation.scenario import draw
 from tests.simulation.simulate import play
 
 _ROOT = Path(__file__).parents[2]
-#: Seeds that showed a mistake, be it of the simulation.
-_ONCE_FAILED = (1, 2, 103, 137, 140, 178, 421, 436, 642, 736, 835, 1130, 1135, 1628, 1718, 3343)
+#: Seeds that showed a mistake, be it of the simulation. They stand for other scenarios once `scenario.draw` changes.
+_ONCE_FAILED = (367,)
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

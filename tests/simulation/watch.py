@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from tests.simulation.faults import STREAMS
+from tests.simulation.words import bookmark, failure, line
 
 if TYPE_CHECKING:
     from tests.simulation.collection import Collection, Event
@@ -14,35 +13,6 @@ if TYPE_CHECKING:
     from tests.simulation.model_server import ModelServer
 
 BOOKMARK_INTERVAL = 55.0
-
-
-def line(kind: str, document: object) -> bytes:
-    """One line of a watch."""
-    return b'{"type":"%b","object":%b}\n' % (kind.encode(), msgspec.json.encode(document))
-
-
-def failure(
-    code: int, reason: str, message: str = "", seconds: float = 0, causes: tuple[str, ...] = ()
-) -> dict[str, object]:
-    """A Status."""
-    details: dict[str, object] = {}
-    if seconds:
-        details["retryAfterSeconds"] = seconds
-    if causes:
-        details["causes"] = [{"reason": cause, "message": cause} for cause in causes]
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
-    return status | {"message": message or reason, "details": details}
-
-
-def bookmark(version: int, *, initial_events_end: bool = False, bare: bool = False) -> bytes:
-    """A bookmark; a bare one has a version and nothing else."""
-    metadata: dict[str, object] = {"resourceVersion": str(version)}
-    if not bare:
-        metadata["creationTimestamp"] = None
-    if initial_events_end:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    document: dict[str, object] = {"metadata": metadata}
-    return line("BOOKMARK", document if bare else {"kind": "Pod", "apiVersion": "v1"} | document)
 
 
 class Watch:

@@ -1,0 +1,149 @@
+"""Planted bugs in lists, watches, manners, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from aioinformer import wire
+from aioinformer.answers import AnswerReader
+from aioinformer.backoff import Backoff
+from aioinformer.incoming_list import IncomingList
+from aioinformer.objects import decode_record
+from aioinformer.pace import Pace
+from aioinformer.protocol import ListWatchProtocol
+from aioinformer.reflector import Reflector
+from aioinformer.steps import PageEnded
+from tests.simulation.planted import Planted, planting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from aioinformer.steps import Answer
+
+
+PLANTED: list[Planted] = []
+planted = partial(planting, PLANTED)
+
+# Lists and watches.
+
+
+@planted("a deletion that comes while a streaming list is on its way is dropped")
+def deletion_during_a_list_dropped() -> AbstractContextManager[Any]:
+    return patch.object(IncomingList, "drop", lambda self, key: None)
+
+
+@planted("a list that begins anew keeps what the one before it had brought")
+def list_begins_with_remains() -> AbstractContextManager[Any]:
+    return patch.object(IncomingList, "begin", lambda self: None)
+
+
+@planted("a bookmark is decoded as an object, and passed over since it has no name")
+def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
+    return patch("aioinformer.wire._bookmark", lambda raw: wire._object_event("MODIFIED", raw, decode_record))
+
+
+@planted("a bookmark of an older version moves the version back")
+def older_version_taken() -> AbstractContextManager[Any]:
+    return patch("aioinformer.watch_reading.version_number", lambda version: -1)
+
+
+@planted("a 410 is handled as any failure of a watch: the same version again")
+def gone_ignored() -> AbstractContextManager[Any]:
+    original = ListWatchProtocol._version_lost
+
+    def version_lost(self: Any, error: Any, now: float) -> None:
+        if self._stage.value in ("watch", "open"):
+            self._fail(error, now, type(self._stage).OPEN)
+        else:
+            original(self, error, now)
+
+    return patch.object(ListWatchProtocol, "_version_lost", version_lost)
+
+
+@planted("a list that is older than what is cached is accepted")
+def stale_list_accepted() -> AbstractContextManager[Any]:
+    return patch("aioinformer.protocol.is_older", lambda version, than: False)
+
+
+@planted("a list that breaks off counts as complete")
+def half_a_list_accepted() -> AbstractContextManager[Any]:
+    original = AnswerReader._digest_list
+
+    def digest(self: Any, chunk: bytes | None) -> Iterator[Answer]:
+        if chunk is not None:
+            yield from original(self, chunk)
+        elif (meta := self._parser.head().metadata) is not None:
+            yield PageEnded(meta.resource_version, meta.continue_ or "")
+
+    return patch.object(AnswerReader, "_digest_list", digest)
+
+
+@planted("watches are opened again from the version of the list")
+def watch_from_an_old_version() -> AbstractContextManager[Any]:
+    original = ListWatchProtocol._ongoing_events
+
+    def ongoing(self: Any, *arguments: Any) -> None:
+        before = self.version
+        original(self, *arguments)
+        self.version = before
+
+    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+
+
+@planted("of the events that came in one piece with a broken line, the last is dropped")
+def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
+    original = ListWatchProtocol._ongoing_events
+
+    def ongoing(self: Any, events: Any, *arguments: Any) -> None:
+        original(self, events, *arguments)
+        if len(events) > 2 and arguments[-1][-1].deltas:
+            arguments[-1][-1].deltas.pop()
+
+    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+
+
+@planted("a connection from which nothing comes any more is never given up")
+def dead_connection_not_noticed() -> AbstractContextManager[Any]:
+    return patch("aioinformer.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
+
+
+# Manners.
+
+
+@planted("each failure costs the first delay again")
+def backoff_reset_at_once() -> AbstractContextManager[Any]:
+    return patch.object(Backoff, "at_rest", lambda self, now: True)
+
+
+@planted("Retry-After is not heeded")
+def retry_after_ignored() -> AbstractContextManager[Any]:
+    return patch.object(Pace, "hold", lambda self, seconds, now: None)
+
+
+@planted("the state stays healthy whatever fails")
+def silent_failure() -> AbstractContextManager[Any]:
+    original = ListWatchProtocol._show
+
+    def show(self: Any, phase: Any, reason: str) -> None:
+        if self.phase.value != "watching":
+            original(self, phase, reason)
+
+    return patch.object(ListWatchProtocol, "_show", show)
+
+
+# The end.
+
+
+@planted("the answer that is being read at the end stays open")
+def answer_left_open() -> AbstractContextManager[Any]:
+    original = Reflector._let_go
+
+    async def let_go(self: Any) -> None:
+        if self._shown[0].value != "stopped":
+            await original(self)
+
+    return patch.object(Reflector, "_let_go", let_go)

@@ -1,0 +1,236 @@
+"""Planted bugs between the queue and the handlers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from aioinformer.bulk_change import BulkChange
+from aioinformer.cache_controller import CacheController
+from aioinformer.cache_updates import CacheUpdates
+from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
+from aioinformer.guarded_queue import GuardedQueue
+from aioinformer.indices import Index
+from aioinformer.keyed_deltas import KeyedDeltas
+from aioinformer.listener import ProcessorListener
+from aioinformer.notifications import AddNotification, DeleteNotification
+from aioinformer.ordered_deltas import OrderedDeltas
+from aioinformer.processor import SharedProcessor
+from aioinformer.thread_safe_store import ThreadSafeStore
+from aioinformer.wire import Intake
+from tests.simulation.planted import Planted, planting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+PLANTED: list[Planted] = []
+planted = partial(planting, PLANTED)
+
+# The queues.
+
+
+@planted("a relist does not queue deletions of what it lacks (queue by key)")
+def lost_tombstone() -> AbstractContextManager[Any]:
+    original = KeyedDeltas.replacing
+
+    def replacing(self: Any, objects: Any, version: str) -> Iterator[None]:
+        known, self._known = self._known, None
+        try:
+            yield from original(self, objects, version)
+        finally:
+            self._known = known
+
+    return patch.object(KeyedDeltas, "replacing", replacing)
+
+
+@planted("any two deltas before a deletion are taken for a pair of deletions")
+def dedup_of_the_wrong_pair() -> AbstractContextManager[Any]:
+    def dedup(deltas: Any) -> None:
+        if len(deltas) > 1:
+            del deltas[-2]
+
+    return patch("aioinformer.keyed_deltas._dedup", dedup)
+
+
+@planted("the consumer waits without looking whether something came while it was at work")
+def lost_wake_up() -> AbstractContextManager[Any]:
+    async def until(self: Any, ready: Callable[[], Any]) -> None:
+        await self._condition.wait()
+        while not ready():
+            await self._condition.wait()
+
+    return patch.object(GuardedQueue, "_until", until)
+
+
+@planted("the version of a batch is told before the batch is processed")
+def version_taken_before_delivery() -> AbstractContextManager[Any]:
+    original = CacheController._process
+
+    def process(self: Any, deltas: Any, is_in_initial_list: bool) -> None:
+        self._config.on_version(self._config.queue._state.version)
+        original(self, deltas, is_in_initial_list)
+
+    return patch.object(CacheController, "_process", process)
+
+
+@planted("a resync queues what is cached as an update, behind what waits already (queue by key)")
+def resync_over_a_pending_change() -> AbstractContextManager[Any]:
+    def resyncing(self: Any) -> Iterator[None]:
+        for key in self._known.all_keys():
+            self._append(Delta(DeltaType.UPDATED, self._known.item(key)), key)
+            yield
+
+    return patch.object(KeyedDeltas, "resyncing", resyncing)
+
+
+@planted("the queue says that it has synced as soon as the first list is in it")
+def synced_too_early() -> AbstractContextManager[Any]:
+    with_both = ExitStack()
+    for state in (KeyedDeltas, OrderedDeltas):
+        with_both.enter_context(patch.object(state, "has_synced", lambda self: self._populated))
+    return with_both
+
+
+# The cache.
+
+
+@planted("an index keeps the keys of what was deleted")
+def index_not_updated_on_delete() -> AbstractContextManager[Any]:
+    return patch.object(Index, "remove", lambda self, key, item: None)
+
+
+@planted("a list that replaces the cache in one step removes nothing")
+def replace_does_not_remove() -> AbstractContextManager[Any]:
+    return patch.object(BulkChange, "delete", lambda self, key: None)
+
+
+@planted("a list that replaces the cache in one step forgets the indices of what changed")
+def replace_does_not_index() -> AbstractContextManager[Any]:
+    original = BulkChange.put
+
+    def put(self: Any, key: str, item: Any) -> None:
+        if self._items is not None:
+            original(self, key, item)
+        else:
+            self._puts[key] = item, {index: index._values_of(key) for index in self._indices()}
+
+    return patch.object(BulkChange, "put", put)
+
+
+@planted("an object counts as unchanged if its version is the same, also after a restore")
+def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
+    original = Intake.listed
+    return patch.object(Intake, "listed", lambda self, raw, *, compare=False: original(self, raw))
+
+
+@planted("a tombstone shows what the queue knew, and not what was told last")
+def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
+    def deleted(self: Any, key: str, obj: Any) -> None:
+        old = self._cells.delete(key)
+        if old is None:
+            return
+        if isinstance(obj, DeletedFinalStateUnknown):
+            last = self._present(obj.obj) if obj.obj is not None else None
+            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, last)))
+        else:
+            self._distribute(DeleteNotification(self._present(obj)))
+        if key in self._waiters:
+            self._waiters.changed(key, None)
+
+    return patch.object(CacheUpdates, "_deleted", deleted)
+
+
+@planted("waking those who wait for a version wakes those of later versions, too")
+def woken_for_any_version() -> AbstractContextManager[Any]:
+    return patch("aioinformer.waiters.covers", lambda version, wanted: True)
+
+
+# Handlers.
+
+
+@planted("a handler that raises is not called any more")
+def exception_ends_a_listener() -> AbstractContextManager[Any]:
+    original = ProcessorListener._call
+
+    async def call(self: Any, notification: Any) -> None:
+        errors = self.errors
+        await original(self, notification)
+        if self.errors > errors:
+            self._stopped = True
+
+    return patch.object(ProcessorListener, "_call", call)
+
+
+@planted("a late handler is told of the cache as it is when its turn comes, on top of what it is told anyway")
+def joined_from_a_later_snapshot() -> AbstractContextManager[Any]:
+    class Later(list[Any]):
+        def __init__(self, store: Any) -> None:
+            super().__init__(store._items.values())
+            self._store = store
+
+        def __iter__(self) -> Iterator[Any]:
+            yield from list(self._store._items.values())
+
+    return patch.object(ThreadSafeStore, "items", lambda self: Later(self))
+
+
+@planted("a late handler is on the list of those who are told one turn after it was told of the cache")
+def gap_after_the_snapshot() -> AbstractContextManager[Any]:
+    original = SharedProcessor.add_listener
+
+    def add(self: Any, listener: Any) -> None:
+        original(self, listener)
+        if self._tasks is not None:
+            self.listeners.remove(listener)
+            asyncio.get_running_loop().call_later(0.001, self.listeners.append, listener)
+
+    return patch.object(SharedProcessor, "add_listener", add)
+
+
+@planted("a handler counts as synced when the informer is")
+def handler_synced_with_the_informer() -> AbstractContextManager[Any]:
+    def check(self: Any) -> None:
+        if self._upstream_synced:
+            self.synced.set()
+
+    return patch.object(ProcessorListener, "_check_synced", check)
+
+
+@planted("a handler that left is told what waited for it")
+def told_after_leaving() -> AbstractContextManager[Any]:
+    def remove(self: Any, listener: Any) -> None:
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+            self._leaving.append(listener)
+
+    return patch.object(SharedProcessor, "remove_listener", remove)
+
+
+@planted("the deletion of what nobody was told of is told")
+def deletion_of_the_unknown() -> AbstractContextManager[Any]:
+    original = CacheUpdates._deleted
+
+    def deleted(self: Any, key: str, obj: Any) -> None:
+        if self._cells.item(key) is None and not isinstance(obj, DeletedFinalStateUnknown):
+            self._distribute(DeleteNotification(self._present(obj)))
+        original(self, key, obj)
+
+    return patch.object(CacheUpdates, "_deleted", deleted)
+
+
+@planted("an update of what is new to the cache is told as an addition each time")
+def addition_told_twice() -> AbstractContextManager[Any]:
+    original = CacheUpdates._upserted
+
+    def upserted(self: Any, record: Any, initial: bool) -> None:
+        if initial and self._cells.item(record.key) is not None:
+            self._cells.put(record.key, record)
+            self._distribute(AddNotification(self._present(record), initial))
+        else:
+            original(self, record, initial)
+
+    return patch.object(CacheUpdates, "_upserted", upserted)
