@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import reflector
 from aioinformer.backoff import BackoffOptions
 from aioinformer.catalog import find
 from aioinformer.errors import AioinformerError
@@ -102,6 +103,12 @@ ODD: dict[str, Script] = {
     "another answer behind it": says(OK + SIZED + OK + b"Content-Length: 2\r\n\r\n[]"),
 }
 READERS = pytest.mark.parametrize("reader", ["lean", "aiohttp"])
+
+
+@pytest.fixture(autouse=True)
+def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that silence is noticed as soon as it is to be."""
+    monkeypatch.setattr(reflector, "_MIN_READ", 0.1)
 
 
 @pytest.fixture(autouse=True)
