@@ -10,6 +10,7 @@ changes of each object become one:
 | updated, then updated | updated, from the oldest to the newest |
 | updated, then deleted | deleted |
 | deleted, then added | updated, from what was deleted to what is there |
+| updated, then deleted, then added | updated, from the oldest to what is there |
 
 So no more waits than one change for each object, however slow the handler is.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _log = logging.getLogger(__name__)
+
+_NEVER: Final = object()
 
 
 class CoalescingHandler:
@@ -62,7 +65,8 @@ class CoalescingHandler:
         self.errors = 0
         self._deliver = delivery_to(handler)
         self._name = f"coalescing handler {type(handler).__name__}"
-        self._waiting: dict[str, Notification[Any]] = {}
+        #: What waits, and the last state that the handler knows of before it.
+        self._waiting: dict[str, tuple[Notification[Any], Any]] = {}
         self._news = asyncio.Event()
         self._owner = Owner()
 
@@ -91,7 +95,7 @@ class CoalescingHandler:
             self._news.clear()
             while self._waiting:
                 key = next(iter(self._waiting))
-                await self._call(key, self._waiting.pop(key))
+                await self._call(key, self._waiting.pop(key)[0])
                 await asyncio.sleep(0)
 
     async def __aenter__(self) -> Self:
@@ -106,13 +110,17 @@ class CoalescingHandler:
 
     def _put(self, obj: Any, notification: Notification[Any]) -> None:
         key = deletion_handling_meta_namespace_key_func(obj)
-        before = self._waiting.get(key)
-        merged = notification if before is None else _merged(before, notification)
-        if merged is None:
-            del self._waiting[key]
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = notification, _told_before(notification)
         else:
-            self._waiting[key] = merged
-            self._news.set()
+            before, told = waiting
+            merged = _merged(told, before, notification)
+            if merged is None:
+                del self._waiting[key]
+                return
+            self._waiting[key] = merged, told
+        self._news.set()
 
     async def _call(self, key: str, notification: Notification[Any]) -> None:
         try:
@@ -124,14 +132,21 @@ class CoalescingHandler:
             _log.exception("%s raised for %s", self._name, key)
 
 
-def _merged(before: Notification[Any], after: Notification[Any]) -> Notification[Any] | None:
-    """What two changes of one object are together; None if they are nothing."""
+def _told_before(notification: Notification[Any]) -> Any:
+    """The last state that the handler knows, or is said to: `_NEVER` if none, None if nobody can tell."""
+    if isinstance(notification, AddNotification):
+        return _NEVER
+    if isinstance(notification, UpdateNotification):
+        return notification.old
+    gone = notification.obj
+    return gone.obj if isinstance(gone, DeletedFinalStateUnknown) else gone
+
+
+def _merged(told: Any, before: Notification[Any], after: Notification[Any]) -> Notification[Any] | None:
+    """What two changes of one object are together to who knew this state before them; None if they are nothing."""
     if isinstance(after, DeleteNotification):
-        return None if isinstance(before, AddNotification) else after
+        return None if told is _NEVER else after
     new = after.new if isinstance(after, UpdateNotification) else after.obj
-    if isinstance(before, AddNotification):
-        return AddNotification(new, before.is_in_initial_list)
-    if isinstance(before, UpdateNotification):
-        return UpdateNotification(before.old, new)
-    old = before.obj.obj if isinstance(before.obj, DeletedFinalStateUnknown) else before.obj
-    return AddNotification(new, False) if old is None else UpdateNotification(old, new)
+    if told is _NEVER:
+        return AddNotification(new, isinstance(before, AddNotification) and before.is_in_initial_list)
+    return AddNotification(new, False) if told is None else UpdateNotification(told, new)

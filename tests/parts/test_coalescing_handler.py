@@ -85,6 +85,7 @@ async def test_what_the_handler_never_heard_of_is_new_or_nothing(changes: str, t
         ("delete put", ["update x4 -> x5"]),
         ("delete put delete", ["delete x6"]),
         ("delete put put", ["update x4 -> x6"]),
+        ("put delete put", ["update x2 -> x6"]),
     ],
 )
 async def test_what_the_handler_knows_is_changed_or_gone(changes: str, told: list[str]) -> None:
@@ -110,6 +111,22 @@ async def story(changes: list[str], *, known: bool) -> list[str]:
         gate.open.set()
         await settled()
         return gate.told[before:]
+
+
+@pytest.mark.parametrize(("again", "told"), [(False, "add"), (True, "delete")])
+async def test_a_deletion_without_a_state_is_not_forgotten_when_the_object_comes_back(again: bool, told: str) -> None:
+    heard: list[str] = []
+    x = {"metadata": {"name": "x", "resourceVersion": "2"}}
+    recorder = ResourceEventHandlerFuncs(
+        on_add=lambda obj: heard.append("add"), on_delete=lambda obj: heard.append("delete")
+    )
+    async with CoalescingHandler(recorder) as latest:
+        latest.on_delete(DeletedFinalStateUnknown("x", None))
+        latest.on_add(x, False)
+        if again:
+            latest.on_delete(x)
+        await settled()
+    assert heard == [told]
 
 
 @pytest.mark.conformance("WEAK-01", "WEAK-02")
