@@ -13,6 +13,7 @@ import asyncio
 import random as random_module
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -199,7 +200,8 @@ class Discovery:
         return [task.result() for task in tasks]
 
     async def _legacy(self, group: str, version: str, gate: asyncio.Semaphore) -> ServedVersion:
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        root = f"/apis/{quote(group, safe='')}" if group else "/api"
+        path = f"{root}/{quote(version, safe='')}"
         async with gate:
             try:
                 document = await self._document(path, _LEGACY, LegacyResources)

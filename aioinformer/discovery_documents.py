@@ -83,7 +83,7 @@ class Root(msgspec.Struct):
             case "APIGroupList":
                 return [(group.name, version) for group in self.groups or () for version in _by_preference(group)]
             case _:
-                raise DecodeError(f"kind {self.kind!r} is no discovery document")
+                raise DecodeError(f"kind {self.kind[:40]!r} is no discovery document")
 
     def aggregated(self) -> list[ServedVersion]:
         """What an aggregated document says of each version, best first."""
