@@ -117,7 +117,7 @@ async def story(changes: list[str], *, known: bool) -> list[str]:
 async def test_a_deletion_without_a_state_is_not_forgotten_when_the_object_comes_back(again: bool, told: str) -> None:
     heard: list[str] = []
     x = {"metadata": {"name": "x", "resourceVersion": "2"}}
-    recorder = ResourceEventHandlerFuncs(
+    recorder: ResourceEventHandlerFuncs[Any] = ResourceEventHandlerFuncs(
         on_add=lambda obj: heard.append("add"), on_delete=lambda obj: heard.append("delete")
     )
     async with CoalescingHandler(recorder) as latest:
