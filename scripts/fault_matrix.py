@@ -49,9 +49,10 @@ the next list.
 _OTHERS = """\
 ## Others
 
-The same faults were played once to the Python libraries that watch, each with its defaults, for 4 s, by a server on the
-same machine: kubernetes_asyncio 36.1.0, kubernetes 37.0.2, kr8s 0.20.15, lightkube 1.0.1 and kopf 1.45.2, with CPython
-3.11. A number is how many watches the server saw in that time. This table is a record, not something the script repeats.
+The same faults, or nearly, were played once to the Python libraries that watch, each with its defaults, for 4 s, by a
+server on the same machine: kubernetes_asyncio 36.1.0, kubernetes 37.0.2, kr8s 0.20.15, lightkube 1.0.1 and kopf 1.45.2,
+with CPython 3.11. A number is how many watches the server saw in that time. This table is a record, not something that
+the script repeats.
 
 | fault | aioinformer | kubernetes_asyncio | kubernetes `aio` | kubernetes `Watch` | kubernetes `SharedInformer` | kr8s | lightkube, retrying | kopf |
 |---|---|---|---|---|---|---|---|---|

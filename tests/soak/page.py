@@ -23,8 +23,9 @@ informer comes and goes. Somebody writes all the time, and something goes wrong 
 minutes the writing stops: all caches and all handlers must arrive at what the server holds; then everything is counted
 *at rest*, where a leak has no excuse. The informers have a process of their own.
 
-`make soak DURATION=1h TARGET=own` does it with the API server for tests, `TARGET=real` with a kube-apiserver. The
-figures are in `benchmarks/results/`.
+`make soak DURATION=1h TARGET=own` does it with the API server for tests, `TARGET=real` with a
+[kube-apiserver](testing.md) that can also be told to `pause` and `resume`, and its etcd likewise. The figures are in
+`benchmarks/results/`.
 
 ![Memory of the process over the time](soak.svg)
 
