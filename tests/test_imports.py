@@ -5,28 +5,56 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-EACH_ALONE = """
-import importlib, json, pkgutil, sys, traceback
 import aioinformer
 
-failures = {}
-for name in sorted(module.name for module in pkgutil.walk_packages(aioinformer.__path__, "aioinformer.")):
-    for loaded in [module for module in sys.modules if module.partition(".")[0] == "aioinformer"]:
-        del sys.modules[loaded]
+#: Python imports the packages around a module before the module. What they bring in themselves is proven by that; any
+#: other module is imported with nothing but that there, as if it were the first.
+EACH_ALONE = """
+import importlib, json, pkgutil, sys, traceback
+
+def ours():
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "aioinformer"}
+
+def import_first(name, before):
+    later = ours().keys() - before.keys()
+    for each in later:
+        package, _, leaf = each.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(leaf, None)
+    for each in later:
+        del sys.modules[each]
     try:
         importlib.import_module(name)
     except Exception:
         failures[name] = traceback.format_exc()
-print(json.dumps(failures))
+    return ours()
+
+def import_each_of(package, before):
+    there = import_first(package, before)
+    if package in failures:
+        return
+    for _, name, is_package in pkgutil.iter_modules(sys.modules[package].__path__, package + "."):
+        if is_package:
+            import_each_of(name, there)
+        elif name not in there:
+            import_first(name, there)
+        walked.append(name)
+
+failures, walked = {}, []
+import_each_of("aioinformer", {})
+print(json.dumps([failures, walked]))
 """
 
 
 def test_every_module_can_be_the_first_one_imported() -> None:
     run = subprocess.run([sys.executable, "-c", EACH_ALONE], capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == {}
+    failures, walked = json.loads(run.stdout)
+    assert failures == {}
+    assert len(walked) == len(list(Path(aioinformer.__path__[0]).rglob("*.py"))) - 1
 
 
 @pytest.fixture(scope="module")
