@@ -93,6 +93,7 @@ class DynamicInformers:
         Raises:
             InformerStopped: the stop has begun.
             UnknownResource: the server does not serve it.
+            UsageError: it cannot be listed and watched, this is no name of a resource, or an option makes no sense.
             DiscoveryIncomplete: whether the server serves it could not be found out.
             TransportError: the server was not reached.
             ApiError: the server refuses to tell.
@@ -181,6 +182,7 @@ class DynamicInformers:
         self._informers.check()
         if self._informers.stopped:
             raise InformerStopped(f"the dynamic informers were stopped before they were asked for {resource.gvr}")
+        resource.require("list", "watch")
         chosen: dict[str, Any] = {"options": self._options, **options}
         period = chosen.pop("resync_period", None)
         if chosen.pop("metadata_only", False):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
+from aioinformer.errors import UsageError
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -25,7 +27,7 @@ class Resource(Generic[T_co]):
         singular: as discovery says it, "pod".
         short_names: what kubectl also takes, ("po",).
         subresources: ("status", "scale", …), without the plural in front.
-        verbs: as discovery lists them.
+        verbs: as discovery lists them; none if nothing is known of them.
         categories: such as ("all",).
     """
 
@@ -71,6 +73,19 @@ class Resource(Generic[T_co]):
         if name:
             parts.append(quote(name, safe=""))
         return "/".join(parts)
+
+    def require(self, *verbs: str) -> None:
+        """Does nothing if the resource has these verbs, or if nothing is known of its verbs.
+
+        Raises:
+            UsageError: it lacks one; says which, and how to find others that have it.
+        """
+        lacking = [verb for verb in verbs if verb not in self.verbs]
+        if self.verbs and lacking:
+            raise UsageError(
+                f"{self.gvr} has no verb {' and '.join(lacking)}, only {', '.join(self.verbs)}; for resources that "
+                f"have, see `kubectl api-resources --verbs={','.join(verbs)}`"
+            )
 
     def __str__(self) -> str:
         return self.gvr

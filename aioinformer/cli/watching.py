@@ -89,6 +89,7 @@ class WatchSession(Program):
                 self._lag.start()
             discovery = Discovery(transport)
             resource = await discovery.wait_for(options.resource, _report)
+            resource.require("list", "watch")
             namespace = ""
             if resource.namespaced and not options.all_namespaces:
                 namespace = options.namespace or default_namespace

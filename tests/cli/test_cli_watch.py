@@ -229,6 +229,13 @@ async def test_a_built_in_resource_that_this_server_lacks_is_an_error(
     assert "no resource 'networking.k8s.io/v1beta1/ipaddresses'" in finished.stderr
 
 
+@pytest.mark.parametrize("resource", ["v1/componentstatuses", "selfsubjectreviews"])
+async def test_a_resource_that_cannot_be_watched_is_an_error(shell: Shell, kubeconfig: Path, resource: str) -> None:
+    finished = await shell.run("watch", resource, "--kubeconfig", kubeconfig)
+    assert finished.code == 2
+    assert f"{resource.rpartition('/')[2]} has no verb " in finished.stderr
+
+
 async def test_a_server_that_is_not_there_yet_is_waited_for(shell: Shell, unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
     command = await shell.start("watch", "cm", "--server", url, "--until-synced")

@@ -124,6 +124,12 @@ async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_wai
         await dynamic.informer("secrets")
 
 
+async def test_what_the_server_does_not_let_be_watched_is_refused_at_once(dynamic: DynamicInformers) -> None:
+    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list and watch, only create"):
+        await dynamic.informer("selfsubjectreviews")
+    assert dynamic.informers() == {}
+
+
 @pytest.mark.conformance("FAC-13", "FAC-14")
 async def test_only_metadata_is_kept_on_request(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
     await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"big": "content"}})

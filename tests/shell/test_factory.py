@@ -55,6 +55,16 @@ async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given
     assert cluster.paths() == ["/apis/example.com/v1/widgets"]
 
 
+@pytest.mark.parametrize(
+    ("gvr", "lacking"),
+    [("v1/componentstatuses", "watch, only get, list"), ("v1/bindings", "list and watch, only create")],
+)
+async def test_what_cannot_be_watched_is_refused_at_once(gvr: str, lacking: str) -> None:
+    factory = SharedInformerFactory(Cluster())
+    with pytest.raises(UsageError, match=f"{gvr} has no verb {lacking}; .* --verbs=list,watch"):
+        factory.for_resource(gvr).informer()
+
+
 @pytest.mark.conformance("FAC-04")
 async def test_entering_starts_what_was_asked_for_before_and_nothing_else() -> None:
     cluster = Cluster()
