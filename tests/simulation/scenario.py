@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.backoff import BackoffOptions
 from aioinformer.options import ReflectorOptions
 from tests.simulation.collection import Selection
-from tests.simulation.faults import ACTS, FAULTS, REWINDING, STREAMS, Fault
+from tests.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NAMESPACES = ("default", "kube-system", "web")
 _TIERS = ("bytes", "bytes", "bytes", "stripped", "compressed", "projection", "metadata", "dict")
+#: What goes wrong more often than the rest: it takes more than itself to be of consequence.
+_OFTEN = ("restore", "restore", "restart", "compaction", "stale", "double")
 _HIGHEST_BYTES = 64 * 1024
 
 
@@ -178,13 +180,17 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
     for _ in range(random.choice((0, 0, 2))):
         params = {"object": _object(random, random.choice(keys)), "patience": random.choice((0.5, 100.0))}
         actions.append(Action(random.uniform(0, length), "write_and_wait", params))
-    names = random.sample((*FAULTS, *ACTS, "stale"), random.choice((0, 1, 2, 4, 6)))
+    names = random.sample((*FAULTS, *_OFTEN), random.choice((0, 1, 2, 4, 6)))
     rewinding = [name for name in names if name in REWINDING]
     for name in names:
         if name in REWINDING and name != rewinding[0]:
             continue
         for _ in range(random.choice((1, 1, 2, 4))):
-            actions.append(_fault(random, name, length))
+            fault = _fault(random, name, length)
+            actions.append(fault)
+            if name == "stale":  # of replicas that are behind, one hears at a fail-over
+                restart = Fault("restart", 0.0, params={"keep": False})
+                actions.append(Action(fault.at + 0.001, "fault", {"fault": restart}))
     return actions
 
 
@@ -234,6 +240,7 @@ def _fault(random: Random, name: str, length: float) -> Action:
             params = {"seconds": random.choice((0.01, 0.2, 2.0))}
         case "stale":
             params = {"back": random.choice((1, 3, 10))}
+            at = random.uniform(length / 5, length)
         case "huge_line":
             params = {"size": _HIGHEST_BYTES + 1, "events": random.randrange(3)}
         case "restart":

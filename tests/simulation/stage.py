@@ -169,9 +169,11 @@ class Stage:
         return True
 
     def _write(self, kind: str, key: str, **fields: Any) -> None:
+        if self.writable():
+            self._write_now(kind, key, **fields)
+
+    def _write_now(self, kind: str, key: str, **fields: Any) -> None:
         objects = self.collection.objects
-        if not self.writable():
-            return
         if kind == "noop" or (kind in ("touch", "delete") and key not in objects):
             self.story.tell("server", "%s %s: nothing changes", kind, key)
             return
@@ -199,11 +201,12 @@ class Stage:
 
     def _redo(self) -> None:
         """What was undone is done again, by clients that still want it: other content by the same versions."""
+        held = int(self.informer.last_sync_resource_version or 0)
         for obj in self.server.undone:
             there = self.collection.objects.get(obj.key)
-            if there is None or there.uid != obj.uid or obj.version <= self.collection.version:
+            if there is None or there.uid != obj.uid or not self.collection.version < obj.version < held:
                 continue
-            self._write("put", key=obj.key, app=there.app, node=there.node, size=there.size, version=obj.version)
+            self._write_now("put", key=obj.key, app=there.app, node=there.node, size=there.size, version=obj.version)
 
     def _join(self, manner: Manner) -> None:
         self.register(manner)
