@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -208,8 +209,20 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 )
 @click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
+@click.option("--load", metavar="PATH", multiple=True, help="Manifests, or a saved state: a file, or a folder.")
+@click.option("--save", metavar="FOLDER", help="Write all objects there in the end.")
+@click.option("--database", metavar="FILE", help="Keep the state in a SQLite file, and go on from it.")
 @click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="End by itself.")
-def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: float | None) -> None:
+def serve(
+    host: str,
+    port: int,
+    kubeconfig: str | None,
+    faults: bool,
+    load: tuple[str, ...],
+    save: str | None,
+    database: str | None,
+    duration: float | None,
+) -> None:
     """Run the embedded API server: a real HTTP server that behaves as kube-apiserver does.
 
     The first line on stdout, once requests are accepted, is KUBECONFIG=<absolute path>. kubectl
@@ -220,6 +233,7 @@ def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: 
       aioinformer serve --port 8001 --kubeconfig /tmp/embedded
       kubectl --kubeconfig /tmp/embedded create configmap hello --from-literal=a=b
       aioinformer watch configmaps -A --kubeconfig /tmp/embedded
+      aioinformer serve --load manifests/ --save state/
 
     \b
     Faults, with --faults:
@@ -232,7 +246,8 @@ def serve(host: str, port: int, kubeconfig: str | None, faults: bool, duration: 
         from aioinformer.cli.serving import ServeProgram
         from aioinformer.testing import ApiServer
 
-        return ServeProgram(ApiServer(host=host, port=port, faults_over_http=faults), kubeconfig, duration, write)
+        server = partial(ApiServer, host=host, port=port, faults_over_http=faults, database=database)
+        return ServeProgram(server, kubeconfig, duration, write, load=load, save=save)
 
     sys.exit(run_program(make))
 

@@ -14,7 +14,7 @@ from aioinformer.cli.program import Program
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from aioinformer.testing import ApiServer
 
@@ -25,31 +25,49 @@ class ServeProgram(Program):
     """Serves until the end.
 
     Args:
-        server: not yet listening.
+        make: a server that is not yet listening.
         kubeconfig: file to write, None for a temporary one.
         duration: seconds, None for ever.
         write: takes each line of stdout.
+        load: files and folders with objects to begin with.
+        save: folder to write all objects to in the end.
     """
 
     def __init__(
-        self, server: ApiServer, kubeconfig: str | None, duration: float | None, write: Callable[[bytes], None]
+        self,
+        make: Callable[[], ApiServer],
+        kubeconfig: str | None,
+        duration: float | None,
+        write: Callable[[bytes], None],
+        *,
+        load: Sequence[str] = (),
+        save: str | None = None,
     ) -> None:
         super().__init__()
-        self._server = server
+        self._make = make
         self._kubeconfig = kubeconfig
         self._duration = duration
         self._write = write
+        self._load = load
+        self._save = save
 
     async def run(self) -> int:
         work = asyncio.create_task(self._serve(), name="serve")
         return await self.unwind(work, await self.until_end(work, self._duration, 0))
 
     async def _serve(self) -> None:
+        server = self._make()
+        for source in self._load:
+            logger.info("%s objects from %s", server.load_manifests(source), source)
         with kubeconfig_file(self._kubeconfig) as path:
-            async with listening(self._server):
-                self._write(f"KUBECONFIG={self._server.kubeconfig(path)}\n".encode())
-                logger.info("serving at %s; kubectl works with this KUBECONFIG; Ctrl-C ends it", self._server.url)
-                await asyncio.get_running_loop().create_future()
+            async with listening(server):
+                self._write(f"KUBECONFIG={server.kubeconfig(path)}\n".encode())
+                logger.info("serving at %s; kubectl works with this KUBECONFIG; Ctrl-C ends it", server.url)
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    if self._save is not None:
+                        server.save_manifests(self._save)
 
 
 @asynccontextmanager

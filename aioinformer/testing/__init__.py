@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aioinformer.testing.fault_scopes import FaultController, FaultScope
 from aioinformer.testing.faults import FAULTS, Fault
 from aioinformer.testing.front import RequestEntry
 from aioinformer.testing.population import make_pod, make_pods, populate
@@ -15,6 +16,8 @@ __all__ = [
     "ApiServer",
     "Backup",
     "Fault",
+    "FaultController",
+    "FaultScope",
     "RequestEntry",
     "StatusError",
     "Workload",

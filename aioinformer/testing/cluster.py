@@ -57,6 +57,7 @@ class Cluster:
     Attributes:
         clock: as given.
         untidy: called when something has begun that takes more than one step.
+        changed: called with each change, before anybody is told.
         dependents: whom each object owns.
         suspects: objects that the garbage collector is to look at.
     """
@@ -65,6 +66,7 @@ class Cluster:
         self.registry = registry
         self.storage = storage
         self.untidy: Callable[[], None] = lambda: None
+        self.changed: Callable[[str, Change], None] = lambda group_resource, change: None
         self.dependents = Dependents(storage)
         self.suspects: deque[Place] = deque()
         self.clock = clock
@@ -140,10 +142,14 @@ class Cluster:
             self._establish(served, obj)
         return record.body
 
-    def load(self, served: Served, obj: dict[str, Any]) -> Record:
+    def load(self, served: Served, obj: dict[str, Any], *, version: int | None = None) -> Record:
         """Stores an object with its status and timestamps, as if it had always been there; uid and times are filled.
 
         An object of the same name is replaced.
+
+        Args:
+            obj: is changed and kept; give away a copy.
+            version: that it has already; else it gets the next one.
 
         Raises:
             StatusError: the name is missing or malformed.
@@ -156,7 +162,7 @@ class Cluster:
         metadata.setdefault("creationTimestamp", self.now())
         metadata.setdefault("uid", self._uid())
         old = self.collection(served).get(_key(namespace, metadata["name"]))
-        return self._commit(served, "MODIFIED" if old else "ADDED", obj, old)
+        return self._commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
 
     def update(
         self,
@@ -344,7 +350,9 @@ class Cluster:
             record.labels,
             record.fields,
         )
-        self.collection(served).record_change(Change(version, "DELETED", last, record))
+        change = Change(version, "DELETED", last, record)
+        self.changed(served.resource.group_resource, change)
+        self.collection(served).record_change(change)
         place = Place(served.resource.group_resource, record.key)
         owned = self.dependents.of(record.uid)
         self.dependents.forget(place)
@@ -375,9 +383,18 @@ class Cluster:
                 places.append(Place(kind.resource.group_resource, key))
         return places
 
-    def _commit(self, served: Served, kind: ChangeType, obj: dict[str, Any], old: Record | None) -> Record:
+    def _commit(
+        self,
+        served: Served,
+        kind: ChangeType,
+        obj: dict[str, Any],
+        old: Record | None,
+        version: int | None = None,
+    ) -> Record:
         metadata = obj["metadata"]
-        version = self.storage.next_version()
+        if version is None:
+            version = self.storage.next_version()
+        self.storage.version = max(self.storage.version, version)
         metadata["resourceVersion"] = str(version)
         record = Record(
             metadata.get("namespace", ""),
@@ -388,7 +405,9 @@ class Cluster:
             metadata.get("labels") or {},
             field_values(obj, served.fields) if served.fields else (),
         )
-        self.collection(served).record_change(Change(version, kind, record, old))
+        change = Change(version, kind, record, old)
+        self.changed(served.resource.group_resource, change)
+        self.collection(served).record_change(change)
         self.dependents.note(Place(served.resource.group_resource, record.key), metadata)
         return record
 

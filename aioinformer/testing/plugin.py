@@ -1,7 +1,14 @@
-"""The pytest plugin: an API server of its own for each test that asks for one.
+"""The pytest plugin: an API server of its own for each test that asks for one, and what is usually connected to it.
 
-It works with pytest-asyncio and with anyio's plugin: the fixture is an ordinary async generator, and whichever of the
-two the test uses runs it.
+| fixture | |
+|---|---|
+| `api_server` | an `ApiServer`, empty but for the namespaces that every cluster has |
+| `api_faults` | a `FaultController` of that server; what it has started ends with the test |
+| `api_client` | a `kubernetes_asyncio.client.ApiClient` for it |
+| `informer_factory` | a `SharedInformerFactory` for it, entered |
+
+They work with pytest-asyncio and with anyio's plugin: each is an ordinary async generator, and whichever of the two the
+test uses runs it.
 """
 
 from __future__ import annotations
@@ -10,9 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+# pytest imports this plugin in every run; everything else is loaded where it is used.
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.factory import SharedInformerFactory
+    from aioinformer.testing.fault_scopes import FaultController
     from aioinformer.testing.server import ApiServer
 
 
@@ -21,20 +33,51 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
     It is stopped after the test, within about a second, whatever the test left open.
     """
-    # pytest imports this plugin in every run; the server is only loaded where it is used.
     from aioinformer.testing.server import ApiServer
 
     async with ApiServer() as server:
         yield server
 
 
-def _fixture() -> Any:
+async def _api_faults(api_server: ApiServer) -> AsyncIterator[FaultController]:
+    """Starts and ends faults of `api_server`; those that are left end with the test."""
+    from aioinformer.testing.fault_scopes import FaultController
+
+    async with FaultController(api_server) as controller:
+        yield controller
+
+
+async def _api_client(api_server: ApiServer) -> AsyncIterator[ApiClient]:
+    """A client of kubernetes_asyncio for `api_server`; closed after the test."""
+    from kubernetes_asyncio.client import ApiClient, Configuration
+
+    async with ApiClient(Configuration(host=api_server.url)) as client:
+        yield client
+
+
+async def _informer_factory(api_server: ApiServer) -> AsyncIterator[SharedInformerFactory]:
+    """A `SharedInformerFactory` for `api_server`, entered: its informers start when they are asked for.
+
+    It has ended before the server stops.
+    """
+    from aioinformer.factory import SharedInformerFactory
+    from aioinformer.transport.http import HttpTransport
+
+    async with HttpTransport(api_server.url) as transport, SharedInformerFactory(transport) as factory:
+        yield factory
+
+
+def _fixture(function: Callable[..., Any]) -> Any:
+    name = function.__name__.removeprefix("_")
     try:
         import pytest_asyncio
     except ImportError:
         # anyio's plugin takes async generators of plain fixtures.
-        return pytest.fixture(name="api_server")(_api_server)
-    return pytest_asyncio.fixture(name="api_server", loop_scope="function")(_api_server)
+        return pytest.fixture(name=name)(function)
+    return pytest_asyncio.fixture(name=name, loop_scope="function")(function)
 
 
-api_server = _fixture()
+api_server = _fixture(_api_server)
+api_faults = _fixture(_api_faults)
+api_client = _fixture(_api_client)
+informer_factory = _fixture(_informer_factory)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from aioinformer.testing.cluster import Cluster
+from aioinformer.testing.durable import Database
 from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.fault_effects import FaultEffects
+from aioinformer.testing.fault_scopes import FaultScope
 from aioinformer.testing.faults import Fault, FaultSet
 from aioinformer.testing.field_checks import drop_unknown_fields
 from aioinformer.testing.front import FrontDoor, RequestEntry
@@ -18,6 +20,8 @@ from aioinformer.testing.handlers import ResourceHandlers
 from aioinformer.testing.housekeeping import Housekeeper
 from aioinformer.testing.kubeconfigs import write_kubeconfig
 from aioinformer.testing.listening import Listener
+from aioinformer.testing.loading import all_bodies, load_database, load_manifests
+from aioinformer.testing.manifests import write_manifests
 from aioinformer.testing.patching import patch_object
 from aioinformer.testing.served import Registry, Served
 from aioinformer.testing.storage import Backup, Storage
@@ -57,8 +61,10 @@ class ApiServer:
         extra_resources: of the catalogue, to be served beside the stable ones.
         clock: seconds since 1970.
         seed: for uids and generated names; None for other ones each time.
+        database: a SQLite file that keeps the state; a server that is made with it later goes on from there.
 
     Raises:
+        UsageError: the database is another server's, or none.
         OSError: on entering, the port is taken.
     """
 
@@ -76,6 +82,7 @@ class ApiServer:
         extra_resources: Iterable[Resource[Any]] = (),
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
+        database: str | Path | None = None,
     ) -> None:
         rng = random.Random(seed)
         self._tokens = None if tokens is None else dict(tokens)
@@ -106,8 +113,11 @@ class ApiServer:
             faults_over_http=faults_over_http,
             clock=clock,
         )
+        self._database = None if database is None else self._use(Database(Path(database)))
+        known = {obj["metadata"]["name"] for obj in self.list("namespaces")}
         for name in _NAMESPACES:
-            self.create("namespaces", {"metadata": {"name": name}})
+            if name not in known:
+                self.create("namespaces", {"metadata": {"name": name}})
 
     # Life
 
@@ -129,6 +139,8 @@ class ApiServer:
         for stream in list(self._handlers.streams):
             stream.stop()
         await self._listener.shutdown(_SHUTDOWN)
+        if self._database is not None:
+            self._database.close()
 
     @property
     def url(self) -> str:
@@ -185,6 +197,28 @@ class ApiServer:
         served = self._registry.resolve(resource)
         for obj in objects:
             self._cluster.load(served, _copy(obj))
+
+    def load_manifests(self, path: str | Path) -> int:
+        """Brings in the objects of a file or a folder, and returns how many there were.
+
+        What `save_manifests` wrote comes back as it was. Other objects are created or replaced as a client would do it,
+        definitions and namespaces first; namespaces that are missing are made.
+
+        Args:
+            path: a `.yaml`, `.yml` or `.json` file, or a folder with such files.
+
+        Raises:
+            UsageError: something cannot be read, is not served, or is refused; the message names it.
+        """
+        return load_manifests(self._cluster, Path(path))
+
+    def save_manifests(self, folder: str | Path) -> None:
+        """Writes all objects, a file for each resource; kubectl accepts them, and `load_manifests` goes on from there.
+
+        Raises:
+            UsageError: the folder cannot be written to.
+        """
+        write_manifests(Path(folder), all_bodies(self._cluster), self._storage.version)
 
     def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
         """Returns a copy of an object.
@@ -298,29 +332,14 @@ class ApiServer:
         """
         return FaultScope(self._effects, Fault(name, params))
 
+    def _use(self, database: Database) -> Database:
+        load_database(self._cluster, database)
+        self._cluster.changed = database.note
+        self._storage.restored = database.replace
+        return database
+
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self._front.handle(request)
-
-
-class FaultScope:
-    """A fault that is about to start: `await` it, or use it as an async context manager that ends it."""
-
-    def __init__(self, effects: FaultEffects, fault: Fault) -> None:
-        self._effects = effects
-        self.fault = fault
-
-    def __await__(self) -> Any:
-        return self._start().__await__()
-
-    async def _start(self) -> Fault:
-        await self._effects.start(self.fault)
-        return self.fault
-
-    async def __aenter__(self) -> Fault:
-        return await self._start()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._effects.end(self.fault)
 
 
 def _namespace(served: Served, obj: Mapping[str, Any], namespace: str | None) -> str:

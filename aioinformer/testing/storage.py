@@ -241,11 +241,13 @@ class Storage:
     Attributes:
         version: of the last change.
         restores: how often it went back to a backup.
+        restored: called with the backup that it went back to.
     """
 
     def __init__(self, *, history: int) -> None:
         self.version = 1
         self.restores = 0
+        self.restored: Callable[[Backup], None] = lambda backup: None
         self._history = history
         self._collections: dict[str, Collection] = {}
         self._waiters: set[asyncio.Future[None]] = set()
@@ -309,3 +311,4 @@ class Storage:
         self.restores += 1
         for name in {*self._collections, *backup.collections}:
             self.collection(name).reset(backup.collections.get(name, {}), backup.version)
+        self.restored(backup)

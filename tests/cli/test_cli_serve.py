@@ -72,6 +72,39 @@ async def test_faults_are_there_only_if_asked_for(shell: Shell) -> None:
     assert answers == [404, 200]
 
 
+async def test_a_state_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Path) -> None:
+    manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")
+    state = tmp_path / "state"
+    first = await shell.run("serve", "--load", manifest, "--save", state, "--duration", "0.1")
+    assert first.code == 0
+    second = await shell.start("serve", "--load", state)
+    kubeconfig = (await second.line()).partition("=")[2]
+    watched = await shell.run("watch", "cm", "-A", "-o", "jsonl", "--until-synced", KUBECONFIG=kubeconfig)
+    assert json.loads(watched.lines[0])["key"] == "shop/a"
+    await second.finish(signal.SIGTERM)
+
+
+async def test_a_database_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Path) -> None:
+    manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    await shell.run("serve", "--database", "state.db", "--load", manifest, "--duration", "0.1")
+    finished = await shell.run("serve", "--database", "state.db", "--save", "saved", "--duration", "0.1")
+    assert finished.code == 0
+    assert (shell.home / "saved" / "configmaps.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--load", "nowhere"], "nowhere: there is no such file or folder"),
+        (["--database", "no/such/folder/state.db"], "cannot be used as a database"),
+    ],
+)
+async def test_a_state_that_cannot_be_used_is_named(shell: Shell, flags: list[str], told: str) -> None:
+    finished = await shell.run("serve", *flags)
+    assert (finished.code, finished.lines) == (2, [])
+    assert told in finished.stderr
+
+
 async def test_a_signal_ends_the_server_though_watches_are_open(shell: Shell) -> None:
     command = await shell.start("serve")
     kubeconfig = (await command.line()).partition("=")[2]

@@ -1,0 +1,90 @@
+"""The fixtures, as tests of users have them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from kubernetes_asyncio.client import ApiClient, CoreV1Api
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aioinformer import SharedInformerFactory
+    from aioinformer.testing import ApiServer, FaultController
+
+USERS_TEST = """
+import pytest
+from kubernetes_asyncio.client import CoreV1Api
+
+{mark}
+async def test_a_cache_follows(api_server, api_client, api_faults, informer_factory):
+    lister = informer_factory.core.v1.configmaps.lister()
+    await informer_factory.wait_for_cache_sync()
+    await api_faults.start("server_error", times=1)
+    api_server.create("configmaps", {{"metadata": {{"name": "a"}}}})
+    informer = informer_factory.core.v1.configmaps.informer()
+    await informer.wait_for("default/a")
+    assert lister.namespaced("default").get("a").metadata.name == "a"
+"""
+
+
+async def test_the_client_is_one_of_kubernetes_asyncio(api_server: ApiServer, api_client: ApiClient) -> None:
+    api_server.create("configmaps", {"metadata": {"name": "a"}})
+    found = await CoreV1Api(api_client).read_namespaced_config_map("a", "default")
+    assert found.metadata.name == "a"
+
+
+async def test_the_factory_is_entered(api_server: ApiServer, informer_factory: SharedInformerFactory) -> None:
+    api_server.create("configmaps", {"metadata": {"name": "a"}})
+    lister = informer_factory.core.v1.configmaps.lister()
+    await informer_factory.wait_for_cache_sync()
+    assert [each.metadata.name for each in lister.namespaced("default").list()] == ["a"]
+
+
+async def test_faults_start_and_end_by_name(api_server: ApiServer, api_faults: FaultController) -> None:
+    async def status() -> int:
+        async with session.get(f"{api_server.url}/api/v1/pods") as response:
+            return response.status
+
+    async with aiohttp.ClientSession() as session:
+        await api_faults.start("forbidden")
+        assert [fault.name for fault in api_faults.active] == ["forbidden"]
+        assert await status() == 403
+        assert [fault.name for fault in await api_faults.end("forbidden")] == ["forbidden"]
+        assert await status() == 200
+        async with api_faults("forbidden"):
+            assert await status() == 403
+        assert await status() == 200
+
+
+async def test_a_fault_does_not_outlive_its_controller(api_server: ApiServer) -> None:
+    from aioinformer.testing import FaultController
+
+    async with FaultController(api_server) as faults:
+        fault = await faults.start("throttle")
+    assert not fault.active
+
+
+@pytest.mark.parametrize(
+    ("mark", "flags"),
+    [
+        pytest.param("@pytest.mark.anyio", ["-p", "anyio.pytest_plugin"], id="anyio"),
+        pytest.param(
+            "@pytest.mark.asyncio",
+            ["-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function"],
+            id="asyncio",
+        ),
+    ],
+)
+def test_either_plugin_for_coroutines_runs_them(tmp_path: Path, mark: str, flags: list[str]) -> None:
+    (tmp_path / "test_mine.py").write_text(USERS_TEST.format(mark=mark))
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *flags, "-p", "aioinformer.testing.plugin"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    finished = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "1 passed" in finished.stdout

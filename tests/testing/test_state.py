@@ -1,0 +1,136 @@
+"""States that outlive a server: manifests, saved folders, a database."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import UsageError
+from aioinformer.testing import ApiServer
+from tests.testing.api import DEFINITION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.testing.api import Api
+
+RESOURCES = ("namespaces", "pods", "configmaps", "customresourcedefinitions")
+POD: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+def everything(server: ApiServer) -> list[Any]:
+    return [server.resource_version, *(server.list(resource) for resource in RESOURCES)]
+
+
+def filled(**options: Any) -> ApiServer:
+    server = ApiServer(**options)
+    server.create("customresourcedefinitions", DEFINITION)
+    server.create("widgets", {"metadata": {"name": "w"}})
+    pod = server.create("pods", POD)
+    server.update("pods", pod | {"status": {"phase": "Running"}}, subresource="status")
+    server.create("configmaps", {"metadata": {"name": "gone"}})
+    server.delete("configmaps", "gone")
+    return server
+
+
+def test_a_saved_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    first, second = filled(), ApiServer()
+    first.save_manifests(tmp_path / "state")
+    second.load_manifests(tmp_path / "state")
+    assert everything(second) == everything(first)
+    assert second.list("widgets") == first.list("widgets")
+
+
+def test_a_saved_state_forgets_resources_that_are_gone(tmp_path: Path) -> None:
+    server = filled()
+    server.save_manifests(tmp_path)
+    server.delete("pods", "p")
+    server.save_manifests(tmp_path)
+    assert not (tmp_path / "pods.json").exists()
+
+
+async def test_versions_from_before_are_too_old_for_a_server_that_goes_on(
+    tmp_path: Path, server: ApiServer, api: Api
+) -> None:
+    filled().save_manifests(tmp_path)
+    server.load_manifests(tmp_path)
+    [event] = await api.events("resourceVersion=3", "/api/v1/pods")
+    assert event["object"]["code"] == 410
+
+
+def test_manifests_of_people_are_created_in_an_order_that_works(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n"
+        "spec: {containers: [{name: c, image: i}]}\nstatus: {phase: Running}\n"
+    )
+    definition = DEFINITION | {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    (tmp_path / "z.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [definition]}))
+    server = ApiServer()
+    assert server.load_manifests(tmp_path) == 3
+    assert server.get("widgets", "w", "shop")["kind"] == "Widget"
+    pod = server.get("pods", "p", "shop")
+    assert (pod["status"]["phase"], pod["spec"]["restartPolicy"]) == ("Running", "Always")
+
+
+def test_loading_twice_replaces(tmp_path: Path) -> None:
+    path, server = tmp_path / "a.yaml", ApiServer()
+    for value in ("1", "2"):
+        path.write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{k: '{value}'}}\n")
+        server.load_manifests(path)
+    assert server.get("configmaps", "c")["data"] == {"k": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: [", "a.yaml: cannot be read"),
+        ("just text", "document 1 is no object"),
+        ("kind: Pod\napiVersion: v1", "Pod needs metadata"),
+        ("kind: Gadget\napiVersion: example.com/v1\nmetadata: {name: g}", "Gadget of example.com/v1 is not served"),
+        ("kind: Pod\napiVersion: v1\nmetadata: {name: A_b}", "Pod default/A_b is refused"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(UsageError, match=told):
+        ApiServer().load_manifests(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere: there is no such file or folder"):
+        ApiServer().load_manifests(tmp_path / "nowhere")
+
+
+async def test_a_database_keeps_the_state_from_one_server_to_the_next(tmp_path: Path) -> None:
+    async with filled(database=tmp_path / "state.db") as first:
+        before = everything(first)
+    async with ApiServer(database=tmp_path / "state.db") as second:
+        assert everything(second) == before
+        second.create("widgets", {"metadata": {"name": "v"}})
+
+
+async def test_a_database_follows_a_restore(tmp_path: Path) -> None:
+    async with filled(database=tmp_path / "state.db") as first:
+        backup = first.backup()
+        first.delete("pods", "p")
+        first.restore(backup)
+        before = everything(first)
+    async with ApiServer(database=tmp_path / "state.db") as second:
+        assert everything(second) == before
+
+
+async def test_a_database_has_one_server(tmp_path: Path) -> None:
+    async with filled(database=tmp_path / "state.db"):
+        with pytest.raises(UsageError, match="cannot be used as a database"):
+            ApiServer(database=tmp_path / "state.db")
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("precious " * 1000)
+    with pytest.raises(UsageError, match="cannot be used as a database"):
+        ApiServer(database=path)
+    assert path.read_text() == "precious " * 1000
