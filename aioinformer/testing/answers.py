@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 import uuid
 import zlib
+from contextvars import ContextVar
+from email.utils import formatdate
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,12 +18,15 @@ from aiohttp import web
 from aioinformer.testing.encoding import decode, encode_plain, pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from aioinformer.testing.negotiation import Wanted
     from aioinformer.testing.statuses import StatusError
 
 JSON = "application/json"
+SERVER_CLOCK: ContextVar[Callable[[], float]] = ContextVar("server_clock", default=time.time)
+"""What tells the time to the server whose request is being answered: seconds since 1970."""
+
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -50,7 +56,8 @@ def standing_headers(request: web.BaseRequest) -> dict[str, str]:
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
     deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
     warnings = {"Warning": f'299 - "{_DEPRECATED[deprecated[1]]}"'} if deprecated else {}
-    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", **_PRIORITY, **warnings}
+    date = formatdate(SERVER_CLOCK.get()(), usegmt=True)
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **_PRIORITY, **warnings}
 
 
 def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:

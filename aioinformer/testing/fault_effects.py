@@ -10,8 +10,9 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import text_answer
+from aioinformer.testing.answers import standing_headers, text_answer
 from aioinformer.testing.statuses import StatusError
+from aioinformer.testing.storage import Storage
 from aioinformer.testing.watches import error_line
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from aioinformer.testing.listening import Listener
     from aioinformer.testing.routes import Target
     from aioinformer.testing.served import Registry
-    from aioinformer.testing.storage import Backup, Storage
+    from aioinformer.testing.storage import Backup
     from aioinformer.testing.streams import WatchStream
 
 _HTML = "<!DOCTYPE html><html><head><title>Gateway</title></head><body><h1>Please log in</h1></body></html>\n"
 _SHUTDOWN_PAUSE = 0.5
+CUTTING = frozenset({"outage", "restart"})
+"""Faults that end the very connection that asks for them."""
 
 
 class FaultEffects:
@@ -54,13 +57,18 @@ class FaultEffects:
         self._streams = streams
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
+        self._credentials: set[str] = set()
 
     async def start(self, fault: Fault) -> None:
         """Starts a fault; acts are done when this returns.
 
         Raises:
-            UsageError: a restore to a version that is not retained.
+            UsageError: a fault of the past needs a version that is not retained.
         """
+        if fault.name == "stale_replica":
+            fault.replica = self._replica(fault)
+        elif fault.name == "expired_credentials":
+            fault.expired = frozenset(self._credentials)
         self._faults.start(fault)
         duration = float(fault.params["duration"])
         if duration:
@@ -84,6 +92,8 @@ class FaultEffects:
         was_active, fault.active = fault.active, False
         if fault.name == "outage" and was_active:
             await self._listener.open()
+        for stream in list(self._streams):
+            stream.wake()
 
     async def stop(self) -> None:
         """Ends whatever has been planned."""
@@ -107,6 +117,7 @@ class FaultEffects:
         Raises:
             StatusError: the failure that a fault answers with.
         """
+        self._check_credentials(request.headers.get("Authorization", ""), target)
         late = self._faults.strike("latency", target)
         if late:
             await asyncio.sleep(float(late.params["seconds"]))
@@ -120,6 +131,8 @@ class FaultEffects:
         fault = self._faults.strike_sort("answer", target, but=later)
         if fault is None:
             return None
+        if fault.name == "storm" and fault.status() < 400:
+            return None
         if fault.name == "html":
             status = int(fault.params["status"])
             return web.Response(text=_HTML, status=status, content_type="text/html")
@@ -128,12 +141,22 @@ class FaultEffects:
         error = self._failure(fault, target)
         as_event = fault.name == "too_large" or (fault.name == "expired" and not fault.params["as_status"])
         if target.verb == "watch" and as_event:
-            response = web.StreamResponse(headers={"Content-Type": "application/json"})
+            response = web.StreamResponse(headers={"Content-Type": "application/json", **standing_headers(request)})
             await response.prepare(request)
             await response.write(error_line(error))
             await response.write_eof()
             return response
         raise error
+
+    def _check_credentials(self, credentials: str, target: Target) -> None:
+        fault = self._faults.standing("expired_credentials", target)
+        if fault is None:
+            self._credentials.add(credentials)
+            return
+        renewed = [f"Bearer {token}" for token in fault.params["renewed"]]
+        if not credentials or (credentials not in renewed if renewed else credentials in fault.expired):
+            fault.strike()
+            raise statuses.unauthorized()
 
     def _failure(self, fault: Fault, target: Target) -> StatusError:
         resource = target.served.resource if target.served else None
@@ -173,7 +196,7 @@ class FaultEffects:
             case "expired":
                 return statuses.expired("The resourceVersion for the provided list is too old.")
             case _:
-                status = int(fault.params["status"])
+                status = fault.status()
                 reason = {503: "ServiceUnavailable", 504: "Timeout"}.get(status, "InternalError")
                 message = "Internal error occurred: etcdserver: request timed out"
                 return StatusError(status, reason, message, details={"causes": [{"message": "request timed out"}]})
@@ -202,14 +225,22 @@ class FaultEffects:
         fault.active = False
 
     def _restore_version(self, fault: Fault) -> None:
-        version = int(fault.params["version"]) or self._storage.version - int(fault.params["back"])
-        if version == self._storage.version:
+        backup = self._backup(fault)
+        if backup.version == self._storage.version:
             raise UsageError("fault 'restore' needs version= or back=: how far to go back")
-        try:
-            backup = self._storage.backup(version)
-        except ValueError as error:
-            raise UsageError(f"fault 'restore': {error}") from None
         self.restore(backup)
+
+    def _replica(self, fault: Fault) -> Storage:
+        replica = Storage(history=1)
+        replica.restore(self._backup(fault))
+        return replica
+
+    def _backup(self, fault: Fault) -> Backup:
+        version = int(fault.params["version"]) or self._storage.version - int(fault.params["back"])
+        try:
+            return self._storage.backup(version)
+        except ValueError as error:
+            raise UsageError(f"fault {fault.name!r}: {error}") from None
 
     def _end_watches(self) -> None:
         for stream in list(self._streams):

@@ -1,12 +1,13 @@
 """What can go wrong with an API server, by the names that operators use.
 
 A fault is active from `start` to `end`, or for `duration` seconds, or for a number of `times` it strikes; it strikes
-the requests that match its `resources` and `verbs`. There are four sorts:
+the requests that match its `resources` and `verbs`. There are five sorts:
 
 * **answers** replace what the server would have said;
 * **transport** faults change how it is said (late, slowly, half, or never);
 * **stream** faults strike watches: those that are open when the fault starts, and those opened while it lasts, each
   once, after it has been given `events` events;
+* **beliefs** are what the server takes for true while they last: an old state, another time, credentials that are over;
 * **acts** happen once, when the fault starts: to the listening socket, to the history, or to all watches.
 
 Faults never touch what is stored, but for `restore`. So when they are over, the server's state is the truth that a
@@ -15,6 +16,7 @@ client must have arrived at.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from aioinformer.testing.routes import Target
+    from aioinformer.testing.storage import Storage
 
-Sort = Literal["answer", "transport", "stream", "act"]
+Sort = Literal["answer", "transport", "stream", "belief", "act"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,17 @@ FAULTS: Mapping[str, FaultKind] = {
     "throttle": FaultKind("answer", "429 with Retry-After", defaults={"retry_after": 1}),
     "unavailable": FaultKind("answer", "503 with Retry-After", defaults={"retry_after": 1}),
     "server_error": FaultKind("answer", "5xx as a Status or as text", defaults={"status": 500, "text": False}),
+    "storm": FaultKind(
+        "answer",
+        "one 5xx after the other; a status below 400 lets a request through",
+        defaults={"statuses": (500, 502, 503, 504)},
+    ),
     "unauthorized": FaultKind("answer", "401"),
+    "expired_credentials": FaultKind(
+        "belief",
+        "401 for whoever has no other token than before: any that is new will do, or one of `renewed`",
+        defaults={"renewed": ()},
+    ),
     "forbidden": FaultKind("answer", "403"),
     "not_found": FaultKind("answer", "404 for the resource"),
     "method_not_allowed": FaultKind("answer", "405"),
@@ -72,9 +85,22 @@ FAULTS: Mapping[str, FaultKind] = {
     ),
     "refuse_send_initial_events": FaultKind("answer", "422 for streaming lists, as old servers answer", ("watch",)),
     "ignore_send_initial_events": FaultKind("answer", "streaming lists are served as ordinary watches", ("watch",)),
+    "stale_replica": FaultKind(
+        "belief",
+        "lists and gets show the state of the start, or an older one; watches show the present",
+        ("get", "list"),
+        {"back": 0, "version": 0},
+    ),
+    "clock_skew": FaultKind("belief", "the Date header and all new timestamps are off", defaults={"seconds": -300.0}),
     "latency": FaultKind("transport", "answers start late", defaults={"seconds": 1.0}),
     "slow": FaultKind("transport", "a pause before every piece of an answer", _READS, {"seconds": 0.1}),
     "black_hole": FaultKind("transport", "connections stay open, and not another byte comes"),
+    "slow_reader": FaultKind(
+        "transport",
+        "watches get nothing more, and end when `backlog` changes wait, as those of clients that do not keep up",
+        ("watch",),
+        {"backlog": 10},
+    ),
     "half_page": FaultKind("transport", "the body of a list is cut in its middle", ("list",)),
     "no_bookmarks": FaultKind("transport", "bookmarks are not sent", ("watch",)),
     "version_only_bookmark": FaultKind("stream", "a bookmark with nothing but a version", ("watch",), {"events": 0}),
@@ -105,6 +131,8 @@ class Fault:
         params: all parameters, defaults included.
         strikes: how often it has struck.
         active: whether it still can.
+        replica: what a stale replica answers from.
+        expired: credentials that are over.
     """
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:
@@ -119,13 +147,15 @@ class Fault:
         self.kind = kind
         self.params: dict[str, Any] = {**allowed, **params}
         self._resources = _names(name, "resources", self.params["resources"])
+        if "renewed" in allowed:
+            self.params["renewed"] = tuple(sorted(_names(name, "renewed", self.params["renewed"])))
         self._verbs = _names(name, "verbs", self.params["verbs"]) or frozenset(kind.verbs)
-        for number in ("times", "duration"):
-            value = self.params[number]
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
-                raise UsageError(f"fault {name!r}: {number} must be a number of at least 0, not {value!r}")
+        for parameter, default in allowed.items():
+            _check(name, parameter, default, self.params[parameter])
         self.strikes = 0
         self.active = True
+        self.replica: Storage | None = None
+        self.expired: frozenset[str] = frozenset()
 
     def matches(self, target: Target) -> bool:
         """Whether a request is one that this fault strikes."""
@@ -143,6 +173,13 @@ class Fault:
         self.strikes += 1
         if self.params["times"] and self.strikes >= self.params["times"]:
             self.active = False
+
+    def status(self) -> int:
+        """The HTTP status of the latest strike of a fault that answers with one."""
+        if "statuses" not in self.params:
+            return int(self.params["status"])
+        statuses = self.params["statuses"]
+        return int(statuses[(self.strikes - 1) % len(statuses)])
 
     def describe(self) -> dict[str, Any]:
         """For people and for `GET /_faults`."""
@@ -174,6 +211,14 @@ class FaultSet:
                 return fault
         return None
 
+    def standing(self, name: str, target: Target) -> Fault | None:
+        """The active fault of this name that matches a request, without a strike."""
+        return next((fault for fault in self._faults if fault.name == name and fault.matches(target)), None)
+
+    def clock_skew(self) -> float:
+        """By how many seconds the server's clock is off."""
+        return sum(float(fault.params["seconds"]) for fault in self.active("clock_skew"))
+
     def strike_sort(self, sort: Sort, target: Target, *, but: Iterable[str] = ()) -> Fault | None:
         """The oldest active fault of a sort that matches a request."""
         for fault in self._faults:
@@ -185,6 +230,25 @@ class FaultSet:
     def matching(self, sort: Sort, target: Target) -> list[Fault]:
         """All active faults of a sort that match; none of them counts it as a strike."""
         return [fault for fault in self._faults if fault.kind.sort == sort and fault.matches(target)]
+
+
+def _check(fault: str, parameter: str, default: Any, value: Any) -> None:
+    """Refuses a value of another type than the default has."""
+    if isinstance(default, bool):
+        right, wanted = isinstance(value, bool), "true or false"
+    elif isinstance(default, (int, float)):
+        least = -math.inf if default < 0 else 0
+        right = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value < math.inf
+        wanted = "a number" if default < 0 else "a number of at least 0"
+    elif isinstance(default, str):
+        right, wanted = isinstance(value, str), "a text"
+    elif parameter == "statuses":
+        right = isinstance(value, (list, tuple)) and bool(value) and all(type(each) is int for each in value)
+        wanted = "a list of HTTP statuses"
+    else:
+        return
+    if not right:
+        raise UsageError(f"fault {fault!r}: {parameter} must be {wanted}, not {value!r}")
 
 
 def _names(fault: str, parameter: str, value: Any) -> frozenset[str]:

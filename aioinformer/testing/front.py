@@ -13,9 +13,10 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import json_answer, status_answer, text_answer
+from aioinformer.testing.answers import SERVER_CLOCK, json_answer, status_answer, text_answer
 from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain
+from aioinformer.testing.fault_effects import CUTTING
 from aioinformer.testing.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.listening import LARGEST_BODY
 from aioinformer.testing.openapi_answers import openapi_answer
@@ -101,6 +102,7 @@ class FrontDoor:
         """Answers one request; what it raises is for aiohttp: the connection broke, or the request was cancelled."""
         path = request.rel_url.raw_path
         query = {name: request.query[name] for name in request.query}
+        SERVER_CLOCK.set(self._clock)
         entry = RequestEntry(request.method, path, query, "other", "", self._clock())
         self.requests.append(entry)
         try:
@@ -192,11 +194,14 @@ class FrontDoor:
             fault = Fault(name, params)
             if name == "outage" and not fault.params["duration"]:
                 raise UsageError("an outage ends by itself only: give it a duration in seconds")
+            if name in CUTTING:
+                self._effects.start_soon(fault)
+            else:
+                await self._effects.start(fault)
         except ValueError as error:
             raise statuses.bad_request(f"the parameters are not JSON: {error}") from None
         except UsageError as error:
             raise statuses.bad_request(str(error)) from None
-        self._effects.start_soon(fault)
         return json_answer(request, encode_plain(fault.describe()), status=201)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.negotiation import Wanted
     from aioinformer.testing.routes import Target
     from aioinformer.testing.served import Served
-    from aioinformer.testing.storage import Record
+    from aioinformer.testing.storage import Record, Storage
 
 
 class Reads:
@@ -57,8 +57,10 @@ class Reads:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         options = parse_options(target.query, served, target.namespace)
-        await self._wait_for_version(options.version_number)
-        page = await read_page(self._cluster.collection(served), options, self._cluster.storage.version)
+        storage = self._source(target)
+        await self._wait_for_version(storage, options.version_number)
+        collection = storage.collection(served.resource.group_resource)
+        page = await read_page(collection, options, storage.version)
         if self._faults.strike("half_page", target):
             return await half_answer(request, list_chunks(served, page))
         return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
@@ -79,7 +81,7 @@ class Reads:
         await response.prepare(request)
         try:
             if options.send_initial_events:
-                await self._wait_for_version(options.version_number)
+                await self._wait_for_version(self._cluster.storage, options.version_number)
             stream = self._stream(request, response, target, served, options, wanted, "ignored" in query)
         except statuses.StatusError as error:
             await response.write(error_line(error))
@@ -138,17 +140,25 @@ class Reads:
         version = target.query.get("resourceVersion", "")
         if version and not (version.isascii() and version.isdigit()):
             raise statuses.internal_error(version_message(version))
-        await self._wait_for_version(int(version or 0))
-        record = self._cluster.get(served, target.namespace, target.name)
+        storage = self._source(target)
+        await self._wait_for_version(storage, int(version or 0))
+        key = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        record = storage.collection(served.resource.group_resource).get(key)
+        if record is None:
+            raise statuses.not_found(served.resource, target.name)
         return object_answer(request, served, record.body, wanted, target.query, self._cluster.clock)
 
-    async def _wait_for_version(self, version: int) -> None:
+    def _source(self, target: Target) -> Storage:
+        """What a list or a get is answered from."""
+        stale = self._faults.strike("stale_replica", target)
+        return self._cluster.storage if stale is None or stale.replica is None else stale.replica
+
+    async def _wait_for_version(self, storage: Storage, version: int) -> None:
         """Returns when a version has happened.
 
         Raises:
             StatusError: 504, it has not within the time that the server waits.
         """
-        storage = self._cluster.storage
         if version <= storage.version:
             return
         try:

@@ -85,11 +85,15 @@ class ApiServer:
         database: str | Path | None = None,
     ) -> None:
         rng = random.Random(seed)
+        faults = self._faults = FaultSet()
+
+        def now() -> float:
+            return clock() + faults.clock_skew()
+
         self._tokens = None if tokens is None else dict(tokens)
         self._registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
-        self._cluster = Cluster(self._registry, self._storage, clock, rng)
-        self._faults = FaultSet()
+        self._cluster = Cluster(self._registry, self._storage, now, rng)
         self._handlers = ResourceHandlers(
             self._cluster,
             self._faults,
@@ -111,7 +115,7 @@ class ApiServer:
             self._effects,
             tokens=self._tokens,
             faults_over_http=faults_over_http,
-            clock=clock,
+            clock=now,
         )
         self._database = None if database is None else self._use(Database(Path(database)))
         known = {obj["metadata"]["name"] for obj in self.list("namespaces")}

@@ -103,6 +103,10 @@ class WatchStream:
         self._stopped = True
         self._wake.set()
 
+    def wake(self) -> None:
+        """Has the watch look again whether there is something to send."""
+        self._wake.set()
+
     async def run(self) -> None:
         """Returns when the watch is over; the response has its end then, unless the connection was broken."""
         self._collection.subscribe(self._wake.set)
@@ -120,6 +124,14 @@ class WatchStream:
         # A resource that is no longer served has deletions to tell first.
         while not self._stopped and (not self._collection.closed or self._watch.behind):
             self._wake.clear()
+            slow = self._faults.standing("slow_reader", self.target)
+            if slow is not None and not self._watch.has_initial:
+                if self._watch.backlog >= int(slow.params["backlog"]):
+                    slow.strike()
+                    return
+                if not await self._woken(deadline):
+                    return
+                continue
             limit = self._events_left()
             if limit == 0:
                 if not await self._strike(self._disruptions.pop(0)):
@@ -147,11 +159,15 @@ class WatchStream:
             if now >= due:
                 await self._bookmark(False)
                 due = self._next_bookmark(now, deadline)
-            try:
-                async with asyncio.timeout_at(min(due, deadline)):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+            await self._woken(min(due, deadline))
+
+    async def _woken(self, until: float) -> bool:
+        """Waits until there may be something to do; False if it became late."""
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._wake.wait()
+        except TimeoutError:
+            return False
 
     def _next_bookmark(self, now: float, deadline: float) -> float:
         if not self._options.bookmarks:

@@ -68,6 +68,11 @@ class Watch:
         return bool(self._initial) or self._position < self._collection.position
 
     @property
+    def backlog(self) -> int:
+        """Changes of the resource that it has not looked at."""
+        return self._collection.position - self._position
+
+    @property
     def has_initial(self) -> bool:
         """Whether objects of the state at the start are still to be sent."""
         return bool(self._initial)

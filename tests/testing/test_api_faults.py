@@ -175,7 +175,7 @@ async def test_faults_are_not_served_unless_asked_for(api: Api) -> None:
 
 
 def test_a_fault_that_is_not_known_names_those_that_are() -> None:
-    with pytest.raises(UsageError, match="choose one of black_hole, compaction"):
+    with pytest.raises(UsageError, match="choose one of black_hole, clock_skew, compaction"):
         ApiServer().fault("earthquake")
     with pytest.raises(UsageError, match="has no parameter 'strength'"):
         ApiServer().fault("cut", strength=3)
