@@ -10,7 +10,10 @@ if a list showed a later one, or if it could not be decoded.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 #: The serial number of an object that is not there.
 ABSENT = 0
@@ -68,32 +71,40 @@ class History:
             serial = state.serial
         return serial
 
-    def next(self, key: str, after: int | None, serial: int, *, listed: bool = False) -> int | str:
-        """Where in its history an object is that is told to be in a state.
+    def next(self, key: str, after: Collection[int], serial: int, *, listed: bool = False) -> list[int] | str:
+        """Where in its history an object may be that is told to be in a state; after restores in more than one place.
 
         Args:
             key: of the object.
-            after: where it was when it was told last; None if nothing was told of it before.
+            after: where it may have been when it was told last; nothing if it was not told before.
             serial: of the state that is told.
             listed: only a list can have shown it.
 
         Returns:
-            The place; or why there is none.
+            The places; or why there is none.
         """
         states = self._of.get(key, [])
-        begin = 0 if after is None else after + 1
-        found = False
-        for place in range(begin, len(states)):
-            if states[place].serial != serial:
-                continue
-            found = True
-            if self._was_shown(states, place) or not (listed or self._passes_over(states, after, place)):
-                return place
+        befores: Collection[int | None] = after or (None,)
+        begin = min(after) + 1 if after else 0
+        found = [place for place in range(begin, len(states)) if states[place].serial == serial]
+        possible = [
+            place
+            for place in found
+            if self._was_shown(states, place)
+            or (not listed and any(self._follows(states, before, place) for before in befores))
+        ]
+        if possible:
+            return possible
         if found:
             return "states before it were passed over, and no list shows it"
         if any(state.serial == serial for state in states):
             return "it was so, but before what was told last"
         return "it never was so"
+
+    def places(self, key: str, since: int, serial: int) -> list[int]:
+        """All places of a state from one place on."""
+        states = self._of.get(key, ())
+        return [place for place in range(since, len(states)) if states[place].serial == serial]
 
     def find(self, key: str, after: int, serial: int) -> int:
         """The first place of a state after another place; -1 if there is none."""
@@ -121,23 +132,26 @@ class History:
             return False
         return place + 1 == len(states) or self.shown[index] < states[place + 1].moment
 
-    def _passes_over(self, states: list[State], after: int | None, place: int) -> bool:
-        """Whether something was left out that a watch would have told."""
+    def _follows(self, states: list[State], after: int | None, place: int) -> bool:
+        """Whether a watch that has told one state tells another next."""
+        if after is not None and after >= place:
+            return False
         # A list that shows what cannot be decoded takes the place of all that was before: the cache stays as it is.
         last = range(place - 1, -1 if after is None else after, -1)
         kept = next((at for at in last if not states[at].readable and self._was_shown(states, at)), None)
         if after is None:
-            before = self._visible(states[kept or 0 : place], 0)
-            return bool(before) and before[-1].serial != ABSENT
+            before = self._visible(states[kept or 0 : place], 0, states[place].moment)
+            return not before or before[-1].serial == ABSENT
         # A restore may bring back what was told last; a list that shows that tells nobody anything.
         serial = states[after].serial
         again = next((at for at in last if states[at].serial == serial and self._was_shown(states, at)), after)
-        between = self._visible(states[max(again, kept or 0) + 1 : place], states[after].moment)
-        return any(state.serial != serial for state in between)
+        between = states[max(again, kept or 0) + 1 : place]
+        between = self._visible(between, states[after].moment, states[place].moment)
+        return all(state.serial == serial for state in between)
 
-    def _visible(self, states: list[State], since: int) -> list[State]:
-        """Those that a watch tells that begins at a moment."""
-        detours = [(begin, end) for begin, end in self._undone if since <= begin]
+    def _visible(self, states: list[State], since: int, until: int) -> list[State]:
+        """Those that a watch tells that leads from one moment to another."""
+        detours = [(begin, end) for begin, end in self._undone if since <= begin and end < until]
         return [
             state
             for state in states

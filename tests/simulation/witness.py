@@ -71,7 +71,7 @@ class Witness:
         self.hurries = False
         self.leave: Callable[[Witness], None] = lambda witness: None
         self.bring: Callable[[], None] = lambda: None
-        self._places: dict[str, int] = {}
+        self._places: dict[str, list[int]] = {}
         self._repeats: dict[str, int] = {}
         self._greeted = 0
         self._random = random
@@ -132,7 +132,8 @@ class Witness:
 
     def begin_at(self, places: Mapping[str, int]) -> None:
         """Where in its history each object is that it will be told of first."""
-        self._places = {key: places[key] for key in self.greeting or ()}
+        greeting = (self.greeting or {}).items()
+        self._places = {key: self._history.places(key, places[key], serial) for key, serial in greeting}
 
     def initial_over(self) -> bool:
         """Whether it was told of all that was cached when it joined."""
@@ -185,13 +186,13 @@ class Witness:
 
     def _move(self, key: str, serial: int, *, listed: bool = False) -> None:
         self.seen.add(key)
-        place = self._history.next(key, self._places.get(key), serial, listed=listed)
+        places = self._history.next(key, self._places.get(key, ()), serial, listed=listed)
         what = f"{key} is told as {f'at write {serial}' if serial else 'gone'}"
-        if isinstance(place, str):
-            self._violate("lost" if place.startswith("states") else "out of order", f"{what}: {place}")
+        if isinstance(places, str):
+            self._violate("lost" if places.startswith("states") else "out of order", f"{what}: {places}")
             return
-        self._places[key] = place
-        if not self._history.covers(key, place, self._cached(key)):
+        self._places[key] = places
+        if not self._history.covers(key, places[0], self._cached(key)):
             self._violate("told before cached", f"{what}, and the cache is not there yet")
 
     def _violate(self, invariant: str, what: str) -> None:
