@@ -1,4 +1,4 @@
-"""What an import costs: each module stands alone, and the package brings in only what an informer needs."""
+"""What an import costs: each module stands alone, and the package brings in only what is asked for."""
 
 from __future__ import annotations
 
@@ -57,16 +57,25 @@ def test_every_module_can_be_the_first_one_imported() -> None:
     assert len(walked) == len(list(Path(aioinformer.__path__[0]).rglob("*.py"))) - 1
 
 
-@pytest.fixture(scope="module")
-def modules_of_the_package() -> set[str]:
-    """Everything that `import aioinformer` brings into a fresh interpreter."""
-    script = "import json, sys, aioinformer; print(json.dumps(sorted(sys.modules)))"
+def modules_after(statement: str) -> set[str]:
+    """Everything that a statement brings into a fresh interpreter."""
+    script = f"{statement}; import json, sys; print(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(json.loads(run.stdout))
+
+
+def test_the_package_brings_in_nothing_before_it_is_asked_for_a_name() -> None:
+    assert not {name for name in modules_after("import aioinformer") if name.startswith("aioinformer.")}
+
+
+@pytest.fixture(scope="module")
+def modules_of_a_factory() -> set[str]:
+    return modules_after("from aioinformer import SharedInformerFactory")
 
 
 @pytest.mark.parametrize(
     "module", ["aioinformer.cli", "aioinformer.testing", "click", "kubernetes_asyncio", "pytest", "rich"]
 )
-def test_the_package_is_imported_without(module: str, modules_of_the_package: set[str]) -> None:
-    assert module not in modules_of_the_package
+def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[str]) -> None:
+    assert "aioinformer.shared_informer" in modules_of_a_factory
+    assert module not in modules_of_a_factory
