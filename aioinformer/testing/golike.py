@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 
 def json_error(data: bytes) -> str:
@@ -25,6 +26,14 @@ def json_error(data: bytes) -> str:
             place = "after object key:value pair" if _in_object(text[:position]) else "after array element"
         return f"invalid character {_quoted(text[position])} {place}"
     return ""
+
+
+def not_a_number(text: str, *, bits: int, signed: bool = False) -> str:
+    """What Go says about a text that is no decimal number of this size, "" if it is one."""
+    if not re.fullmatch("[+-]?[0-9]+" if signed else "[0-9]+", text):
+        return "invalid syntax"
+    number = int(text)
+    return "" if -(2**bits) * signed <= number < 2**bits else "value out of range"
 
 
 def _quoted(character: str) -> str:

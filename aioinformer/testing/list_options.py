@@ -21,13 +21,13 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
-from aioinformer.errors import SelectorError
-from aioinformer.selectors import parse_field_selector, parse_label_selector
 from aioinformer.testing import statuses
 from aioinformer.testing.field_labels import METADATA_FIELDS
-from aioinformer.testing.golike import json_error
+from aioinformer.testing.golike import json_error, not_a_number
+from aioinformer.testing.selector_texts import read_field_selector, read_label_selector
 from aioinformer.testing.statuses import Cause
 
 if TYPE_CHECKING:
@@ -136,18 +136,19 @@ def parse_options(query: Mapping[str, str], served: Served, namespace: str, *, w
     Raises:
         StatusError: 400, 422 or 500, as the API has it.
     """
-    limit = _integer(query.get("limit", ""))
-    timeout = _integer(query.get("timeoutSeconds", ""))
+    selection = parse_selection(query, served, namespace)
+    timeout = _integer(query, "timeoutSeconds")
+    limit = _integer(query, "limit")
     watch = _boolean(query, "watch")
-    initial = _boolean(query, "sendInitialEvents") if query.get("sendInitialEvents") else None
+    initial = _boolean(query, "sendInitialEvents") if "sendInitialEvents" in query else None
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
-    selection = parse_selection(query, served, namespace)
     causes = _watch_causes(match, token, initial, watch_list) if watch else _list_causes(version, match, token, initial)
     if causes:
         raise statuses.invalid("ListOptions", "meta.k8s.io", "", causes)
-    if version and not (version.isascii() and version.isdigit()):
-        message = version_message(version)
+    if token and not watch and version not in ("", "0"):
+        raise statuses.bad_request("specifying resource version is not allowed when using continue")
+    if message := version_fault(version):
         if watch:
             raise statuses.internal_error(message)
         raise statuses.bad_request(f"invalid resource version: {message}")
@@ -170,11 +171,8 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
     Raises:
         StatusError: 400 for a selector that does not parse, or a field that the resource is not selectable by.
     """
-    try:
-        labels = parse_label_selector(query.get("labelSelector", ""))
-        fields = parse_field_selector(query.get("fieldSelector", ""))
-    except SelectorError as error:
-        raise statuses.bad_request(str(error)) from None
+    labels = read_label_selector(query.get("labelSelector", ""))
+    fields = read_field_selector(query.get("fieldSelector", ""))
     for requirement in fields.requirements:
         if requirement.path in METADATA_FIELDS or requirement.path in served.fields:
             continue
@@ -189,8 +187,10 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
     return Selection(namespace, labels, fields, served.fields)
 
 
-def version_message(version: str) -> str:
-    return f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+def version_fault(version: str) -> str:
+    """What is wrong with a version that a client sent, "" if it is none or a number."""
+    why = not_a_number(version, bits=64) if version else ""
+    return f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}' if why else ""
 
 
 def encode_token(version: int, record: Record, namespace: str) -> str:
@@ -231,7 +231,10 @@ def decode_token(token: str, namespace: str) -> tuple[int, str]:
         raise _bad_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
         raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
-    key = start.removeprefix("/").removesuffix("\0")
+    path = start if start.startswith("/") else f"/{start}"
+    if "//" in path or normpath(path) != path:
+        raise _bad_token(start)
+    key = path.removeprefix("/").removesuffix("\0")
     return version, f"{namespace}/{key}" if namespace else key
 
 
@@ -297,10 +300,10 @@ def _boolean(query: Mapping[str, str], name: str) -> bool:
     return name in query and query[name].lower() not in ("0", "false")
 
 
-def _integer(text: str) -> int:
-    if not text:
+def _integer(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name)
+    if text is None:
         return 0
-    try:
-        return int(text)
-    except ValueError:
-        raise statuses.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if why := not_a_number(text, bits=63, signed=True):
+        raise statuses.bad_request(f'strconv.ParseInt: parsing "{text}": {why}')
+    return int(text)

@@ -59,8 +59,6 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
     version, after, told = current, "", current
     if options.token:
         version, after = decode_token(options.token, selection.namespace)
-        if options.version not in ("", "0"):
-            raise statuses.bad_request("specifying resource version is not allowed when using continue")
         if version < 0:
             version = current
         elif version < collection.floor:

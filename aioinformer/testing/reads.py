@@ -9,7 +9,7 @@ from aiohttp import web
 
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import JSON, half_answer, standing_headers
-from aioinformer.testing.list_options import Options, parse_options, version_message
+from aioinformer.testing.list_options import Options, parse_options, version_fault
 from aioinformer.testing.lists import list_chunks, read_page
 from aioinformer.testing.object_answers import object_answer, page_answer
 from aioinformer.testing.representations import TableMaker
@@ -138,8 +138,8 @@ class Reads:
 
     async def get(self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted) -> web.StreamResponse:
         version = target.query.get("resourceVersion", "")
-        if version and not (version.isascii() and version.isdigit()):
-            raise statuses.internal_error(version_message(version))
+        if message := version_fault(version):
+            raise statuses.internal_error(message)
         storage = self._source(target)
         await self._wait_for_version(storage, int(version or 0))
         key = f"{target.namespace}/{target.name}" if target.namespace else target.name

@@ -101,6 +101,16 @@ def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
             raise refuse("finalizers", value, "string")
 
 
+def label_name_faults(name: str) -> list[str]:
+    """What is wrong with the name of a label."""
+    return _qualified_name_faults(name)
+
+
+def label_value_faults(value: str) -> list[str]:
+    """What is wrong with the value of a label."""
+    return _faults(value, _VALUE, _VALUE_TEXT, 63)
+
+
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
     """What is wrong with the name of an object; which rule applies depends on the resource."""
     if not name:
@@ -132,7 +142,12 @@ def _faults(text: str, pattern: re.Pattern[str], why: str, longest: int, unit: s
 
 
 def _qualified_name_faults(key: str) -> list[str]:
-    prefix, slash, name = key.rpartition("/")
+    prefix, slash, name = key.partition("/")
+    if "/" in name:
+        example = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key must{_QUALIFIED_TEXT.removeprefix('name part must')}{example}"]
+    if not slash:
+        name = key
     found = []
     if slash and not (prefix and len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         found.append(f"prefix part {_SUBDOMAIN_TEXT}" if prefix else "prefix part must be non-empty")

@@ -20,6 +20,9 @@ PATIENCE = 30.0
 _BETWEEN_READS = 0.05
 JSON = "application/json"
 YAML = "application/yaml"
+PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -52,11 +55,14 @@ class Talk:
 
     Attributes:
         namespace: made for the test alone. Names of what lies outside of it are to have it in them.
+        words: what stands in paths for what only the server knows: "{v}" for a version, once `words["v"]` is set. The
+            protocol has the placeholder.
         exchanges: what was said so far.
     """
 
     def __init__(self, session: aiohttp.ClientSession, server: str, namespace: str) -> None:
         self.namespace = namespace
+        self.words: dict[str, str] = {}
         self.exchanges: list[dict[str, Any]] = []
         self._session = session
         self._server = server
@@ -113,6 +119,15 @@ class Talk:
         self._keep("GET", path, answer)
         return answer
 
+    @asynccontextmanager
+    async def watching(self, path: str, *, accept: str = JSON) -> AsyncIterator[Watching]:
+        """A watch that is open while other things are said; the protocol has what was read of it."""
+        async with self._send("GET", path, None, JSON, accept, None, None) as response:
+            watching = Watching(response)
+            yield watching
+            response.close()
+        self._keep("GET", path, Answer(response.status, response.headers, watching.events))
+
     async def until(self, path: str, holds: Callable[[Answer], bool]) -> Answer:
         """Reads until something holds; the protocol has the last answer only."""
         async with asyncio.timeout(PATIENCE):
@@ -140,7 +155,10 @@ class Talk:
         if user is not None:
             sent["Impersonate-User"] = user
         url = self._server + path.replace("{ns}", self.namespace)
-        async with asyncio.timeout(PATIENCE), self._session.request(method, url, data=body, headers=sent) as response:
+        for word, meaning in self.words.items():
+            url = url.replace(f"{{{word}}}", meaning)
+        request = self._session.request(method, url, data=body, headers=sent, allow_redirects=False)
+        async with asyncio.timeout(PATIENCE), request as response:
             yield response
 
     def _keep(self, method: str, path: str, answer: Answer) -> None:
@@ -152,6 +170,30 @@ class Talk:
                 "body": self._normal.value(answer.body),
             }
         )
+
+
+class Watching:
+    """An open watch.
+
+    Attributes:
+        events: those that were read.
+    """
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.events: list[Any] = []
+        self._lines = _lines(response)
+
+    async def read(self, events: int = 1) -> None:
+        """Reads so many events."""
+        for _ in range(events):
+            self.events.append(json.loads(await anext(self._lines)))
+
+    async def read_until(self, holds: Callable[[Any], bool]) -> None:
+        """Reads up to an event that something holds for, or up to the end."""
+        async for line in self._lines:
+            self.events.append(json.loads(line))
+            if holds(self.events[-1]):
+                return
 
 
 def _decoded(data: bytes) -> Any:
