@@ -22,16 +22,23 @@ from aioinformer.testing.encoding import decode, encode_object, with_version
 from aioinformer.testing.field_checks import check_schema, fill_defaults
 from aioinformer.testing.field_labels import field_values
 from aioinformer.testing.field_managers import Manager
+from aioinformer.testing.immutable import change_causes, size_causes
 from aioinformer.testing.ownership import applied, note_owners, track
-from aioinformer.testing.preconditions import check_delete_preconditions, check_finalizers, check_preconditions
+from aioinformer.testing.preconditions import (
+    check_delete_preconditions,
+    check_deletion,
+    check_finalizers,
+    check_name,
+    check_preconditions,
+)
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
 from aioinformer.testing.strategies import default_policy, prepare_create, prepare_update
-from aioinformer.testing.validation import check_metadata_types, metadata_causes
+from aioinformer.testing.validation import check_metadata_types, metadata_causes, metadata_update_causes
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.testing.field_managers import Owners
     from aioinformer.testing.served import Registry, Served
@@ -78,6 +85,10 @@ class Cluster:
     def collection(self, served: Served) -> Collection:
         return self.storage.collection(served.resource.group_resource)
 
+    def holds(self, served: Served, namespace: str, name: str) -> bool:
+        """Whether there is such an object."""
+        return self.collection(served).get(_key(namespace, name)) is not None
+
     def get(self, served: Served, namespace: str, name: str) -> Record:
         """Raises: StatusError: 404."""
         record = self.collection(served).get(_key(namespace, name))
@@ -110,19 +121,19 @@ class Cluster:
             StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
         """
         metadata = self._check_body(served, namespace, obj)
+        for name in _SERVER_OWNED:
+            metadata.pop(name, None)
         fill_defaults(served, obj)
         if owners is None:
             track(served, None, obj, by or _ourselves(served), self.now())
         else:
             note_owners(obj, owners)
-        if metadata.get("resourceVersion"):
+        if metadata.get("resourceVersion", "0") != "0":
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._generated_name(str(metadata["generateName"]))
         self._check_namespace(served, namespace, str(metadata.get("name") or ""))
-        self._check_metadata(served, metadata)
-        for name in _SERVER_OWNED:
-            metadata.pop(name, None)
+        self._check_metadata(served, metadata, size_causes(served.resource.group_resource, obj))
         metadata["uid"] = self._uid()
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
@@ -190,13 +201,7 @@ class Cluster:
             StatusError: 400, 404, 409, 422 or 500, as the API has it.
         """
         metadata = self._check_body(served, namespace, obj)
-        if not metadata.get("name"):
-            why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-            raise statuses.bad_request(why)
-        if metadata["name"] != name:
-            raise statuses.bad_request(
-                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
-            )
+        check_name(metadata, name)
         record = self.get(served, namespace, name)
         check_preconditions(served, record, metadata)
         old = decode(record.body)
@@ -205,11 +210,16 @@ class Cluster:
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
         metadata = obj["metadata"]
+        causes = check_deletion(metadata, old["metadata"])
+        if not subresource:
+            group_resource = served.resource.group_resource
+            causes += change_causes(group_resource, obj, old) + size_causes(group_resource, obj)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        self._check_metadata(served, metadata)
+        if wrong := [*metadata_update_causes(served.resource, metadata), *causes]:
+            raise statuses.invalid_object(served.resource, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
             prepare_definition(obj, old)
@@ -444,8 +454,8 @@ class Cluster:
                 [Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")],
             )
 
-    def _check_metadata(self, served: Served, metadata: Mapping[str, Any]) -> None:
-        causes = metadata_causes(served.resource, metadata)
+    def _check_metadata(self, served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:
+        causes = [*metadata_causes(served.resource, metadata), *others]
         if causes:
             raise statuses.invalid_object(served.resource, str(metadata.get("name") or ""), causes)
 

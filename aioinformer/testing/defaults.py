@@ -237,7 +237,17 @@ def _namespace(obj: dict[str, Any]) -> None:
         metadata["labels"]["kubernetes.io/metadata.name"] = metadata["name"]
 
 
+def _event(obj: dict[str, Any]) -> None:
+    fill(obj, involvedObject={}, reportingComponent="", reportingInstance="", source={})
+
+
+def _lease(obj: dict[str, Any]) -> None:
+    fill(obj, spec={})
+
+
 _DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "events": _event,
+    "leases.coordination.k8s.io": _lease,
     "pods": _pod,
     "podtemplates": _pod_template,
     "replicationcontrollers": _replication_controller,

@@ -32,8 +32,13 @@ _METADATA_ORDER = (
 _METADATA_RANK = {name: rank for rank, name in enumerate(_METADATA_ORDER)}
 _FIRST = ("kind", "apiVersion", "metadata")
 _LAST = "status"
-# The one timestamp of a common kind that is written even if it is not set.
+# The one timestamp deep down in a common kind that is written even if it is not set.
 _KEPT_NULL = b'"lastProbeTime":null'
+_WRITTEN_UNSET = {
+    "Event": ("eventTime", "firstTimestamp", "lastTimestamp"),
+    "Role": ("rules",),
+    "ClusterRole": ("rules",),
+}
 
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
@@ -57,10 +62,13 @@ def encode_object(obj: dict[str, Any], *, custom: bool) -> bytes:
             ordered[name] = value
     if _LAST in obj:
         ordered[_LAST] = obj[_LAST]
+    unset = _WRITTEN_UNSET.get(obj["kind"], ())
+    for name in unset:
+        ordered.setdefault(name)
     body = _encoder.encode(ordered)
     if body.count(b":null") != body.count(_KEPT_NULL):
         # A Go struct has no place for a null: it is the same as an absent field.
-        body = _encoder.encode(_without_nulls(ordered))
+        body = _encoder.encode(_without_nulls(ordered) | {name: None for name in unset if ordered[name] is None})
     return body
 
 

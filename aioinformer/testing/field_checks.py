@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
 from aioinformer.testing.defaults import default_object
+from aioinformer.testing.go_values import GoValueError, decode_values
 from aioinformer.testing.openapi import custom_schema, patch_schema
 from aioinformer.testing.statuses import Cause, StatusError
 from aioinformer.testing.structural import default_fields, schema_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.testing.patches import PatchSchema
     from aioinformer.testing.served import Served
@@ -45,51 +46,83 @@ def validation_directive(query: Mapping[str, str], options: str) -> str:
     return directive or "Warn"
 
 
-def check_object(served: Served, obj: dict[str, Any], directive: str) -> list[str]:
-    """Drops unknown fields from the object of a create or update request.
+def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: Sequence[str] = ()) -> list[str]:
+    """Makes of the object of a create or update request what the server's decoder makes of it.
 
     Args:
-        obj: is changed.
+        obj: is changed: values as Go writes them, unknown fields dropped.
         directive: as `validation_directive` found it.
+        repeated: what is to be told of its form.
 
     Returns:
         What to warn of.
 
     Raises:
-        StatusError: 400, there are unknown fields, and the client is strict.
+        StatusError: 400, a value does not fit its field; or there are unknown fields, and the client is strict.
     """
-    unknown = drop_unknown_fields(served, obj)
-    if unknown and directive == "Strict":
-        resource = served.resource
-        raise statuses.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"strict decoding error: {', '.join(unknown)}"
-        )
-    return unknown if directive == "Warn" else []
+    resource = served.resource
+    prefix = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+    try:
+        check_values(served, obj)
+    except GoValueError as error:
+        raise statuses.bad_request(f"{prefix}: {error}") from None
+    told = [*repeated, *drop_unknown_fields(served, obj)]
+    if told and directive == "Strict":
+        if told[0].startswith("line "):
+            told[:1] = [f"yaml: unmarshal errors:\n  {told[0]}"]
+        raise statuses.bad_request(f"{prefix}: strict decoding error: {', '.join(told)}")
+    return told if directive == "Warn" else []
 
 
-def check_patched(served: Served, obj: dict[str, Any], directive: str, shown: Callable[[], str]) -> list[str]:
+def check_values(served: Served, obj: dict[str, Any]) -> None:
+    """Writes values as Go does.
+
+    Args:
+        obj: of any kind; that of a custom resource is left alone.
+
+    Raises:
+        GoValueError: one does not fit its field.
+    """
+    schema = None if served.custom else kind_schema(served)
+    if schema is not None:
+        decode_values(obj, schema.schemas, schema.node, served.resource.kind)
+
+
+def check_patched(
+    served: Served, obj: dict[str, Any], directive: str, shown: Callable[[], str], *, converted: bool
+) -> list[str]:
     """Drops unknown fields from what a patch made of an object.
 
     Args:
         obj: is changed.
         directive: as `validation_directive` found it.
         shown: gives what the server shows as the value that is invalid: the patch, or the patched object.
+        converted: whether the server makes the object from maps rather than from JSON, as it does after a strategic
+            merge patch.
 
     Returns:
         What to warn of.
 
     Raises:
-        StatusError: 422, there are unknown fields, and the client is strict.
+        StatusError: 422, a value does not fit its field; or there are unknown fields, and the client is strict.
     """
+    text = shown()
+    try:
+        check_values(served, obj)
+    except GoValueError as error:
+        raise _unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
     unknown = drop_unknown_fields(served, obj)
     if unknown and directive == "Strict":
-        quoted = '"' + shown().replace("\\", "\\\\").replace('"', '\\"') + '"'
-        cause = Cause.invalid("patch", quoted, f"strict decoding error: {', '.join(unknown)}")
-        causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
-        message = f' "" is invalid: {cause.field}: {cause.message}'
-        raise StatusError(422, "Invalid", message, details={"causes": causes})
+        raise _unfit_patch(text, f"strict decoding error: {', '.join(unknown)}")
     return unknown if directive == "Warn" else []
+
+
+def _unfit_patch(shown: str, why: str) -> StatusError:
+    quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    cause = Cause.invalid("patch", quoted, why)
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    message = f' "" is invalid: {cause.field}: {cause.message}'
+    return StatusError(422, "Invalid", message, details={"causes": causes})
 
 
 def fill_defaults(served: Served, obj: dict[str, Any]) -> None:

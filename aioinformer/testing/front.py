@@ -207,4 +207,4 @@ class FrontDoor:
 
 def _too_large() -> statuses.StatusError:
     message = f"Request entity too large: limit is {LARGEST_BODY}"
-    return statuses.StatusError(413, "RequestEntityTooLarge", message, details={})
+    return statuses.StatusError(413, "RequestEntityTooLarge", message)

@@ -22,9 +22,21 @@ def json_error(data: bytes) -> str:
             "Expecting ':' delimiter": "after object key",
             "Extra data": "after top-level value",
         }.get(error.msg, "looking for beginning of value")
+        if place == "looking for beginning of value" and (wrong := _wrong_literal(text[position:])):
+            return wrong
         if error.msg == "Expecting ',' delimiter":
             place = "after object key:value pair" if _in_object(text[:position]) else "after array element"
         return f"invalid character {_quoted(text[position])} {place}"
+    return ""
+
+
+def _wrong_literal(text: str) -> str:
+    for literal in ("true", "false", "null"):
+        if text[0] == literal[0]:
+            for found, wanted in zip(text, literal, strict=False):
+                if found != wanted:
+                    return f"invalid character {_quoted(found)} in literal {literal} (expecting {_quoted(wanted)})"
+            return "unexpected end of JSON input"
     return ""
 
 

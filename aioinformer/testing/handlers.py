@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aioinformer.testing import statuses
 from aioinformer.testing.negotiation import negotiate
 from aioinformer.testing.reads import Reads
+from aioinformer.testing.scaling import Scaling
 from aioinformer.testing.writes import Writes
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class ResourceHandlers:
             rng=rng,
         )
         self._writes = Writes(cluster)
+        self._scaling = Scaling(cluster)
 
     @property
     def streams(self) -> set[WatchStream]:
@@ -78,7 +80,7 @@ class ResourceHandlers:
         )
         reads, writes = self._reads, self._writes
         if target.subresource == "scale":
-            return await writes.scale(request, target, served, wanted)
+            return await self._scaling.answer(request, target, served, wanted)
         match verb:
             case "list":
                 return await reads.list(request, target, served, wanted)

@@ -53,6 +53,7 @@ def json_patch(current: Mapping[str, Any], operations: list[Any]) -> Any:
     """
     if len(operations) > _MOST_OPERATIONS:
         raise PatchError(
+            "Request entity too large: "
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}",
             status=413,
             reason="RequestEntityTooLarge",

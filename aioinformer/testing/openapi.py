@@ -103,6 +103,9 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
     group, _, version = api_version.rpartition("/")
     wanted = {"group": group, "version": version, "kind": kind}
     schemas = _schemas(f"apis/{api_version}" if group else f"api/{api_version}")
+    if kind == "Scale":
+        # It belongs to one group, and is described by those that have something to scale.
+        schemas = _schemas("apis/apps/v1")
     for name, node in schemas.items():
         if wanted in node.get(_GVK, ()):
             return PatchSchema.of(schemas, {"$ref": _REF + name})

@@ -37,6 +37,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         by: who writes.
         now: as the API writes times.
     """
+    now = _noted(by, now)
     asked = obj["metadata"].get("managedFields")
     if asked == _RESET:
         owners = None
@@ -77,6 +78,7 @@ def applied(
     Raises:
         StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.
     """
+    now = _noted(by, now)
     type_ = _type_of(served)
     if wrong := check_declared(config, type_):
         raise _untyped(served, config["metadata"], wrong)
@@ -88,6 +90,11 @@ def applied(
         details = {"causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]}
         raise StatusError(409, "Conflict", str(error), details=details) from None
     return merged, owners
+
+
+def _noted(by: Manager, now: str) -> str:
+    """The time of a write as it is noted: nobody notes when an object was scaled."""
+    return "" if by.subresource == "scale" else now
 
 
 def _type_of(served: Served) -> FieldType:

@@ -64,14 +64,7 @@ def patch_object(
     if media_type(content_type) == APPLY:
         return _apply(cluster, served, namespace, name, patch, query, subresource, dry_run)
     current = decode(cluster.get(served, namespace, name).body)
-    patched = patched_object(served, current, patch, content_type)
-    directive = validation_directive(query, "PatchOptions")
-
-    def shown() -> str:
-        is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
-        return as_go(decode(patch)) if is_strategic else encode_plain(patched).decode()
-
-    unknown = check_patched(served, patched, directive, shown)
+    patched, unknown = checked_patch(served, current, patch, content_type, validation_directive(query, "PatchOptions"))
     if warnings is not None:
         warnings += unknown
     uid = (patched.get("metadata") or {}).get("uid")
@@ -80,6 +73,33 @@ def patch_object(
         raise statuses.invalid_object(served.resource, name, causes)
     body = cluster.update(served, namespace, name, patched, subresource=subresource, by=by, dry_run=dry_run)
     return body, False
+
+
+def checked_patch(
+    served: Served, current: dict[str, Any], patch: bytes, content_type: str, directive: str
+) -> tuple[dict[str, Any], list[str]]:
+    """What a patch makes of an object, and what to warn of; nothing is stored.
+
+    Args:
+        directive: what is to be said of unknown fields, as `validation_directive` found it.
+
+    Raises:
+        StatusError: 400, 413, 415 or 422.
+    """
+    patched = patched_object(served, current, patch, content_type)
+    is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
+
+    def shown() -> str:
+        return as_go(decode(patch)) if is_strategic else encode_plain(_in_order(current, patched)).decode()
+
+    return patched, check_patched(served, patched, directive, shown, converted=is_strategic)
+
+
+def _in_order(current: Any, patched: Any) -> Any:
+    """A patched value with its fields where the server's patches leave them: sorted, in what has changed."""
+    if not isinstance(patched, dict) or patched == current or not isinstance(current, dict):
+        return patched
+    return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
 
 
 def patched_object(served: Served, current: dict[str, Any], patch: bytes, content_type: str) -> dict[str, Any]:
@@ -107,6 +127,23 @@ def _apply(
     subresource: str,
     dry_run: bool,
 ) -> tuple[bytes, bool]:
+    wanted = read_configuration(served, name, patch, query)
+    by = Manager(query["fieldManager"], "Apply", served.resource.api_version, subresource)
+    force = query.get("force", "") in _TRUE
+    return cluster.apply(served, namespace, name, wanted, by, force=force, subresource=subresource, dry_run=dry_run)
+
+
+def read_configuration(served: Served, name: str, patch: bytes, query: Mapping[str, str]) -> dict[str, Any]:
+    """What an apply wants an object to say.
+
+    Args:
+        name: of the URL.
+        patch: the body.
+        query: of the request.
+
+    Raises:
+        StatusError: 400 or 422.
+    """
     if not query.get("fieldManager"):
         cause = Cause.required("fieldManager", "is required for apply patch")
         raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
@@ -130,6 +167,4 @@ def _apply(
         raise statuses.bad_request(why)
     if metadata.get("managedFields"):
         raise statuses.bad_request("metadata.managedFields must be nil")
-    by = Manager(query["fieldManager"], "Apply", resource.api_version, subresource)
-    force = query.get("force", "") in _TRUE
-    return cluster.apply(served, namespace, name, wanted, by, force=force, subresource=subresource, dry_run=dry_run)
+    return wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
+from aioinformer.testing.encoding import encode_plain
 from aioinformer.testing.statuses import Cause
 
 if TYPE_CHECKING:
@@ -12,6 +13,34 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.served import Served
     from aioinformer.testing.storage import Record
+
+
+def check_name(metadata: Mapping[str, Any], name: str) -> None:
+    """Compares the name in a body with that in the URL.
+
+    Raises:
+        StatusError: 400.
+    """
+    said = metadata.get("name")
+    if not said:
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise statuses.bad_request(why)
+    if said != name:
+        raise statuses.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+
+
+def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, Any]) -> None:
+    """Checks an update of what is not there, and takes away the version that it may have been read under.
+
+    Raises:
+        StatusError: 400 for another name, 409 if it is meant for an object that has gone.
+    """
+    metadata = obj.get("metadata") or {}
+    check_name(metadata, name)
+    metadata.pop("resourceVersion", None)
+    if uid := metadata.get("uid"):
+        key = f"{namespace}/{name}" if namespace else name
+        raise statuses.conflict(served.resource, name, _wrong_uid(served, key, uid, ""))
 
 
 def check_preconditions(served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
@@ -29,12 +58,7 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
         raise statuses.invalid(resource.plural, resource.group, name, [cause])
     uid = metadata.get("uid")
     if uid and uid != record.uid:
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: /registry/{resource.plural}/{record.key}, "
-            f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-            f"UID in object meta: {record.uid}"
-        )
-        raise statuses.conflict(resource, name, why)
+        raise statuses.conflict(resource, name, _wrong_uid(served, record.key, uid, record.uid))
     if version not in ("", "0") and int(version) != record.version:
         raise statuses.object_modified(resource, name)
 
@@ -59,6 +83,17 @@ def check_delete_preconditions(served: Served, record: Record, uid: str, version
         raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
 
 
+def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """What an update says of the deletion of an object that does not hold; to say nothing is fine."""
+    causes = [
+        Cause.invalid(f"metadata.{field}", encode_plain(said).decode(), "field is immutable")
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
+        if (said := metadata.get(field)) is not None and said != old.get(field)
+    ]
+    # The API checks it twice and says so.
+    return causes * 2
+
+
 def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Refuses finalizers that are added to an object that is being deleted.
 
@@ -75,3 +110,10 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
         raise statuses.invalid_object(
             served.resource, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
         )
+
+
+def _wrong_uid(served: Served, key: str, said: str, stored: str) -> str:
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{served.resource.plural}/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {said}, UID in object meta: {stored}"
+    )

@@ -34,6 +34,7 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
         message = f"Internal error occurred: {why}"
         raise statuses.StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})
     names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _get(obj, path)
     status: dict[str, Any] = {"replicas": _get(obj, paths["statusReplicasPath"]) or 0}
     selector = _selector(_get(obj, paths.get("labelSelectorPath", "")))
     if selector:
@@ -42,31 +43,38 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {name: metadata[name] for name in names if name in metadata},
-        "spec": {"replicas": _get(obj, path) or 0},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
 
 def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """The object with the replicas that a `Scale` asks for, under the version that the `Scale` names.
+    """The object with the replicas that a `Scale` asks for, under the version and the uid that the `Scale` names.
+
+    Args:
+        obj: is changed.
 
     Raises:
-        StatusError: 422, the number of replicas is no number or negative.
+        StatusError: 422, the number of replicas is negative.
     """
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or replicas < 0:
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
         cause = statuses.Cause.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
         raise statuses.invalid("Scale", "autoscaling", obj["metadata"]["name"], [cause])
-    paths = served.scale or _BUILTIN
-    *parents, last = paths["specReplicasPath"].strip(".").split(".")
+    set_replicas(served, obj, replicas)
+    for field in ("resourceVersion", "uid"):
+        if value := (scale.get("metadata") or {}).get(field):
+            obj["metadata"][field] = value
+    return obj
+
+
+def set_replicas(served: Served, obj: dict[str, Any], replicas: int) -> None:
+    """Writes the number where the resource has it."""
+    *parents, last = (served.scale or _BUILTIN)["specReplicasPath"].strip(".").split(".")
     place: dict[str, Any] = obj
     for part in parents:
         place = place.setdefault(part, {})
     place[last] = replicas
-    version = (scale.get("metadata") or {}).get("resourceVersion")
-    if version:
-        obj["metadata"]["resourceVersion"] = version
-    return obj
 
 
 def _get(obj: Mapping[str, Any], path: str) -> Any:
@@ -79,5 +87,16 @@ def _get(obj: Mapping[str, Any], path: str) -> Any:
 def _selector(selector: Any) -> str:
     if not isinstance(selector, Mapping):
         return selector if isinstance(selector, str) else ""
-    labels = selector.get("matchLabels", selector)
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()) if isinstance(value, str))
+    structured = "matchLabels" in selector or "matchExpressions" in selector
+    labels = (selector.get("matchLabels") or {}) if structured else selector
+    parts = [(key, f"{key}={value}") for key, value in labels.items()]
+    for each in selector.get("matchExpressions") or () if structured else ():
+        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
+        match each["operator"]:
+            case "In" | "NotIn":
+                parts.append((key, f"{key} {'in' if each['operator'] == 'In' else 'notin'} ({values})"))
+            case "Exists":
+                parts.append((key, key))
+            case _:
+                parts.append((key, f"!{key}"))
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))

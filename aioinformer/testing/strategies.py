@@ -62,6 +62,20 @@ _RETURNS_DELETED = frozenset(
         "volumeattachments.storage.k8s.io",
     }
 )
+_CREATED_BY_UPDATE = frozenset(
+    {
+        "endpoints",
+        "events",
+        "limitranges",
+        "services",
+        "events.events.k8s.io",
+        "leases.coordination.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+    }
+)
 _ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
     "namespaces": {"phase": "Active"},
@@ -83,6 +97,11 @@ def returns_deleted(served: Served) -> bool:
     return served.resource.group_resource in _RETURNS_DELETED
 
 
+def is_created_by_update(served: Served) -> bool:
+    """Whether an update of what is not there creates it."""
+    return served.resource.group_resource in _CREATED_BY_UPDATE
+
+
 def default_policy(served: Served) -> str:
     """What becomes of an object's dependents when nobody says it: they are left alone by the oldest kinds."""
     return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
@@ -98,8 +117,6 @@ def prepare_create(served: Served, obj: dict[str, Any]) -> None:
             obj["status"] = _first_status(served, obj)
     if served.custom or name in _WITH_GENERATION:
         obj["metadata"]["generation"] = 1
-    else:
-        obj["metadata"].pop("generation", None)
     admit = _ADMISSION.get(name)
     if admit is not None:
         admit(obj)
@@ -145,7 +162,11 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
     if generation is None:
         obj["metadata"].pop("generation", None)
     else:
-        obj["metadata"]["generation"] = generation + (_spec(obj) != _spec(old))
+        changed = _spec(obj) != _spec(old) or (
+            served.resource.group_resource == "deployments.apps"
+            and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
+        )
+        obj["metadata"]["generation"] = generation + changed
 
 
 def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,24 +39,28 @@ _VALUE_TEXT = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _NEVER_OWNERS = frozenset({("", "v1", "Event")})
+_LARGEST_ANNOTATIONS = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
     """Everything that is wrong with the metadata of an object that is to be stored."""
-    causes = name_causes(resource, str(metadata.get("name") or ""))
-    causes += _label_causes(metadata.get("labels") or {})
-    causes += [
-        Cause.invalid("metadata.annotations", f'"{key}"', why)
-        for key in metadata.get("annotations") or {}
-        for why in _qualified_name_faults(key.lower())
-    ]
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
-        path = f"metadata.finalizers[{index}]"
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(Cause.invalid(path, f'"{finalizer}"', why))
-    return causes + _reference_causes(metadata.get("ownerReferences") or ())
+    causes = []
+    if prefix := metadata.get("generateName"):
+        # What is cut off or added later may take the place of a hyphen at the end.
+        masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+        causes += [Cause.invalid("metadata.generateName", f'"{prefix}"', why) for why in _name_faults(resource, masked)]
+    causes += name_causes(resource, str(metadata.get("name") or ""))
+    if (generation := metadata.get("generation") or 0) < 0:
+        causes.append(Cause.invalid("metadata.generation", str(generation), "must be greater than or equal to 0"))
+    causes += _labelling_causes(metadata)
+    causes += _reference_causes(metadata.get("ownerReferences") or ())
+    return causes + _finalizer_causes(metadata.get("finalizers") or ())
+
+
+def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
+    """The same for metadata that replace others: the API looks at some of them four times, and tells each time."""
+    return [*(_labelling_causes(metadata) * 2), *(metadata_causes(resource, metadata) * 2)]
 
 
 def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
@@ -123,12 +127,12 @@ def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
         if name in (".", ".."):
             return [f"may not be '{name}'"]
         return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
-    if resource.group_resource == "namespaces":
+    if resource.group_resource in ("namespaces", "services"):
         if "." in name:
             return ["must not contain dots"]
         return _faults(name, _LABEL, _LABEL_TEXT, 63)
-    if resource.group_resource == "services":
-        return _faults(name, _LABEL, _LABEL_TEXT, 63)
+    if resource.group_resource == "events":
+        return []
     return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
 
 
@@ -187,6 +191,35 @@ def _shown(reference: Mapping[str, Any]) -> str:
     fields = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     shown = {name: reference[name] for name in fields if name in reference}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+
+
+def _labelling_causes(metadata: Mapping[str, Any]) -> list[Cause]:
+    return _label_causes(metadata.get("labels") or {}) + _annotation_causes(metadata.get("annotations") or {})
+
+
+def _annotation_causes(annotations: Mapping[str, Any]) -> list[Cause]:
+    path = "metadata.annotations"
+    causes = [
+        Cause.invalid(path, f'"{key}"', why) for key in annotations for why in _qualified_name_faults(key.lower())
+    ]
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _LARGEST_ANNOTATIONS:
+        causes.append(Cause("FieldValueTooLong", path, f"Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes"))
+    return causes
+
+
+def _finalizer_causes(finalizers: Sequence[str]) -> list[Cause]:
+    path = "metadata.finalizers"
+    causes = []
+    for index, finalizer in enumerate(finalizers):
+        causes += [Cause.invalid(path, f'"{finalizer}"', why) for why in _qualified_name_faults(finalizer)]
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(Cause.invalid(f"{path}[{index}]", f'"{finalizer}"', why))
+    if {"orphan", "foregroundDeletion"}.issubset(finalizers):
+        shown = json.dumps(list(finalizers), ensure_ascii=False, separators=(",", ":"))
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        causes.append(Cause.invalid(path, shown, why))
+    return causes
 
 
 def _label_causes(labels: Mapping[str, Any]) -> list[Cause]:

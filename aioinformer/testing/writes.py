@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import json_answer
+from aioinformer.testing.bodies import read_object, read_options
 from aioinformer.testing.encoding import decode, encode_object, encode_plain
 from aioinformer.testing.field_checks import check_object, validation_directive, warning_headers
 from aioinformer.testing.field_managers import LONGEST_MANAGER, Manager, manager_name
 from aioinformer.testing.list_options import parse_options
 from aioinformer.testing.lists import read_page
-from aioinformer.testing.negotiation import Wanted, read_object, read_options
 from aioinformer.testing.object_answers import object_answer, page_answer
-from aioinformer.testing.patching import patch_object, patched_object
+from aioinformer.testing.patching import patch_object
+from aioinformer.testing.preconditions import check_creation
 from aioinformer.testing.reviews import reviewed
-from aioinformer.testing.scale import read_scale, scaled
 from aioinformer.testing.statuses import Cause
-from aioinformer.testing.strategies import returns_deleted
+from aioinformer.testing.strategies import is_created_by_update, returns_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.cluster import Cluster
+    from aioinformer.testing.negotiation import Wanted
     from aioinformer.testing.routes import Target
     from aioinformer.testing.served import Served
 
@@ -50,42 +52,45 @@ class Writes:
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = _dry_run(target.query, "CreateOptions")
-        by = _writer(request, target, served, "CreateOptions")
+        dry_run = dry_run_of(target.query, "CreateOptions")
+        by = writer(request, target, served, "CreateOptions")
         directive = validation_directive(target.query, "CreateOptions")
-        obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
-        warnings = check_object(served, obj, directive)
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive, repeated)
         review = reviewed(served, obj)
         if review is not None:
             return json_answer(request, encode_object(review, custom=False), status=201, wanted=wanted)
         body = self._cluster.create(served, target.namespace, obj, by=by, dry_run=dry_run)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
-        return _with_warnings(answer, warnings)
+        return with_warnings(answer, warnings)
 
     async def update(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = _dry_run(target.query, "UpdateOptions")
-        by = _writer(request, target, served, "UpdateOptions")
+        dry_run = dry_run_of(target.query, "UpdateOptions")
+        by = writer(request, target, served, "UpdateOptions")
         directive = validation_directive(target.query, "UpdateOptions")
-        obj = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
-        warnings = check_object(served, obj, directive)
-        body = self._cluster.update(
-            served,
-            target.namespace,
-            target.name,
-            obj,
-            subresource=target.subresource,
-            by=by,
-            dry_run=dry_run,
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive, repeated)
+        namespace, name = target.namespace, target.name
+        created = False
+        if target.subresource or not is_created_by_update(served) or self._cluster.holds(served, namespace, name):
+            body = self._cluster.update(
+                served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
+            )
+        else:
+            check_creation(served, namespace, name, obj)
+            body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+        answer = object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )
-        return _with_warnings(object_answer(request, served, body, wanted, target.query, self._cluster.clock), warnings)
+        return with_warnings(answer, warnings)
 
     async def patch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = _dry_run(target.query, "PatchOptions")
-        by = _writer(request, target, served, "PatchOptions")
+        dry_run = dry_run_of(target.query, "PatchOptions")
+        by = writer(request, target, served, "PatchOptions")
         warnings: list[str] = []
         body, created = patch_object(
             self._cluster,
@@ -103,7 +108,7 @@ class Writes:
         answer = object_answer(
             request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )
-        return _with_warnings(answer, warnings)
+        return with_warnings(answer, warnings)
 
     async def delete(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -123,7 +128,7 @@ class Writes:
         warnings = [] if chosen else [_PODS_ARE_LEFT]
         if not gone or returns_deleted(served):
             answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
-            return _with_warnings(answer, warnings)
+            return with_warnings(answer, warnings)
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
@@ -151,36 +156,36 @@ class Writes:
                 await asyncio.sleep(0)
         return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
 
-    async def scale(
-        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
-    ) -> web.StreamResponse:
-        record = self._cluster.get(served, target.namespace, target.name)
-        obj = decode(record.body)
-        scale = read_scale(served, obj, must_exist=target.verb == "get")
-        if target.verb != "get":
-            options = "UpdateOptions" if target.verb == "update" else "PatchOptions"
-            dry_run, by = _dry_run(target.query, options), _writer(request, target, served, options)
-            data, content_type = await request.read(), request.headers.get("Content-Type", "")
-            if target.verb == "update":
-                new = read_options(data, content_type, "autoscaling/v1", "Scale")
-            else:
-                new = patched_object(served, scale, data, content_type)
-            changed = scaled(served, obj, new)
-            body = self._cluster.update(served, target.namespace, target.name, changed, by=by, dry_run=dry_run)
-            scale = read_scale(served, decode(body))
-        return json_answer(request, encode_object(scale, custom=False), wanted=wanted)
 
+def writer(request: web.BaseRequest, target: Target, served: Served, options: str) -> Manager:
+    """Who writes, by the request's `fieldManager` or by the program's name.
 
-def _writer(request: web.BaseRequest, target: Target, served: Served, options: str) -> Manager:
+    Args:
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, it is no name.
+    """
     asked = target.query.get("fieldManager", "")
+    causes = []
     if len(asked.encode()) > LONGEST_MANAGER:
-        cause = Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
-        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+        causes.append(
+            Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
+        )
+    for at, character in enumerate(asked):
+        if not character.isprintable():
+            shown = json.dumps(asked, ensure_ascii=False)
+            why = f"invalid character U+{ord(character):04X} (at position {at})"
+            causes.append(Cause.invalid("fieldManager", shown, why))
+            break
+    if causes:
+        raise statuses.invalid(options, "meta.k8s.io", "", causes)
     name = manager_name(asked, request.headers.get("User-Agent", ""))
     return Manager(name, "Update", served.resource.api_version, target.subresource)
 
 
-def _with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:
+def with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:
+    """The answer, with what the client is to be warned of."""
     for header in warning_headers(warnings):
         answer.headers.add("Warning", header)
     return answer
@@ -201,14 +206,23 @@ async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) ->
     if policy and policy not in _POLICIES[:3]:
         cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
         raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
-    if _dry_run(query, "DeleteOptions"):
+    if dry_run_of(query, "DeleteOptions"):
         options["dryRun"] = ["All"]
     return options
 
 
-def _dry_run(query: Mapping[str, str], kind: str) -> bool:
-    value = query.get("dryRun", "")
-    if value not in ("", "All"):
+def dry_run_of(query: Mapping[str, str], options: str) -> bool:
+    """Whether nothing is to be stored.
+
+    Args:
+        query: of the request.
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, the parameter has another value.
+    """
+    value = query.get("dryRun", "All")
+    if value != "All":
         cause = Cause.unsupported("dryRun", f'["{value}"]', ("All",))
-        raise statuses.invalid(kind, "meta.k8s.io", "", [cause])
-    return bool(value)
+        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+    return "dryRun" in query

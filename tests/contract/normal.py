@@ -16,6 +16,7 @@ _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/)")
 # Where messages tell of versions that nobody was given.
 _TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))|(in (?:the precondition|record) )\(\d+\)")
 _HASH = re.compile(r"\b[0-9A-F]{128}\b")
+_QUOTED_VERSION = re.compile(r'(\\"resourceVersion\\":\\")\d+')
 _TOKEN = re.compile(r"\beyJ[\w.-]{20,}")
 
 #: Headers that clients look at. Of the others it depends on the moment whether they are there.
@@ -55,6 +56,7 @@ class Normal:
         text = _TIME.sub(lambda found: "<micro time>" if found[1] else "<time>", text)
         text = _TOLD.sub(lambda found: f"{found[1] or found[2]}<versions>", text)
         text = _HASH.sub("<hash>", text)
+        text = _QUOTED_VERSION.sub(r"\1<version>", text)
         text = _TOKEN.sub("<token>", text)
         return _IP.sub("<ip>", text)
 

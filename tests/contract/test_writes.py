@@ -1,20 +1,42 @@
-"""Creating, replacing and deleting objects."""
+"""Creating and replacing objects: names, versions, what must hold before a write, and what a write may not change."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PODS, SERVICES
+from tests.contract.talk import JSON, JSON_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
 
-CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
+A = f"{CONFIGMAPS}/a"
+POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+LONG = "x" * 260
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}
 
 
+def configmap(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"metadata": {"name": "a", **metadata}}
+    return said if data is None else said | {"data": data}
+
+
+@pytest.mark.conformance("FK-02")
 async def test_an_object_is_created(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     assert answer.status == 201
 
 
+@pytest.mark.conformance("FK-02")
 async def test_a_name_is_taken_once(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
@@ -24,3 +46,288 @@ async def test_a_name_is_taken_once(talk: Talk) -> None:
 async def test_names_are_generated(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}})
     assert answer.metadata["name"].startswith("gen-")
+
+
+async def test_a_name_wins_over_a_generated_one(talk: Talk) -> None:
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a", "generateName": "gen-"}})
+    assert answer.metadata["name"] == "a"
+
+
+async def test_a_prefix_must_be_a_name(talk: Talk) -> None:
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "Gen_", "name": "a"}})
+    assert answer.status == 422
+
+
+async def test_long_prefixes_are_cut(talk: Talk) -> None:
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "x" * 70}}, kept=False)
+    assert answer.metadata["name"][:-5] == "x" * 58
+
+
+METADATA: dict[str, dict[str, Any]] = {
+    "no_name": {},
+    "upper_case": {"name": "A_b"},
+    "long_name": {"name": LONG},
+    "dots": {"name": "a..b"},
+    "hyphen": {"name": "-a"},
+    "label_key": {"name": "a", "labels": {"a b": "c"}},
+    "label_prefix": {"name": "a", "labels": {"A/b": "c"}},
+    "empty_label_prefix": {"name": "a", "labels": {"/b": "c"}},
+    "long_label_path": {"name": "a", "labels": {"a/b/c": "d"}},
+    "label_value": {"name": "a", "labels": {"a": "b c"}},
+    "long_label": {"name": "a", "labels": {"a": "x" * 64}},
+    "long_label_key": {"name": "a", "labels": {"x" * 64: "a"}},
+    "empty_label_key": {"name": "a", "labels": {"": "a"}},
+    "annotation_key": {"name": "a", "annotations": {"a b": "c"}},
+    "upper_case_annotation": {"name": "a", "annotations": {"Example.COM/Name": "c"}},
+    "large_annotations": {"name": "a", "annotations": {"a": "x" * 262145}},
+    "finalizer": {"name": "a", "finalizers": ["z"]},
+    "malformed_finalizer": {"name": "a", "finalizers": ["example.com/a b"]},
+    "both_policies": {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]},
+    "version": {"name": "a", "resourceVersion": "1"},
+    "zero_version": {"name": "a", "resourceVersion": "0"},
+    "self": {"name": "a", "uid": "x", "creationTimestamp": "2020-01-01T00:00:00Z", "generation": 7, "selfLink": "/x"},
+    "negative_generation": {"name": "a", "generation": -1},
+    "deletion": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3},
+    "many": {"name": "A", "labels": {"a b": "c d"}, "annotations": {"a b": ""}, "finalizers": ["z"]},
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+async def test_metadata_is_validated(talk: Talk, case: str) -> None:
+    answer = await talk("POST", CONFIGMAPS, {"metadata": METADATA[case]})
+    assert answer.status in (201, 422, 500)
+
+
+NAMED = {
+    "namespace": (NAMESPACES, "a.b"),
+    "upper_case_namespace": (NAMESPACES, "Ab"),
+    "digits_first": (SERVICES, "1a"),
+    "service": (SERVICES, "a.b"),
+    "role": ("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles", "a:B%"),
+    "service_account": ("/api/v1/namespaces/{ns}/serviceaccounts", "a_"),
+    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", "a_"),
+    "event": ("/api/v1/namespaces/{ns}/events", "A.b"),
+    "secret": ("/api/v1/namespaces/{ns}/secrets", "A"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+async def test_rules_for_names_differ(talk: Talk, case: str) -> None:
+    path, name = NAMED[case]
+    body: dict[str, Any] = {"metadata": {"name": name}}
+    if path == SERVICES:
+        body["spec"] = {"ports": [{"port": 80}]}
+    if case == "event":
+        body["involvedObject"] = {"namespace": talk.namespace}
+    answer = await talk("POST", path, body)
+    assert answer.status == (201 if case in ("event", "digits_first") else 422)
+
+
+async def test_an_object_of_another_namespace_is_refused(talk: Talk) -> None:
+    answer = await talk("POST", CONFIGMAPS, configmap(namespace="other"))
+    assert answer.status == 400
+
+
+async def test_a_missing_namespace_is_named(talk: Talk) -> None:
+    answer = await talk("POST", "/api/v1/namespaces/{ns}-none/configmaps", configmap())
+    assert answer.status == 404
+
+
+async def test_without_a_namespace_nothing_is_created(talk: Talk) -> None:
+    answer = await talk("POST", "/api/v1/configmaps", configmap())
+    assert answer.status == 405
+
+
+@pytest.mark.parametrize("field", ["kind", "apiVersion", "both"])
+async def test_an_object_of_another_kind_is_refused(talk: Talk, field: str) -> None:
+    said = {"kind": {"kind": "Secret"}, "apiVersion": {"apiVersion": "apps/v1"}}
+    both = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    answer = await talk("POST", CONFIGMAPS, configmap() | said.get(field, both))
+    assert answer.status == 400
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_an_update_of_an_old_version_conflicts(talk: Talk) -> None:
+    first = await talk.made(CONFIGMAPS, configmap())
+    await talk("PUT", A, configmap({"k": "v"}), kept=False)
+    answer = await talk("PUT", A, first | {"data": {"k": "w"}})
+    assert answer.status == 409
+
+
+async def test_an_update_without_a_version_always_happens(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap({"k": "v"}))
+    assert answer.body["data"] == {"k": "v"}
+
+
+@pytest.mark.parametrize("version", ["0", "x", "-1", "99999999999"], ids=["zero", "text", "negative", "future"])
+async def test_a_version_that_never_was_is_no_match(talk: Talk, version: str) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap({"k": "v"}, resourceVersion=version))
+    assert answer.status in (200, 409, 422, 500)
+
+
+async def test_an_update_for_another_uid_conflicts(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap({"k": "v"}, uid="another"))
+    assert answer.status == 409
+
+
+async def test_an_update_that_changes_nothing_keeps_the_version(talk: Talk) -> None:
+    await talk("POST", CONFIGMAPS, configmap({"k": "v"}))
+    await talk("PUT", A, configmap({"k": "v"}))
+    answer = await talk("PATCH", A, {}, content_type=MERGE_PATCH)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("body", [{"metadata": {}}, {"metadata": {"name": "b"}}, {}], ids=["no_name", "other", "empty"])
+async def test_an_update_is_for_the_name_of_the_url(talk: Talk, body: dict[str, Any]) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, body)
+    assert answer.status == 400
+
+
+async def test_an_update_of_another_namespace_is_refused(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap(namespace="other"))
+    assert answer.status == 400
+
+
+async def test_what_is_not_there_cannot_be_replaced(talk: Talk) -> None:
+    await talk("PUT", A, configmap())
+    answer = await talk("PATCH", A, {}, content_type=MERGE_PATCH)
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize("said", [{"uid": "x"}, {"resourceVersion": "1"}], ids=["uid", "version"])
+async def test_an_update_that_creates_may_not_insist_on_an_object(talk: Talk, said: dict[str, str]) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
+    answer = await talk("PUT", path, {"metadata": {"name": "a"} | said})
+    assert answer.status == (409 if "uid" in said else 201)
+
+
+CORE = "/api/v1/namespaces/{ns}"
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}"
+SPEC = DEPLOYMENT["spec"]
+UPDATED: dict[str, tuple[str, dict[str, Any]]] = {
+    "config_map": (CONFIGMAPS, {}),
+    "controller": (f"{CORE}/replicationcontrollers", {"spec": {"template": SPEC["template"]}}),
+    "deployment": (DEPLOYMENTS, {"spec": SPEC}),
+    "endpoints": (f"{CORE}/endpoints", {}),
+    "event": (f"{CORE}/events", {}),
+    "limits": (f"{CORE}/limitranges", {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}}),
+    "pod": (PODS, POD),
+    "pod_template": (f"{CORE}/podtemplates", {"template": SPEC["template"]}),
+    "quota": (f"{CORE}/resourcequotas", {}),
+    "role": (f"{RBAC}/roles", {}),
+    "secret": (f"{CORE}/secrets", {}),
+    "service": (SERVICES, {"spec": {"ports": [{"port": 80}]}}),
+    "service_account": (f"{CORE}/serviceaccounts", {}),
+    "slice": ("/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices", {"addressType": "IPv4", "endpoints": []}),
+}
+
+
+@pytest.mark.parametrize("case", UPDATED)
+async def test_some_are_created_by_an_update(talk: Talk, case: str) -> None:
+    path, body = UPDATED[case]
+    if case == "event":
+        body = {"involvedObject": {"namespace": talk.namespace}}
+    answer = await talk("PUT", f"{path}/a", {**body, "metadata": {"name": "a"}})
+    assert answer.status in (201, 404)
+
+
+async def test_a_lease_is_created_by_an_update(talk: Talk) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
+    answer = await talk("PUT", path, {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
+    assert answer.status == 201
+
+
+async def test_what_the_server_set_stays(talk: Talk) -> None:
+    await talk("POST", CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap(creationTimestamp="2020-01-01T00:00:00Z", generation=5, selfLink="/x"))
+    assert answer.status == 200
+
+
+async def test_an_update_deletes_nothing(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap(deletionTimestamp="2020-01-01T00:00:00Z"))
+    assert answer.status == 422
+
+
+async def test_metadata_of_an_update_is_validated(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("PUT", A, configmap(labels={"a b": ""}, finalizers=["z"], annotations={"/": ""}))
+    assert answer.status == 422
+
+
+async def test_an_immutable_map_stays(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap({"k": "v"}) | {"immutable": True})
+    answer = await talk("PUT", A, configmap({"k": "w"}))
+    assert answer.status == 422
+
+
+async def test_status_and_spec_are_written_apart(talk: Talk) -> None:
+    await talk("POST", DEPLOYMENTS, DEPLOYMENT | {"status": {"replicas": 9}})
+    both = {"spec": {"replicas": 5}, "status": {"replicas": 1}}
+    await talk("PATCH", f"{DEPLOYMENTS}/a/status", both, content_type=MERGE_PATCH)
+    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", both | {"status": {"replicas": 7}}, content_type=MERGE_PATCH)
+    assert (answer.body["spec"]["replicas"], answer.body["status"]["replicas"]) == (5, 1)
+
+
+async def test_a_status_is_replaced_as_a_whole(talk: Talk) -> None:
+    made = await talk.made(DEPLOYMENTS, DEPLOYMENT)
+    answer = await talk("PUT", f"{DEPLOYMENTS}/a/status", made | {"status": {"replicas": 3}, "spec": {}})
+    assert answer.status in (200, 422)
+
+
+async def test_a_status_write_may_change_labels(talk: Talk) -> None:
+    await talk.made(PODS, POD)
+    patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/a"]}, "status": {"message": "m"}}
+    answer = await talk("PATCH", f"{PODS}/a/status", patch, content_type=MERGE_PATCH)
+    assert answer.status == 200
+    await talk("PATCH", f"{PODS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+
+
+@pytest.mark.parametrize(("change", "generation"), [("spec", 2), ("labels", 1), ("annotations", 2)])
+async def test_generations_count_changes_of_what_is_wanted(talk: Talk, change: str, generation: int) -> None:
+    await talk.made(DEPLOYMENTS, DEPLOYMENT)
+    said = {"spec": {"spec": {"replicas": 4}}}.get(change, {"metadata": {change: {"x": "y"}}})
+    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", said, content_type=MERGE_PATCH)
+    assert answer.metadata["generation"] == generation
+
+
+async def test_what_selects_pods_is_immutable(talk: Talk) -> None:
+    await talk.made(DEPLOYMENTS, DEPLOYMENT)
+    patch = {"spec": {"selector": {"matchLabels": {"c": "d"}}, "template": {"metadata": {"labels": {"c": "d"}}}}}
+    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=MERGE_PATCH)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_dry_run_stores_nothing(talk: Talk, method: str) -> None:
+    if method != "POST":
+        await talk("POST", CONFIGMAPS, configmap({"k": "v"}))
+    path = CONFIGMAPS if method == "POST" else A
+    content_type = MERGE_PATCH if method == "PATCH" else JSON
+    body = None if method == "DELETE" else configmap({"k": "w"})
+    await talk(method, f"{path}?dryRun=All", body, content_type=content_type)
+    answer = await talk("GET", A)
+    assert answer.status == (404 if method == "POST" else 200)
+
+
+async def test_a_dry_run_finds_what_is_wrong(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk("POST", f"{CONFIGMAPS}?dryRun=All", configmap())
+    assert answer.status == 409
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("value", ["Some", "All&dryRun=All", ""], ids=["some", "twice", "empty"])
+async def test_a_dry_run_is_of_everything(talk: Talk, method: str, value: str) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    content_type = JSON_PATCH if method == "PATCH" else JSON
+    body: Any = {"PATCH": [], "DELETE": None}.get(method, configmap())
+    answer = await talk(
+        method, f"{CONFIGMAPS if method == 'POST' else A}?dryRun={value}", body, content_type=content_type
+    )
+    assert answer.status in (200, 409, 422)

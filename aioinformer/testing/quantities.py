@@ -1,0 +1,70 @@
+"""Quantities: amounts of memory, CPU and the like, and the one way in which the API writes each of them.
+
+A quantity keeps its kind of suffix (binary, decimal or an exponent), and takes the largest one of that kind that leaves
+an integer. Nothing below a nano is kept; what is, is rounded up.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
+_DECIMAL = {suffix: 3 * power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)}
+_FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
+_NANO = Decimal(1).scaleb(-9)
+
+
+class QuantityError(ValueError):
+    """Text that is no quantity; the message is the API's."""
+
+
+def canonical(text: str) -> str:
+    """A quantity as the API writes it: "1000m" is "1", and "2048Mi" is "2Gi".
+
+    Raises:
+        QuantityError: it is none.
+    """
+    found = _FORM.fullmatch(text.strip())
+    if found is None or not (found[2] or found[3]):
+        raise QuantityError(
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    sign, whole, fraction, suffix = found.groups()
+    number = Decimal(f"{sign}{whole or 0}.{fraction or 0}")
+    exponent = _EXPONENT.fullmatch(suffix)
+    if exponent is not None:
+        return _with_exponent(number.scaleb(int(exponent[1])))
+    if suffix in _BINARY:
+        return _with_binary_suffix(number * _BINARY[suffix])
+    if suffix in _DECIMAL:
+        return _with_decimal_suffix(number.scaleb(_DECIMAL[suffix]))
+    raise QuantityError("unable to parse quantity's suffix")
+
+
+def _with_decimal_suffix(amount: Decimal) -> str:
+    amount = amount.quantize(_NANO, ROUND_CEILING)
+    for suffix, power in reversed(_DECIMAL.items()):
+        scaled = amount.scaleb(-power)
+        if amount and scaled == scaled.to_integral_value():
+            return f"{int(scaled)}{suffix}"
+    return "0"
+
+
+def _with_binary_suffix(amount: Decimal) -> str:
+    if abs(amount) < 1024 or amount != amount.to_integral_value():
+        return _with_decimal_suffix(amount)
+    for suffix, factor in reversed(_BINARY.items()):
+        if amount % factor == 0:
+            return f"{int(amount / factor)}{suffix}"
+    return str(int(amount))
+
+
+def _with_exponent(amount: Decimal) -> str:
+    amount = amount.quantize(_NANO, ROUND_CEILING)
+    for power in range(18, -10, -3):
+        scaled = amount.scaleb(-power)
+        if amount and scaled == scaled.to_integral_value():
+            return f"{int(scaled)}e{power}" if power else str(int(scaled))
+    return "0"

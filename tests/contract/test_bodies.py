@@ -1,0 +1,198 @@
+"""What is sent: how it is encoded, how large it is, which fields it has and of which types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
+from tests.contract.talk import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+CONFIGMAP = {"metadata": {"name": "a"}}
+TEXT = '{"metadata":{"name":"a"}}'
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return pod(containers=[{"name": "c", "image": "i", **fields}])
+
+
+MALFORMED: dict[str, tuple[str, str]] = {
+    "nothing": ("", JSON),
+    "a_key": ("{broken", JSON),
+    "a_comma": ('{"metadata":{"name":"a",}}', JSON),
+    "an_end": ('{"metadata":{"name":"a"}', JSON),
+    "a_value": ('{"metadata": nope}', JSON),
+    "a_list": ("[]", JSON),
+    "a_text": ('"x"', JSON),
+    "a_number": ("1", JSON),
+    "a_null": ("null", JSON),
+    "two_values": (TEXT + TEXT, JSON),
+    "no_type": (TEXT, ""),
+    "a_charset": (TEXT, "application/json; charset=utf-8"),
+    "plain_text": (TEXT, "text/plain"),
+    "xml": (TEXT, "application/xml"),
+    "patch": (TEXT, MERGE_PATCH),
+    "yaml": ("metadata:\n  name: a\ndata:\n  k: v\n", YAML),
+    "yaml_number": ("metadata:\n  name: a\ndata:\n  k: 1\n", YAML),
+    "yaml_list": ("- a\n", YAML),
+    "kind_is_a_number": ('{"kind":1,"metadata":{"name":"a"}}', JSON),
+    "version_is_a_list": ('{"apiVersion":[],"metadata":{"name":"a"}}', JSON),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+async def test_a_body_is_decoded(talk: Talk, case: str) -> None:
+    text, content_type = MALFORMED[case]
+    answer = await talk("POST", CONFIGMAPS, text, content_type=content_type)
+    assert answer.status in (201, 400, 415, 422)
+
+
+async def test_a_patch_of_no_known_type_is_refused(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    answer = await talk("PATCH", A, "{}", content_type=JSON)
+    assert answer.status == 415
+
+
+async def test_an_update_of_no_known_type_is_refused(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    answer = await talk("PUT", A, TEXT, content_type="text/plain")
+    assert answer.status == 415
+
+
+@pytest.mark.parametrize("size", [1_200_000, 3_200_000])
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
+async def test_bodies_have_a_limit(talk: Talk, size: int) -> None:
+    body = {"metadata": {"name": "a"}, "data": {"a": "x" * size}}
+    answer = await talk("POST", f"{CONFIGMAPS}?dryRun=All", body)
+    assert answer.status in (413, 422)
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_patches_have_a_limit(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    answer = await talk("PATCH", A, {"data": {"a": "x" * 3_200_000}}, content_type=MERGE_PATCH)
+    assert answer.status == 413
+
+
+async def test_json_patches_have_a_number_of_operations(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    operation = {"op": "test", "path": "/metadata/name", "value": "a"}
+    answer = await talk("PATCH", A, [operation] * 10_001, content_type=JSON_PATCH)
+    assert answer.status == 413
+
+
+TYPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "metadata": (CONFIGMAPS, {"metadata": "a"}),
+    "name": (CONFIGMAPS, {"metadata": {"name": 1}}),
+    "label": (CONFIGMAPS, {"metadata": {"name": "a", "labels": {"a": 1}}}),
+    "null_label": (CONFIGMAPS, {"metadata": {"name": "a", "labels": {"a": None}}}),
+    "labels": (CONFIGMAPS, {"metadata": {"name": "a", "labels": []}}),
+    "finalizers": (CONFIGMAPS, {"metadata": {"name": "a", "finalizers": "x"}}),
+    "owners": (CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": {}}}),
+    "time": (CONFIGMAPS, {"metadata": {"name": "a", "creationTimestamp": "yesterday"}}),
+    "data": (CONFIGMAPS, {"metadata": {"name": "a"}, "data": []}),
+    "value": (CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": 1}}),
+    "flag": (CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": True}}),
+    "bytes": (CONFIGMAPS, {"metadata": {"name": "a"}, "binaryData": {"k": "%"}}),
+    "boolean": (CONFIGMAPS, {"metadata": {"name": "a"}, "immutable": "yes"}),
+    "spec": (PODS, {"metadata": {"name": "a"}, "spec": []}),
+    "containers": (PODS, pod(containers={})),
+    "container": (PODS, pod(containers=["c"])),
+    "image": (PODS, container(image=1)),
+    "port": (PODS, container(ports=[{"containerPort": "80"}])),
+    "large_port": (PODS, container(ports=[{"containerPort": 2**40}])),
+    "fraction": (PODS, pod(activeDeadlineSeconds=1.5)),
+    "quantity": (PODS, container(resources={"limits": {"cpu": "lots"}})),
+    "quantity_number": (PODS, container(resources={"limits": {"cpu": 1}})),
+    "int_or_string": (PODS, container(livenessProbe={"tcpSocket": {"port": True}})),
+    "args": (PODS, container(args=[1])),
+    "environment": (PODS, container(env=[{"name": "a", "value": 1}])),
+    "replicas": (DEPLOYMENTS, {"metadata": {"name": "a"}, "spec": {"replicas": "3"}}),
+}
+
+
+@pytest.mark.parametrize("case", TYPES)
+async def test_values_have_types(talk: Talk, case: str) -> None:
+    path, body = TYPES[case]
+    answer = await talk("POST", path, body)
+    assert answer.status in (201, 400)
+
+
+@pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
+async def test_values_that_are_patched_have_types(talk: Talk, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    body: Any = {"data": {"k": 1}}
+    if content_type == JSON_PATCH:
+        body = [{"op": "add", "path": "/data", "value": {"k": 1}}]
+    answer = await talk("PATCH", A, body, content_type=content_type)
+    assert answer.status in (400, 422)
+
+
+MISTAKEN = pod(extra=1, containers=[{"name": "c", "image": "i", "env": [{"name": "E", "valu": "1"}]}]) | {"more": {}}
+
+
+@pytest.mark.parametrize(
+    "directive", ["", "Strict", "Warn", "Ignore", "Loud"], ids=["default", "strict", "warn", "ignore", "loud"]
+)
+async def test_unknown_fields_are_told_as_the_client_wants(talk: Talk, directive: str) -> None:
+    answer = await talk("POST", f"{PODS}?fieldValidation={directive}", MISTAKEN)
+    assert answer.status == {"Strict": 400, "Loud": 422}.get(directive, 201)
+
+
+@pytest.mark.parametrize("directive", ["", "Strict", "Ignore"], ids=["default", "strict", "ignore"])
+async def test_fields_that_are_said_twice_are_told(talk: Talk, directive: str) -> None:
+    text = '{"metadata":{"name":"a"},"data":{"k":"v","k":"w"},"data":{"l":"x"}}'
+    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text)
+    assert answer.status == (400 if directive == "Strict" else 201)
+
+
+@pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
+async def test_keys_that_yaml_says_twice_are_told(talk: Talk, directive: str) -> None:
+    text = "metadata: {name: a}\ndata:\n  k: v\n  k: w\n"
+    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text, content_type=YAML)
+    assert answer.status == (400 if directive == "Strict" else 201)
+
+
+@pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
+async def test_names_of_fields_are_told_apart_by_case(talk: Talk, directive: str) -> None:
+    body = {"metadata": {"Name": "b", "name": "a"}, "Data": {"k": "v"}}
+    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", body)
+    assert answer.status == (400 if directive == "Strict" else 201)
+
+
+async def test_an_update_tells_of_unknown_fields(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    await talk("PUT", A, CONFIGMAP | {"dta": {}})
+    answer = await talk("PUT", f"{A}?fieldValidation=Strict", CONFIGMAP | {"dta": {}})
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
+@pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
+async def test_a_patch_is_shown_with_what_is_unknown_in_it(talk: Talk, content_type: str, directive: str) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    body: Any = {"dta": {"k": "v"}}
+    if content_type == JSON_PATCH:
+        body = [{"op": "add", "path": "/dta", "value": {"k": "v"}}]
+    # Whose patch it is would be shown with the whole object.
+    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", body, content_type=content_type)
+    assert answer.status == (422 if directive else 200)
+
+
+async def test_a_manager_is_named(talk: Talk) -> None:
+    answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=me", CONFIGMAP)
+    assert answer.metadata["managedFields"][0]["manager"] == "me" if "managedFields" in answer.metadata else True
+
+
+async def test_the_name_of_a_manager_is_printable(talk: Talk) -> None:
+    answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=a%09b", CONFIGMAP)
+    assert answer.status == 422
