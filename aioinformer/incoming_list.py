@@ -41,12 +41,12 @@ class IncomingList:
             if item.key:
                 self._records.setdefault(item.key, KeptRecord.of(item.key))
             return self.skip(item)
-        key = item.key
-        new = key not in self._records
-        self._records[key] = item
+        records = self._records
+        before = len(records)
+        records[item.key] = item
         if self._quarantine:
-            self._quarantine.release(key)
-        return new
+            self._quarantine.release(item.key)
+        return len(records) > before
 
     def drop(self, key: str) -> None:
         """An object was deleted while the list was on its way."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Named here: to look it up in its class for each object of a list would cost as much as to queue it.
+_REPLACED = DeltaType.REPLACED
+
 
 class KnownObjects(Protocol):
     """What the consumer has: the queue looks there for what is deleted, or to be repeated."""
@@ -75,19 +78,19 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             self._news = True
 
     def replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
-        there: set[str] = set()
-        queued = set(self._items)
+        items, append = self._items, self._append
+        unlisted = set(items)
         for obj in objects:
-            there.add(self._append(Delta(DeltaType.REPLACED, obj)))
+            unlisted.discard(append(Delta(_REPLACED, obj)))
             yield
-        for key in queued - there:
-            waiting = self._items[key]
+        for key in unlisted:
+            waiting = items[key]
             newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
             self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
             yield
         if self._known is not None:
             for key in self._known.all_keys():
-                if key not in there and key not in queued:
+                if key not in items:
                     self._append(Delta(DeltaType.DELETED, _tombstone(key, self._known.item(key))))
                 yield
         if not self._populated:

@@ -15,7 +15,8 @@ prefix of a JSON object is a JSON object. So the parser *guesses*, and the decod
 Chunks are not put together: an item is cut out of the chunk that it came in. Only what came in several is joined, by a
 guess as well, and as long as there is no such guess, what has come is gathered in one growing buffer.
 
-The scanner alone also handles everything unusual: white space, items of mixed beginnings, the last item.
+The last item is taken to end at the last `}]` of the body, once that is complete; the decoder is the judge here, too.
+The scanner alone also handles everything unusual: white space, items of mixed beginnings.
 What is before and after the items is put together again as a document without items, and decoded last.
 """
 
@@ -87,6 +88,8 @@ class ListParser(Generic[T]):
         #: Offset before which no separator is.
         self._searched = 0
         self._separator = b""
+        #: The latest guess was right: only then the end of the last item is guessed, too.
+        self._trusted = False
         self._scanner: ItemScanner | None = None
         #: Why the decoder did not accept a guess, and where that ended.
         self._refused: tuple[DecodeError, int] | None = None
@@ -169,6 +172,8 @@ class ListParser(Generic[T]):
         while not self._behind_items and self._find_item():
             if self._scanner is None:
                 yield from self._guessed()
+                if not self._find_item():
+                    break
             end, refused, self._refused = self._find_end(), self._refused, None
             if end < 0:
                 break
@@ -234,7 +239,7 @@ class ListParser(Generic[T]):
 
     def _guessed(self) -> Iterator[T]:
         """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
-        buffer, separator, decode = self._buffer, self._separator, self._decode
+        buffer, separator, decode, begin = self._buffer, self._separator, self._decode, self._start
         while (found := buffer.find(separator, max(start := self._start, self._searched))) >= 0:
             # More than one item is allowed to weigh cannot be one: the scanner says what it is.
             if found - start >= self._max_item:
@@ -243,12 +248,28 @@ class ListParser(Generic[T]):
             try:
                 item = decode(_cut(buffer, start, found + 1))
             except DecodeError as error:
-                self._refused = error, found + 1
-                self._scanner = ItemScanner(start)
+                self._refuse(error, found + 1)
                 return
             self._start = self._searched = found + 2  # the beginning of the next: it is a part of what was found
             yield item
         self._searched = max(self._start, len(buffer) - len(separator))
+        self._trusted = self._trusted or self._start > begin
+        if not self._eof or not self._trusted:
+            return
+        start, end = self._start, buffer.rfind(b"}]", self._start) + 1
+        if not 0 < end - start <= self._max_item:
+            return
+        last = self._attempt(_cut(buffer, start, end))
+        if isinstance(last, DecodeError):
+            self._refuse(last, end)
+            return
+        self._start = self._searched = end
+        yield last
+
+    def _refuse(self, error: DecodeError, end: int) -> None:
+        """The decoder did not accept what a guess said: the scanner decides."""
+        self._refused, self._trusted = (error, end), False
+        self._scanner = ItemScanner(self._start)
 
     def _find_end(self) -> int:
         """The offset behind the item whose end could not be guessed, or -1 if it is not there yet."""

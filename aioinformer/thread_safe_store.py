@@ -65,7 +65,8 @@ class ThreadSafeStore(Generic[T]):
         """Adds or replaces an item; returns the item that was there, None if none was."""
         known = key in self._items
         values = []
-        for index in (*self._indices.values(), *self._unfinished.values()):
+        unfinished = self._unfinished
+        for index in (*self._indices.values(), *unfinished.values()) if unfinished else self._indices.values():
             if not (known and index.is_settled(item)):
                 values.append((index, index.evaluate(key, item)))
         with self._lock:

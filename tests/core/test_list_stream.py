@@ -59,6 +59,9 @@ BODIES = {
             "metadata": META,
         }
     ),
+    "lists-behind-the-items": compact(
+        {"items": [named("a"), named("b")], "kind": "XList", "metadata": {**META, "x": [{}]}}
+    ),
     "one": compact({"metadata": META, "items": [named("a")]}),
     "empty": compact({"metadata": META, "items": []}),
     "null": compact({"metadata": META, "items": None}),

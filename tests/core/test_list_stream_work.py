@@ -120,3 +120,33 @@ def test_who_refuses_an_item_is_asked_once() -> None:
     parser.feed_eof()
     assert all(isinstance(item, DecodeError) for item in parser.items())
     assert asked == ["n0", "n1", "n2"]
+
+
+def test_the_last_item_of_a_compact_list_is_searched_for_its_end_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch)
+    body = json.dumps({"metadata": {}, "items": objects(2, data=["x"] * 10_000)}, separators=(",", ":")).encode()
+    assert count(looks, body, len(body)) == 2
+    assert looks.bytes < 1.1 * len(body)
+
+
+def test_who_refuses_the_last_item_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def refuse_the_last(raw: bytes) -> str:
+        try:
+            name = str(json.loads(raw)["metadata"]["name"])
+        except ValueError as error:
+            raise DecodeError("no JSON") from error
+        asked.append(name)
+        if name == "n2":
+            raise DecodeError("refused")
+        return name
+
+    parser = ListParser(refuse_the_last)
+    parser.feed(json.dumps({"metadata": {}, "items": objects(3)}, separators=(",", ":")).encode())
+    items = list(parser.items())
+    parser.feed_eof()
+    items += parser.items()
+    assert items[:2] == asked[:2] == ["n0", "n1"]
+    assert isinstance(items[2], DecodeError)
+    assert asked == ["n0", "n1", "n2"]
