@@ -56,7 +56,7 @@ async def _api_client(api_server: ApiServer) -> AsyncIterator[ApiClient]:
 
 
 async def _informer_factory(api_server: ApiServer) -> AsyncIterator[SharedInformerFactory]:
-    """A `SharedInformerFactory` for `api_server`, entered: its informers start when they are asked for.
+    """A `SharedInformerFactory` for `api_server`, entered. Ask it for informers, then `start()` them.
 
     It has ended before the server stops.
     """
