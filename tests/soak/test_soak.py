@@ -60,6 +60,13 @@ def test_what_grows_or_never_settles_does_not_pass(name: str, value: object) -> 
     assert not verdict(figures)["passed"]
 
 
+def test_memory_is_not_judged_while_all_is_warm_up() -> None:
+    figures = copy.deepcopy(FIGURES)
+    figures["rests"][-1]["rss_kib"] = 100_000
+    assert not verdict(figures)["passed"]
+    assert verdict({**figures, "seconds": 900})["passed"]
+
+
 @pytest.mark.parametrize(("name", "value"), [("tasks_left", ["x"]), ("sockets", 1), ("lies", ["x"])])
 def test_what_is_left_does_not_pass(name: str, value: object) -> None:
     figures = copy.deepcopy(FIGURES)
