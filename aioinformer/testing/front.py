@@ -15,7 +15,7 @@ from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import SERVER_CLOCK, json_answer, status_answer, text_answer
 from aioinformer.testing.discovery import VERSION, discovery_document
-from aioinformer.testing.encoding import decode, encode_plain
+from aioinformer.testing.encoding import decode, encode_plain, pretty
 from aioinformer.testing.fault_effects import CUTTING
 from aioinformer.testing.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.listening import LARGEST_BODY
@@ -156,7 +156,7 @@ class FrontDoor:
         if plain in ("/healthz", "/livez", "/readyz"):
             return text_answer(request, "ok")
         if plain == "/version":
-            return json_answer(request, encode_plain(VERSION))
+            return json_answer(request, pretty(encode_plain(VERSION)))
         if plain.startswith("/openapi"):
             definitions = [decode(record.body) for record in self._storage.collection(_CRDS).records()]
             return openapi_answer(request, plain, definitions)

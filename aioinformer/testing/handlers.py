@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aioinformer.testing import statuses
+from aioinformer.testing.encoding import decode
 from aioinformer.testing.negotiation import negotiate
+from aioinformer.testing.pod_streams import STREAMS, pod_stream_answer
 from aioinformer.testing.reads import Reads
 from aioinformer.testing.scaling import Scaling
 from aioinformer.testing.writes import Writes
@@ -45,6 +47,7 @@ class ResourceHandlers:
         watch_timeout: float,
         rng: random.Random,
     ) -> None:
+        self._cluster = cluster
         self._reads = Reads(
             cluster,
             faults,
@@ -69,6 +72,9 @@ class ResourceHandlers:
         """
         served, verb = target.served, target.verb
         assert served is not None
+        if target.subresource in STREAMS and served.resource.group_resource == "pods":
+            pod = decode(self._cluster.get(served, target.namespace, target.name).body)
+            return pod_stream_answer(request, pod, target.subresource, target.query)
         if target.subresource and target.subresource != "scale" and target.subresource not in _WRITTEN_AS_PARTS:
             message = f"this server does not implement {served.resource.plural}/{target.subresource}"
             raise statuses.StatusError(501, "NotImplemented", message)

@@ -13,8 +13,9 @@ from aioinformer.testing.field_managers import (
     read_owners,
     write_owners,
 )
-from aioinformer.testing.field_paths import shown
-from aioinformer.testing.statuses import Cause, StatusError
+from aioinformer.testing.field_paths import NO_FIELDS, shown
+from aioinformer.testing.last_applied import KUBECTL, bring_up_to_date, still_as_applied
+from aioinformer.testing.statuses import StatusError
 from aioinformer.testing.typed_fields import FieldType, check_declared, zero_value
 
 if TYPE_CHECKING:
@@ -83,12 +84,16 @@ def applied(
     if wrong := check_declared(config, type_):
         raise _untyped(served, config["metadata"], wrong)
     former = read_owners(live["metadata"]) if live is not None else None
+    ignored = _ignored(served, by)
     try:
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=_ignored(served, by))
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored)
     except ConflictError as error:
-        causes = [Cause("FieldManagerConflict", shown(each.path), str(each)) for each in error.conflicts]
-        details = {"causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]}
-        raise StatusError(409, "Conflict", str(error), details=details) from None
+        taken_over = still_as_applied(live or {}, type_) if by.name == KUBECTL else NO_FIELDS
+        if conflicts := [each for each in error.conflicts if each.path not in taken_over]:
+            raise _conflict(ConflictError(conflicts)) from None
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored)
+    if by.name == KUBECTL:
+        bring_up_to_date(merged, config)
     return merged, owners
 
 
@@ -107,6 +112,13 @@ def _ignored(served: Served, by: Manager) -> FieldSet:
     if by.subresource == "status":
         return frozenset({("f:spec",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
+
+
+def _conflict(error: ConflictError) -> StatusError:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": str(each), "field": shown(each.path)} for each in error.conflicts
+    ]
+    return StatusError(409, "Conflict", str(error), details={"causes": causes})
 
 
 def _untyped(served: Served, metadata: Mapping[str, Any], wrong: list[str]) -> StatusError:

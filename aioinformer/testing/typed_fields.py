@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.testing.field_paths import FieldSet, Path, field_step, key_step, prefixes, value_step
+from aioinformer.testing.field_paths import FieldSet, Path, field_step, key_step, prefixes, shown, value_step
 from aioinformer.testing.json_patches import same
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
         except FieldTypeError as error:
             lines.append(f"{path}: element {index}: {error}")
             continue
-        here = f"[{index}]" if step is None else f"[{step[2:]}]"
+        here = f"[{index}]" if step is None else shown((step,))
         lines += check_declared(element, type_.element, path + here)
     return lines
 
