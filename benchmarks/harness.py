@@ -47,6 +47,7 @@ class Offer:
         spread: the events are about so many of the pods, 0 for all.
         forms: what can be asked for.
         protobuf_tool: the command that encodes protobuf.
+        program: the server.
     """
 
     pods: int = 20_000
@@ -54,6 +55,7 @@ class Offer:
     spread: int = 0
     forms: str = "json"
     protobuf_tool: tuple[str, ...] = ()
+    program: str = "load_server.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +191,11 @@ class Server:
         arguments += ["--spread", str(offer.spread), "--forms", offer.forms]
         if offer.protobuf_tool:
             arguments += ["--protobuf-tool", json.dumps(offer.protobuf_tool)]
-        self._command = on_core(1, [sys.executable, str(HERE / "load_server.py"), *arguments])
+        self._command = on_core(1, [sys.executable, str(HERE / offer.program), *arguments])
 
     def __enter__(self) -> str:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=environment)
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 

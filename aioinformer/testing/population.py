@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 20
 _PODS_IN_NAMESPACE = 500
+_APPS = 97
 _STARTED = "2026-01-01T00:00:00Z"
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
@@ -20,7 +23,7 @@ async def populate(server: ApiServer, pods: int, *, namespaces: int = 0, nodes: 
     """Fills a server with running pods of about 5.8 KB each, in small steps.
 
     Args:
-        server: to fill; nodes and namespaces are made, too.
+        server: to fill; nodes, namespaces and the pods' owners are made, too.
         pods: how many.
         namespaces: over which they are spread, 0 for one per 500 pods.
         nodes: on which they run.
@@ -29,14 +32,16 @@ async def populate(server: ApiServer, pods: int, *, namespaces: int = 0, nodes: 
     names = [f"team-{index:03d}" for index in range(namespaces)]
     server.load("namespaces", ({"metadata": {"name": name}, "status": {"phase": "Active"}} for name in names))
     server.load("nodes", (_node(index) for index in range(nodes)))
-    batch: list[dict[str, Any]] = []
-    for pod in make_pods(pods, names, nodes):
-        batch.append(pod)
-        if len(batch) == _AT_ONCE:
-            server.load("pods", batch)
-            batch.clear()
-            await asyncio.sleep(0)
-    server.load("pods", batch)
+    # Pods whose owner is not there would be garbage.
+    owners = sorted({(names[index % namespaces], index % _APPS) for index in range(pods)})
+    await _load(server, "replicasets.apps", (_replica_set(namespace, app) for namespace, app in owners))
+    await _load(server, "pods", make_pods(pods, names, nodes))
+
+
+async def _load(server: ApiServer, resource: str, objects: Iterator[dict[str, Any]]) -> None:
+    while batch := list(islice(objects, _AT_ONCE)):
+        server.load(resource, batch)
+        await asyncio.sleep(0)
 
 
 def make_pods(count: int, namespaces: list[str], nodes: int = 50) -> Iterator[dict[str, Any]]:
@@ -53,17 +58,9 @@ def make_pods(count: int, namespaces: list[str], nodes: int = 50) -> Iterator[di
 
 def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
     """One running pod; the same arguments give the same pod."""
-    app = f"app-{index % 97:02d}"
-    revision = f"{index * 7919 % 16**9:09x}"
-    name = f"{app}-{revision}-{index:05d}"
-    labels = {
-        "app.kubernetes.io/name": app,
-        "app.kubernetes.io/instance": f"{app}-{namespace}",
-        "app.kubernetes.io/part-of": "storefront",
-        "app.kubernetes.io/managed-by": "Helm",
-        "pod-template-hash": revision,
-        "tier": ("frontend", "backend", "worker")[index % 3],
-    }
+    owner = _replica_set(namespace, index % _APPS)["metadata"]
+    app, labels = owner["labels"]["app.kubernetes.io/name"], owner["labels"]
+    name = f"{owner['name']}-{index:05d}"
     address = f"10.{index >> 16 & 255}.{index >> 8 & 255}.{index & 255}"
     environment: list[dict[str, Any]] = [
         {"name": f"SETTING_{number:02d}", "value": f"value-of-{app}-{number:02d}"} for number in range(8)
@@ -78,7 +75,7 @@ def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
     return {
         "metadata": {
             "name": name,
-            "generateName": f"{app}-{revision}-",
+            "generateName": f"{owner['name']}-",
             "namespace": namespace,
             "generation": 1,
             "creationTimestamp": _STARTED,
@@ -92,8 +89,8 @@ def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
                 {
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
-                    "name": f"{app}-{revision}",
-                    "uid": f"00000000-0000-4000-8000-{index % 97:012x}",
+                    "name": owner["name"],
+                    "uid": owner["uid"],
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
@@ -102,6 +99,33 @@ def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
         },
         "spec": _spec(app, index, nodes, environment),
         "status": _status(app, index, address),
+    }
+
+
+def _replica_set(namespace: str, number: int) -> dict[str, Any]:
+    """The owner of an application's pods in a namespace; the same arguments give the same one."""
+    app, place = f"app-{number:02d}", crc32(namespace.encode())
+    revision = f"{(place ^ number * 7919) % 16**9:09x}"
+    labels = {
+        "app.kubernetes.io/name": app,
+        "app.kubernetes.io/instance": f"{app}-{namespace}",
+        "app.kubernetes.io/part-of": "storefront",
+        "app.kubernetes.io/managed-by": "Helm",
+        "pod-template-hash": revision,
+        "tier": ("frontend", "backend", "worker")[number % 3],
+    }
+    return {
+        "metadata": {
+            "name": f"{app}-{revision}",
+            "namespace": namespace,
+            "uid": f"{place:08x}-0000-4000-8000-{number:012x}",
+            "creationTimestamp": _STARTED,
+            "labels": labels,
+        },
+        "spec": {
+            "selector": {"matchLabels": {"pod-template-hash": revision}},
+            "template": {"metadata": {"labels": labels}},
+        },
     }
 
 

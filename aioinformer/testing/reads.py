@@ -9,6 +9,7 @@ from aiohttp import web
 
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import JSON, half_answer, standing_headers
+from aioinformer.testing.audiences import Audiences
 from aioinformer.testing.list_options import Options, parse_options, version_fault
 from aioinformer.testing.lists import list_chunks, read_page
 from aioinformer.testing.object_answers import object_answer, page_answer
@@ -52,6 +53,7 @@ class Reads:
         self._version_wait = version_wait
         self._watch_timeout = watch_timeout
         self._rng = rng
+        self._audiences = Audiences(faults)
 
     async def list(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -134,6 +136,9 @@ class Reads:
             lambda: self._cluster.storage.version,
             self._faults,
             options.timeout or self._watch_timeout * (1 + self._rng.random()),
+            self._audiences,
+            # A table shows ages, and its columns only once.
+            None if tables is not None else (served, partial, options.selection),
         )
 
     async def get(self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted) -> web.StreamResponse:

@@ -11,10 +11,11 @@ from aioinformer.testing.statuses import StatusError, expired
 from aioinformer.testing.watches import Watch, error_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from aiohttp import web
 
+    from aioinformer.testing.audiences import Audiences, Seat
     from aioinformer.testing.faults import Fault, FaultSet
     from aioinformer.testing.list_options import Options
     from aioinformer.testing.routes import Target
@@ -54,6 +55,8 @@ class WatchStream:
         current: the version of the server.
         faults: that may strike it.
         timeout: seconds after which it ends.
+        audiences: where it may sit while it has nothing of its own to say.
+        sort: equal for watches that send the same for the same change; None for one that has its own way.
 
     Attributes:
         target: as given.
@@ -73,6 +76,8 @@ class WatchStream:
         current: Callable[[], int],
         faults: FaultSet,
         timeout: float,
+        audiences: Audiences,
+        sort: Hashable | None,
     ) -> None:
         self.target = target
         self.ended = asyncio.Event()
@@ -86,6 +91,9 @@ class WatchStream:
         self._current = current
         self._faults = faults
         self._timeout = timeout
+        self._audiences = audiences
+        self._sort = sort
+        self._seat: Seat | None = None
         self._wake = asyncio.Event()
         self._stopped = False
         self._disruptions: list[Fault] = []
@@ -96,26 +104,19 @@ class WatchStream:
         """Lets a stream fault strike this watch as soon as it has been given enough events."""
         fault.strike()
         self._disruptions.append(fault)
-        self._wake.set()
+        self._rouse()
 
     def stop(self) -> None:
         """Ends the watch cleanly."""
         self._stopped = True
-        self._wake.set()
+        self._rouse()
 
     def wake(self) -> None:
         """Has the watch look again whether there is something to send."""
-        self._wake.set()
+        self._rouse()
 
     async def run(self) -> None:
         """Returns when the watch is over; the response has its end then, unless the connection was broken."""
-        self._collection.subscribe(self._wake.set)
-        try:
-            await self._send_all()
-        finally:
-            self._collection.unsubscribe(self._wake.set)
-
-    async def _send_all(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         deadline = now + self._timeout
@@ -162,12 +163,33 @@ class WatchStream:
             await self._woken(min(due, deadline))
 
     async def _woken(self, until: float) -> bool:
-        """Waits until there may be something to do; False if it became late."""
+        """Waits until there may be something to do; an audience may send changes meanwhile. False if it became late."""
+        transport = self._request.transport
+        plain = not self._disruptions and self._options.version_number <= self._current()
+        if self._sort is not None and plain and transport is not None:
+            self._seat = self._audiences.take_seat(self._collection, self._sort, self._watch, transport, self._rouse)
+        if self._seat is None:
+            self._collection.subscribe(self._rouse)
         try:
             async with asyncio.timeout_at(until):
-                return await self._wake.wait()
+                await self._wake.wait()
         except TimeoutError:
-            return False
+            woken = False
+        else:
+            woken = True
+        finally:
+            self._rouse()
+            self._collection.unsubscribe(self._rouse)
+        # An audience does not wait for a client that does not read; this is where its watch does.
+        await self._request.writer.drain()
+        return woken
+
+    def _rouse(self) -> None:
+        """Leaves the audience, and has the task look again."""
+        if self._seat is not None:
+            self._seat.leave()
+            self._seat = None
+        self._wake.set()
 
     def _next_bookmark(self, now: float, deadline: float) -> float:
         if not self._options.bookmarks:

@@ -8,6 +8,7 @@ enters it is added.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from aioinformer.testing import statuses
@@ -71,6 +72,27 @@ class Watch:
     def backlog(self) -> int:
         """Changes of the resource that it has not looked at."""
         return self._collection.position - self._position
+
+    @property
+    def position(self) -> int:
+        """Where in the history the next change is that it looks at."""
+        return self._position
+
+    def move(self, position: int, sent: int) -> None:
+        """Somebody else has sent what was between.
+
+        Args:
+            position: of the next change to look at.
+            sent: how many lines that were.
+        """
+        self._position = position
+        self.sent += sent
+
+    def twin(self) -> Watch:
+        """A watch that has sent all of its initial objects, and goes on where this one is."""
+        twin = copy(self)
+        twin._initial = []
+        return twin
 
     @property
     def has_initial(self) -> bool:

@@ -1,0 +1,199 @@
+"""Does the API server for tests send 50 changes a second to each of 1,000 watches, with 50,000 pods, on one core?
+
+The server is a process of its own on one core. On another, 1,000 connections watch all pods and count what comes, and
+one more patches a pod every 20 ms over HTTP. How late a change is, is the time from the moment at which its patch was
+due to its event at the last of the watches: a server that takes its time for the patch is late, too. The server's share
+of its core, and its memory, are those that the system tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from harness import Offer, Question, Requirement, answer
+from ticker import quantile
+
+if TYPE_CHECKING:
+    from harness import Figures
+
+_PODS, _WATCHES = 50_000, 1_000
+_RATE, _SECONDS = 50, 20
+_EVENTS = _RATE * _SECONDS
+_AT_ONCE = 50
+_END = b"}\n"
+
+
+class Process:
+    """What the system tells about another process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    @property
+    def cpu(self) -> float:
+        """Seconds that it has used, user and system."""
+        with open(f"/proc/{self._pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def kib(self) -> float:
+        """Its resident memory."""
+        with open(f"/proc/{self._pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+class Audience:
+    """Everybody who watches: when the last of them had each event."""
+
+    def __init__(self) -> None:
+        self.had = [0.0] * _EVENTS
+        self.received = 0
+        self.done = asyncio.Event()
+
+
+class Reader(asyncio.BufferedProtocol):
+    """One watch: counts the ends of lines, and keeps nothing.
+
+    Args:
+        audience: that it belongs to.
+        buffer: shared by all, as nothing stays in it.
+        request: what it sends first.
+    """
+
+    def __init__(self, audience: Audience, buffer: bytearray, request: bytes) -> None:
+        self._audience, self._buffer, self._request = audience, buffer, request
+        self._events = 0
+        self._in_line = False
+        self.opened = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if not self.opened.done():
+            assert self._buffer.startswith(b"HTTP/1.1 200"), bytes(self._buffer[:200])
+            self.opened.set_result(None)
+        count = self._buffer.count(_END, 0, nbytes) + (self._in_line and self._buffer[0] == 10)
+        self._in_line = self._buffer[nbytes - 1] == 125
+        if not count:
+            return
+        now, audience = perf_counter(), self._audience
+        audience.had[self._events : self._events + count] = [now] * count
+        self._events += count
+        audience.received += count
+        if audience.received == _EVENTS * _WATCHES:
+            audience.done.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.opened.done():
+            self.opened.set_exception(exc or ConnectionResetError())
+
+
+async def measure(url: str, query: str = "") -> Figures:
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    open_one = partial(asyncio.get_running_loop().create_connection, host=address.hostname, port=address.port)
+    audience, buffer = Audience(), bytearray(1 << 20)
+    async with aiohttp.ClientSession() as session:
+        facts = (await _get(session, f"{url}/api/v1/namespaces/default/configmaps/server"))["data"]
+        server = Process(int(facts["pid"]))
+        begin = perf_counter()
+        async with session.get(f"{url}/api/v1/pods") as response:
+            async for _ in response.content.iter_any():
+                pass
+        list_seconds = perf_counter() - begin
+        page = await _get(session, f"{url}/api/v1/pods?limit=1000")
+        pods = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in page["items"]]
+        version = (await _get(session, f"{url}/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
+
+        before_kib = server.kib
+        path = f"/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion={version}{query}"
+        request = f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\nAccept: application/json\r\n\r\n".encode()
+        transports = []
+        for _ in range(_WATCHES // _AT_ONCE):
+            made = await asyncio.gather(
+                *(open_one(partial(Reader, audience, buffer, request)) for _ in range(_AT_ONCE))
+            )
+            await asyncio.gather(*(reader.opened for _, reader in made))
+            transports += [transport for transport, _ in made]
+        await asyncio.sleep(1)
+        watch_kib = (server.kib - before_kib) / _WATCHES
+
+        cpu, own_cpu, begin = server.cpu, Process(os.getpid()).cpu, perf_counter()
+        due = await _write(session, url, pods)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await audience.done.wait()
+        except TimeoutError:
+            print(f"  {audience.received} of {_EVENTS * _WATCHES} arrived", flush=True)
+        wall = perf_counter() - begin
+        cpu, own_cpu = server.cpu - cpu, Process(os.getpid()).cpu - own_cpu
+        sending_kib = (server.kib - before_kib) / _WATCHES
+        for transport in transports:
+            transport.abort()
+    late = [(had - beat) * 1000 for had, beat in zip(audience.had, due, strict=True) if had]
+    return {
+        "events_per_second": audience.received / wall,
+        "events_lost": _EVENTS * _WATCHES - audience.received,
+        "latency_ms_p50": quantile(late, 0.5),
+        "latency_ms_p99": quantile(late, 0.99),
+        "latency_ms_max": quantile(late, 1.0),
+        "server_cpu_share": cpu / wall,
+        "reader_cpu_share": own_cpu / wall,
+        "kib_per_watch": watch_kib,
+        "kib_per_busy_watch": sending_kib,
+        "populate_cpu_seconds": float(facts["populate_cpu_seconds"]),
+        "whole_list_seconds": list_seconds,
+    }
+
+
+async def _get(session: aiohttp.ClientSession, url: str) -> Any:
+    async with session.get(url) as response:
+        return await response.json()
+
+
+async def _write(session: aiohttp.ClientSession, url: str, pods: list[tuple[str, str]]) -> list[float]:
+    """Changes a pod at each beat; returns when each change was due."""
+    headers = {"Content-Type": "application/merge-patch+json"}
+    begin = perf_counter()
+    beats = [begin + number / _RATE for number in range(_EVENTS)]
+    for number, beat in enumerate(beats):
+        await asyncio.sleep(max(0.0, beat - perf_counter()))
+        namespace, name = pods[number % len(pods)]
+        body = json.dumps({"metadata": {"annotations": {"change": f"{begin}-{number}"}}})
+        where = f"{url}/api/v1/namespaces/{namespace}/pods/{name}"
+        async with session.patch(where, data=body, headers=headers, raise_for_status=True) as response:
+            await response.read()
+    return beats
+
+
+QUESTION = Question(
+    "server_scale",
+    "Does the API server for tests send 50 changes a second to each of 1,000 watches, with 50,000 pods, on one core?",
+    {"1,000 watches": measure},
+    Offer(pods=_PODS, events=_EVENTS, program="api_server.py"),
+    requirements=[
+        Requirement("events that did not arrive", "1,000 watches", "events_lost", 0),
+        Requirement("change to the last watch, p99, ms", "1,000 watches", "latency_ms_p99", 100.0),
+        Requirement("the server's share of its core", "1,000 watches", "server_cpu_share", 1.0),
+        Requirement("50,000 pods loaded, CPU s", "1,000 watches", "populate_cpu_seconds", 10.0),
+    ],
+    rounds=3,
+    seconds=110.0,
+)
+
+if __name__ == "__main__":
+    answer(QUESTION)

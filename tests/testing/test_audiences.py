@@ -1,0 +1,141 @@
+"""Many watches that are told the same: each must say what it would say alone, and none may cost more than its share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tracemalloc
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from aioinformer.testing import ApiServer
+from tests.testing.api import CONFIGMAPS
+
+
+def change(server: ApiServer, number: int, size: int = 0) -> int:
+    """Changes the config map `a`, or another one; returns the version."""
+    data = {"number": str(number), "padding": "x" * size}
+    server.update("configmaps", {"metadata": {"name": "a", "labels": {"even": str(number % 2 == 0)}}, "data": data})
+    return int(server.resource_version)
+
+
+async def versions(lines: aiohttp.StreamReader, last: int) -> list[int]:
+    """What a watch tells, up to a version."""
+    told: list[int] = []
+    while not told or told[-1] < last:
+        told.append(int(json.loads(await lines.readline())["object"]["metadata"]["resourceVersion"]))
+    return told
+
+
+async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A watch on a bare connection, up to the end of the answer's head."""
+    address = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1 << 16)
+    writer.write(f"GET {CONFIGMAPS}?watch=true&{query} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothing_twice(server: ApiServer) -> None:
+    server.create("configmaps", {"metadata": {"name": "a"}})
+    first = int(server.resource_version)
+    async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def follow(since: int, leave: bool) -> tuple[int, list[int]]:
+            async with session.get(f"{CONFIGMAPS}?watch=true&resourceVersion={since}") as response:
+                return since, await versions(response.content, since + 20 if leave else first + 400)
+
+        async with asyncio.TaskGroup() as group:
+            watches = []
+            for number in range(400):
+                version = change(server, number)
+                if number % 5 == 0:
+                    watches.append(group.create_task(follow(version, leave=number % 10 == 0 and number < 380)))
+                if number % 3 == 0:
+                    await asyncio.sleep(0)
+    for watch in watches:
+        since, told = watch.result()
+        assert told == list(range(since + 1, told[-1] + 1))
+
+
+async def test_watches_of_other_selections_and_forms_are_told_their_own(server: ApiServer) -> None:
+    server.create("configmaps", {"metadata": {"name": "a", "labels": {"even": "True"}}})
+    since = server.resource_version
+    partial = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
+    async with aiohttp.ClientSession(server.url) as session:
+        watch = f"{CONFIGMAPS}?watch=true&resourceVersion={since}"
+        async with (
+            session.get(watch) as whole,
+            session.get(watch, headers=partial) as metadata,
+            session.get(f"{watch}&labelSelector=even%3DTrue") as even,
+        ):
+            change(server, 1)
+            change(server, 2)
+            events = [json.loads(await each.content.readline()) for each in (whole, metadata, even)]
+            next_even = json.loads(await even.content.readline())
+    assert [(event["type"], event["object"]["kind"]) for event in events] == [
+        ("MODIFIED", "ConfigMap"),
+        ("MODIFIED", "PartialObjectMetadata"),
+        ("DELETED", "ConfigMap"),
+    ]
+    assert next_even["type"] == "ADDED"
+
+
+async def test_a_fault_strikes_a_watch_that_was_told_together_with_others(server: ApiServer) -> None:
+    server.create("configmaps", {"metadata": {"name": "a"}})
+    async with aiohttp.ClientSession(server.url) as session:
+        watch = f"{CONFIGMAPS}?watch=true&resourceVersion={server.resource_version}"
+        async with session.get(watch) as one, session.get(watch) as other:
+            version = change(server, 1)
+            assert await versions(one.content, version) == await versions(other.content, version) == [version]
+            await server.fault("error_event", events=2)
+            version = change(server, 2)
+            for each in (one, other):
+                assert [json.loads(line)["type"] async for line in each.content] == ["MODIFIED", "ERROR"]
+    assert server.open_watches == 0
+
+
+async def test_a_client_that_does_not_read_costs_little_and_holds_nobody_up() -> None:
+    async with ApiServer(history=20) as server, aiohttp.ClientSession(server.url) as session:
+        server.create("configmaps", {"metadata": {"name": "a"}})
+        since = server.resource_version
+        slow = [await open_watch(server, f"resourceVersion={since}") for _ in range(5)]
+        async with session.get(f"{CONFIGMAPS}?watch=true&resourceVersion={since}") as response:
+            await versions(response.content, change(server, 0))
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(300):
+                version = change(server, number, 100_000)
+                assert await versions(response.content, version) == [version]
+            grown = tracemalloc.get_traced_memory()[0] - before
+            tracemalloc.stop()
+        for _, writer in slow:
+            writer.transport.abort()
+    # 30 MB were told to each; the history keeps 2 MB, each direction of a connection some hundred KB.
+    assert grown < 10_000_000
+
+
+async def test_a_client_that_reads_again_too_late_hears_what_was_sent_and_then_the_end() -> None:
+    async with ApiServer(history=5) as server:
+        server.create("configmaps", {"metadata": {"name": "a"}})
+        since = int(server.resource_version)
+        reader, writer = await open_watch(server, f"resourceVersion={since}")
+        for number in range(200):
+            change(server, number, 100_000)
+            await asyncio.sleep(0)
+        body = await _dechunked(reader)
+        writer.close()
+        await writer.wait_closed()
+    told = [int(json.loads(line)["object"]["metadata"]["resourceVersion"]) for line in body.splitlines()]
+    assert told == list(range(since + 1, since + 1 + len(told)))
+    assert 0 < len(told) < 200
+
+
+async def _dechunked(reader: asyncio.StreamReader) -> bytes:
+    parts: list[Any] = []
+    while size := int(await reader.readline(), 16):
+        parts.append(await reader.readexactly(size))
+        await reader.readline()
+    return b"".join(parts)
