@@ -8,10 +8,9 @@ A name is imported when it is first asked for: who uses one part does not wait f
 
 from __future__ import annotations
 
-import importlib
-import typing
+TYPE_CHECKING = False  # what type checkers take for true by its name; `typing` is as slow to import as all of the rest
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from aioinformer.backoff import BackoffOptions
     from aioinformer.cache_controller import CacheController, CacheControllerConfig
     from aioinformer.catalog import BUILTIN_RESOURCES
@@ -300,9 +299,11 @@ _MODULES = {
     for name in names.split()
 }
 
-if not typing.TYPE_CHECKING:  # else every misspelt name would pass for one
+if not TYPE_CHECKING:  # else every misspelt name would pass for one
 
     def __getattr__(name: str) -> object:
+        import importlib
+
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import sys
 
-from aioinformer.cli.ending import ending
-
 _EXTRA = frozenset({"click", "rich"})
 
 
 def main() -> None:
     """The entry point of the `aioinformer` command."""
     # Before anything is imported that takes time: a signal counts from the first moment.
-    ending.listen()
+    try:
+        from aioinformer.cli.ending import ending
+
+        ending.listen()
+    except KeyboardInterrupt:
+        sys.exit(130)
     try:
         from aioinformer.cli.commands import cli
     except ModuleNotFoundError as error:

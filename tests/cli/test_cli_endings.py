@@ -201,3 +201,30 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     )
     assert finished.returncode == 2
     assert "pip install 'aioinformer[cli]'" in finished.stderr
+
+
+INTERRUPTED_AT = """
+import os, signal, sys
+from aioinformer.cli import main
+
+class Interrupts:
+    def find_spec(self, name, *rest):
+        if name == MODULE:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+main()
+"""
+
+
+@pytest.mark.parametrize(("module", "code"), [("aioinformer.cli.ending", 130), ("click", 0)])
+def test_an_interrupt_while_it_is_imported_ends_it_without_a_word(module: str, code: int) -> None:
+    program = f"MODULE = {module!r}\n{INTERRUPTED_AT}"
+    finished = subprocess.run(
+        [sys.executable, "-c", program, "watch", "v1/pods", "--server", "http://127.0.0.1:1"],
+        env={"PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (finished.returncode, finished.stdout, finished.stderr) == (code, "", "")
