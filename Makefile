@@ -70,8 +70,10 @@ bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (nee
 		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
-generate: $(VENV)/.package $(VENV)/.dev ## Write the generated files anew
+generate: $(VENV)/.package $(VENV)/.dev ## Write anew what is made from other files: code, and the pages of behaviours and contracts
 	@$(BIN)/python scripts/generate.py
+	@$(BIN)/python scripts/conformance.py
+	@$(BIN)/python scripts/contract.py
 
 UV ?= uv
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
