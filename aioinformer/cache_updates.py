@@ -144,7 +144,8 @@ class CacheUpdates(Generic[T]):
             return
         key = record.key
         old = self._cells.item(key)
-        if old is not None and _is_same(old, record):
+        # Most are of another version: to call a function for that would cost as much as the answer.
+        if old is not None and old.resource_version == record.resource_version and _is_same(old, record):
             return
         notification = self._upsert(old, record, is_in_initial_list)
         if notification is None:

@@ -22,7 +22,7 @@ from aioinformer.steps import PageEnded
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
@@ -93,7 +93,7 @@ class ConsistencyDetector:
         self._report = report
         self._name = name
 
-    async def check(self, records: list[Record], version: str) -> None:
+    async def check(self, records: Collection[Record], version: str) -> None:
         """Compares these objects, all of one streaming list, with a list at its version.
 
         Raises:
@@ -122,7 +122,7 @@ class ConsistencyDetector:
             _log.error("%s: %s", self._name, difference)
             self._report(difference)
 
-    async def _compare(self, records: list[Record], version: str) -> InconsistentList | None:
+    async def _compare(self, records: Collection[Record], version: str) -> InconsistentList | None:
         slicer = Slicer(self._options.slice_seconds)
         left = {record.key: record for record in records}
         unexpected: list[str] = []

@@ -40,7 +40,7 @@ class DeltaFIFO(GuardedQueue[T, Deltas[T]]):
         known_objects: KnownObjects | None = None,
         *,
         transformer: Callable[[T], T] | None = None,
-        slice_seconds: float = 0.001,
+        slice_seconds: float = 0.0005,
         on_batch: Callable[[int, float], None] = lambda waiting, seconds: None,
     ) -> None:
         super().__init__(KeyedDeltas(key_func, known_objects, transformer), key_func, slice_seconds, on_batch)

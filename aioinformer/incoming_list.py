@@ -8,7 +8,7 @@ from aioinformer.errors import DecodeError
 from aioinformer.objects import KeptRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from aioinformer.objects import Record
     from aioinformer.quarantine import Quarantine
@@ -60,7 +60,7 @@ class IncomingList:
             self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
         return new
 
-    def end(self) -> list[Record]:
-        """The list is complete: its objects."""
-        records, self._records = list(self._records.values()), {}
+    def end(self) -> Collection[Record]:
+        """The list is complete: its objects. They are not copied, which would hold the loop if there are many."""
+        records, self._records = self._records.values(), {}
         return records

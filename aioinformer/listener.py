@@ -50,7 +50,7 @@ class ProcessorListener(Generic[T]):
         slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
     """
 
-    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.001) -> None:
+    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.0005) -> None:
         self.name = name
         self.resync = resync
         #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
@@ -143,48 +143,49 @@ class ProcessorListener(Generic[T]):
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
         IN_HANDLER.set(True)
+        deliver, clock = self._deliver, asyncio.get_running_loop().time
         while not self.stopped():
             waits = self._next.empty()
             batch, size = await self._next.get()
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 self._slicer.start()
-            call = self._timed_call if self.pending > _DEEP else self._call
+            timed = self.pending > _DEEP
+            begun = 0.0
             for notification in batch:
-                await call(notification)
+                if timed:
+                    begun = clock()
+                # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
+                self._delivering = True
+                try:
+                    result = deliver(notification)
+                    if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
+                        await result
+                except (Exception, asyncio.CancelledError) as error:
+                    # Something that the handler awaited may have been cancelled: that is an error of the handler,
+                    # unless it is this task that is to end.
+                    if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                        raise
+                    self.errors += 1
+                    _log.exception("%s raised for %s", self.name, _key_of(notification))
+                finally:
+                    self._delivering = False
+                if type(notification) is AddNotification and notification.is_in_initial_list:
+                    # Attempts count, not successes: a handler that raises becomes synced, too.
+                    self._initial -= 1
+                    self._check_synced()
+                if timed:
+                    self._watch_over(begun, clock())
                 if self._slicer.due():
                     await self._slicer.let_go()
-                if self.stopped():
+                if self._stopped:
                     return
             self.pending -= size
 
-    async def _timed_call(self, notification: Notification[T]) -> None:
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        await self._call(notification)
-        seconds = clock() - begun
-        if seconds > _SLOW_CALL and clock() >= self._quiet_until:
-            self._quiet_until = clock() + _WHILE
-            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, seconds, self.pending)
-
-    async def _call(self, notification: Notification[T]) -> None:
-        self._delivering = True
-        try:
-            result = self._deliver(notification)
-            if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
-                await result
-        except (Exception, asyncio.CancelledError) as error:
-            # Something that the handler awaited may have been cancelled: that is an error of the handler, unless it is
-            # this task that is to end.
-            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
-                raise
-            self.errors += 1
-            _log.exception("%s raised for %s", self.name, _key_of(notification))
-        finally:
-            self._delivering = False
-        if type(notification) is AddNotification and notification.is_in_initial_list:
-            # Attempts count, not successes: a handler that raises becomes synced, too.
-            self._initial -= 1
-            self._check_synced()
+    def _watch_over(self, begun: float, ended: float) -> None:
+        if ended - begun > _SLOW_CALL and ended >= self._quiet_until:
+            self._quiet_until = ended + _WHILE
+            waiting = self.pending
+            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, ended - begun, waiting)
 
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:

@@ -86,7 +86,7 @@ class ReflectorOptions:
     idle_timeout: float = 90.0
     backoff: BackoffOptions = field(default_factory=BackoffOptions)
     max_frame: int = DEFAULT_MAX_FRAME
-    slice_seconds: float = 0.001
+    slice_seconds: float = 0.0005
     consistency_check: str = ""
 
     def __post_init__(self) -> None:

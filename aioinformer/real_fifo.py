@@ -44,7 +44,7 @@ class RealFIFO(GuardedQueue[T, OrderedDelta[T]]):
         *,
         transformer: Callable[[T], T] | None = None,
         batch_size: int = 1000,
-        slice_seconds: float = 0.001,
+        slice_seconds: float = 0.0005,
         on_batch: Callable[[int, float], None] = lambda waiting, seconds: None,
     ) -> None:
         super().__init__(OrderedDeltas(consumer, transformer, batch_size), key_func, slice_seconds, on_batch)

@@ -23,7 +23,7 @@ class Slicer:
 
     __slots__ = ("_gap", "_left", "_seconds", "_since")
 
-    def __init__(self, seconds: float = 0.001) -> None:
+    def __init__(self, seconds: float = 0.0005) -> None:
         self._seconds = seconds
         self.start()
 
@@ -51,7 +51,7 @@ class Slicer:
             await self.let_go()
 
 
-def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.001) -> None:
+def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.0005) -> None:
     """Empties a dict that nobody else has, in slices: to free a large one at once would hold the loop.
 
     Args:

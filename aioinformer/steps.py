@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from aioinformer.deltas import Delta
     from aioinformer.errors import ApiError, DecodeError, TransportError
     from aioinformer.objects import Record
@@ -131,7 +133,7 @@ class Changed:
 class Replaced:
     """This is everything there is, at this version; what is not among it is gone."""
 
-    records: list[Record]
+    records: Collection[Record]
     version: str
 
 
