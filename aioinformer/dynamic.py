@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from types import TracebackType
 
+    from aioinformer.identity import InformerName
     from aioinformer.informer_options import InformerOptions
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
     from aioinformer.transport import Transport
 
@@ -56,6 +58,10 @@ class DynamicInformers:
         tweak_list_options: changes the options of every list and watch in place.
         options: of all informers: paging, time-outs, backoff.
         shutdown_grace: seconds a handler that is running at the stop has to finish.
+
+        name: of the informers, for metrics; released when they have ended. What `follow` reads definitions with is not
+            among them.
+        metrics: asks informers for their numbers, from time to time; only those with a name.
     """
 
     def __init__(
@@ -67,7 +73,11 @@ class DynamicInformers:
         tweak_list_options: Callable[[ListOptions], None] | None = None,
         options: ReflectorOptions | None = None,
         shutdown_grace: float = 1.0,
+        name: InformerName | None = None,
+        metrics: MetricsProvider | None = None,
     ) -> None:
+        if metrics is not None and name is None:
+            raise UsageError("metrics go by names: give the informers one, name=InformerName(...)")
         self.discovery = Discovery(transport)
         self._transport = transport
         self._resync_period = resync_period
@@ -75,6 +85,8 @@ class DynamicInformers:
         self._tweak = tweak_list_options
         self._options = options
         self._shutdown_grace = shutdown_grace
+        self._name = name
+        self._metrics = metrics
         self._informers = InformerSet("dynamic informers")
         self._following: _Following | None = None
         #: The resource that is followed of each definition.
@@ -168,7 +180,11 @@ class DynamicInformers:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._informers.stop()
+        try:
+            await self._informers.stop()
+        finally:
+            if self._name is not None:
+                self._name.release()
 
     def _informer_for(
         self,
@@ -197,6 +213,8 @@ class DynamicInformers:
             lister_watcher,
             self._resync_period if period is None else period,
             shutdown_grace=self._shutdown_grace,
+            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            metrics=self._metrics,
             **chosen,
         )
         begin(informer)
@@ -217,8 +235,8 @@ class DynamicInformers:
         resource = next(iter(served.values()))
         if following.wanted(resource):
             _log.info("custom resource %s is followed", resource.gvr)
-            self._chosen[definition.name] = resource
             self._informer_for(resource, following.options, following.begin)
+            self._chosen[definition.name] = resource
 
     def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
         self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, ())

@@ -64,9 +64,9 @@ class InformerWatch(Generic[T]):
         assert self._registration is not None
         assert self._end is not None
         self._informer.remove_event_handler(self._registration)
+        self._events.put_nowait(None)
         self._end.cancel()
         await asyncio.wait({self._end})
-        self._events.put_nowait(None)
 
     def _put(self, kind: str, obj: Any) -> None:
         state = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.cache_controller import CacheController
@@ -112,6 +113,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             UsageError: this is no namespace.
         """
         await self.set_namespaces({*self._members, namespace})
+        if self._started and (member := self._members.get(namespace)) is not None:
+            await member.synced.wait()  # somebody else may have added it just now
 
     async def remove_namespace(self, namespace: str) -> None:
         """Looks at one namespace less; returns once its objects are gone from the cache, and handlers will be told.
@@ -122,6 +125,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             InformerStopped: the informer has stopped.
         """
         await self.set_namespaces(self._members.keys() - {namespace})
+        if leaving := self._leaving.get(namespace):
+            await asyncio.wait(set(leaving))  # somebody else may have removed it just now
 
     async def set_namespaces(self, namespaces: Iterable[str]) -> None:
         """Looks at these namespaces from now on: the removed ones end first, then the new ones are waited for.
@@ -232,11 +237,16 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         member = self._members.pop(namespace)
         member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
         if member.task is not None:
-            leaving = self._leaving.setdefault(namespace, set())
-            leaving.add(member.task)
-            member.task.add_done_callback(leaving.discard)
+            self._leaving.setdefault(namespace, set()).add(member.task)
+            member.task.add_done_callback(partial(self._left, namespace))
             member.task.cancel()
         return member.task
+
+    def _left(self, namespace: str, task: asyncio.Task[None]) -> None:
+        leaving = self._leaving[namespace]
+        leaving.discard(task)
+        if not leaving:
+            del self._leaving[namespace]
 
     async def _resync(self) -> None:
         while True:

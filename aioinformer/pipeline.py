@@ -14,7 +14,7 @@ import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 import anyio
 
@@ -106,7 +106,8 @@ class Pipeline(Generic[T]):
         self._name = name
         self._indexer = indexer
         self._cells = indexer.cells
-        self._queues: WeakSet[Queue[Record]] = WeakSet()
+        #: A tuple, which other threads may go through while another takes its place.
+        self._queues: tuple[ref[Queue[Record]], ...] = ()
         self._kind = queue
         self._compressor = compressor
         self._slice_seconds = slice_seconds
@@ -122,7 +123,7 @@ class Pipeline(Generic[T]):
         """
         updates = self._updates_of(known)
         queue = queue_of(self._kind, known or self._cells, updates, self._slice_seconds, self._batch_ended)
-        self._queues.add(queue)
+        self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
     def statistics(self) -> InformerStatistics:
@@ -138,7 +139,7 @@ class Pipeline(Generic[T]):
             identity=identity,
             objects=len(self._indexer),
             resource_version=self._indexer.last_store_sync_resource_version(),
-            queued=sum(len(queue) for queue in self._queues),
+            queued=sum(len(queue) for each in self._queues if (queue := each()) is not None),
             pending=max((listener.pending for listener in tuple(self.processor.listeners)), default=0),
             processing=counters.processing.snapshot(),
             lists=counters.lists.snapshot(),

@@ -123,9 +123,10 @@ class Registrations(Generic[T]):
             listener.upstream_synced()
 
     def fail(self, failure: BaseException) -> None:
-        """Handlers that have not synced never will; who waits for that is raised this."""
+        """Nothing more is told. Handlers that have not synced never will; who waits for that is raised this."""
         for listener in self._processor.listeners:
             listener.synced.fail(failure)
+            listener.stop()  # one that was never started has nobody else to do it
 
 
 def _now() -> float:

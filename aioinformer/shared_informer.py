@@ -15,6 +15,7 @@ What can be relied on (ARC-02 to ARC-07):
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -233,9 +234,13 @@ class SharedIndexInformer(InformerCache[T]):
     # Life.
 
     async def __aenter__(self) -> Self:
-        if self._started or self._stopped:
+        if self._started or self._stopped or self._owner.running:
             raise UsageError(f"{self.name} runs once; make a new informer")
-        await self._owner.enter(self.run, self.name)
+        try:
+            await self._owner.enter(self.run, self.name)
+        except asyncio.CancelledError:
+            self.retire()  # a task that is cancelled before its first step never takes it
+            raise
         return self
 
     async def __aexit__(

@@ -65,6 +65,13 @@ async def test_the_events_end_when_the_informer_stops() -> None:
             pass
 
 
+async def test_the_events_of_an_informer_that_never_runs_end_with_it() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with InformerWatch(informer) as events:
+        informer.retire()
+        assert [event async for event in events] == []
+
+
 async def test_who_has_left_is_told_nothing_more() -> None:
     pods = Collection("a")
     async with SharedIndexInformer(pods) as informer:

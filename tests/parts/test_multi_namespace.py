@@ -101,6 +101,29 @@ async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers
     assert len(server["two"].requests) == len(server["one"].requests)
 
 
+async def test_everybody_who_adds_a_namespace_finds_its_objects_in_the_cache(server: Namespaces) -> None:
+    server.having(two="b")["two"].gate.clear()
+    informer = server.informer()
+    async with informer:
+        adding = [asyncio.create_task(informer.add_namespace("two")) for _ in range(2)]
+        await settled()
+        assert not any(task.done() for task in adding)
+        server["two"].gate.set()
+        await asyncio.gather(*adding)
+        assert keys(informer) == ["two/b"]
+
+
+async def test_everybody_who_removes_a_namespace_finds_its_objects_gone(server: Namespaces) -> None:
+    server.having(one=" ".join(f"p{number}" for number in range(100)))
+    informer = server.informer("one", options=ReflectorOptions(slice_seconds=1e-9))
+    async with informer:
+        await informer.wait_for_sync()
+        removing = [asyncio.create_task(informer.remove_namespace("one")) for _ in range(2)]
+        await removing[1]
+        assert keys(informer) == []
+        await removing[0]
+
+
 async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_came_before(server: Namespaces) -> None:
     server.having(one="a", two="b c")
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))

@@ -60,6 +60,26 @@ async def test_an_informer_is_entered_once() -> None:
         await informer.__aenter__()
 
 
+async def test_of_two_that_enter_an_informer_at_once_the_second_is_refused() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    results = await asyncio.gather(informer.__aenter__(), informer.__aenter__(), return_exceptions=True)
+    assert results[0] is informer
+    assert isinstance(results[1], UsageError)
+    await informer.__aexit__(None, None, None)
+
+
+async def test_who_waits_for_an_informer_that_was_cancelled_while_it_was_entered_is_told() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    waiting = asyncio.create_task(informer.wait_for_sync())
+    entering = asyncio.create_task(informer.__aenter__())
+    asyncio.get_running_loop().call_soon(entering.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    with pytest.raises(InformerStopped):
+        await waiting
+    assert informer.is_stopped()
+
+
 async def test_an_informer_is_entered_and_left_in_different_tasks() -> None:
     informer = SharedIndexInformer(Collection("a"))
     await asyncio.create_task(informer.__aenter__())
