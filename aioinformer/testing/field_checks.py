@@ -198,14 +198,21 @@ def _drop(value: Any, schema: PatchSchema, path: str, structural: bool, unknown:
     properties, others = node.get("properties"), node.get("additionalProperties")
     # A built-in type without fields is raw JSON; a structural schema without fields describes an empty object.
     keeps_others = node.get(_PRESERVE) or others is True or (properties is None and others is None and not structural)
-    for key in list(value):
-        below_path = f"{path}.{key}" if path else key
-        if properties and key in properties:
+    for key, inner in list(value.items()):
+        known = properties is not None and key in properties
+        if not known and not isinstance(others, dict):
+            if not keeps_others:
+                del value[key]
+                unknown.append(f'unknown field "{_joined(path, key)}"')
+        elif not isinstance(inner, dict | list):
+            continue
+        elif known:
             # What metadata looks like is not the custom schema's to say.
             own = structural and not (key == "metadata" and "$ref" in str(properties[key]))
-            _drop(value[key], schema.at(properties[key]), below_path, own, unknown)
-        elif isinstance(others, dict):
-            _drop(value[key], schema.at(others), below_path, structural, unknown)
-        elif not keeps_others:
-            del value[key]
-            unknown.append(f'unknown field "{below_path}"')
+            _drop(inner, schema.at(properties[key]), _joined(path, key), own, unknown)
+        else:
+            _drop(inner, schema.at(others), _joined(path, key), structural, unknown)
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

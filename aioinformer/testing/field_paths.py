@@ -21,6 +21,7 @@ FieldSet = frozenset[Path]
 
 NO_FIELDS: FieldSet = frozenset()
 _MEMBER = "."
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def field_step(name: str) -> str:
@@ -30,12 +31,12 @@ def field_step(name: str) -> str:
 
 def key_step(keys: Mapping[str, Any]) -> str:
     """The step to the element of a list that has these keys."""
-    return f"k:{_plain(keys)}"
+    return f"k:{_encode(keys)}"
 
 
 def value_step(value: Any) -> str:
     """The step to a value of a set."""
-    return f"v:{_plain(value)}"
+    return f"v:{_encode(value)}"
 
 
 def encode_fields(fields: FieldSet) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def prefixes(fields: Iterable[Path]) -> FieldSet:
 
 def below(fields: FieldSet, places: FieldSet) -> FieldSet:
     """Those fields that are one of the places, or within one."""
-    return frozenset(path for path in fields if any(path[:length] in places for length in range(1, len(path) + 1)))
+    lengths = {len(place) for place in places}
+    return frozenset(path for length in lengths for path in fields if path[:length] in places)
 
 
 def shown(path: Path) -> str:
@@ -97,9 +99,5 @@ def _shown_step(step: str) -> str:
     if kind == "f":
         return f".{text}"
     if kind == "k":
-        return "[" + ",".join(f"{name}={_plain(value)}" for name, value in json.loads(text).items()) + "]"
+        return "[" + ",".join(f"{name}={_encode(value)}" for name, value in json.loads(text).items()) + "]"
     return f"[={text}]" if kind == "v" else f"[{text}]"
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
@@ -102,6 +103,7 @@ def _noted(by: Manager, now: str) -> str:
     return "" if by.subresource == "scale" else now
 
 
+@lru_cache(maxsize=256)
 def _type_of(served: Served) -> FieldType:
     schema = kind_schema(served)
     return _NOTHING_KNOWN if schema is None else FieldType(schema.schemas, schema.node)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from aioinformer.testing.encoding import encode_plain
 from aioinformer.testing.field_paths import FieldSet, Path, field_step, key_step, prefixes, shown, value_step
 from aioinformer.testing.json_patches import same
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _REF = "#/components/schemas/"
 _MISSING: Final = object()
+_OTHERS: Final = object()
+_ELEMENTS: Final = object()
+_NESTED: Final = (dict, list)
 _ZEROS: Final[Mapping[str, Any]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
@@ -40,6 +44,8 @@ class FieldType:
 
     schemas: Mapping[str, Any]
     node: Mapping[str, Any]
+    # Places below, by the name of a declared field, or by what else they are; every write asks for the same ones.
+    _known: dict[object, FieldType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, node: Mapping[str, Any]) -> FieldType:
         """The type that a node below this place describes."""
@@ -50,8 +56,13 @@ class FieldType:
 
     def field(self, name: str) -> FieldType:
         """The type of a field, or of the values of a map."""
-        node = (self.node.get("properties") or {}).get(name, self.node.get("additionalProperties"))
-        return self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+        found = self._known.get(name)
+        if found is not None:
+            return found
+        declared = self.node.get("properties") or {}
+        if name in declared:
+            return self._place(name, declared[name])
+        return self._place(_OTHERS, self.node.get("additionalProperties"))
 
     def declares(self, name: str) -> bool:
         """Whether this is a type with fields of which this is one."""
@@ -70,7 +81,7 @@ class FieldType:
     @property
     def element(self) -> FieldType:
         """The type of the elements of a list."""
-        return self.at(self.node.get("items") or {})
+        return self._place(_ELEMENTS, self.node.get("items"))
 
     @property
     def is_atomic_map(self) -> bool:
@@ -100,6 +111,12 @@ class FieldType:
         except FieldTypeError:
             return None
         return by_step if len(by_step) == len(elements) else None
+
+    def _place(self, key: object, node: object) -> FieldType:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+        return found
 
     def _key(self, element: Mapping[str, Any], key: str) -> Any:
         value = element.get(key, self.element.field(key).node.get("default", _MISSING))
@@ -228,34 +245,60 @@ def _name_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> 
 
 def _compare(old: Any, new: Any, type_: FieldType, path: Path, found: Comparison) -> None:
     pairs = _pairs(old, new, type_)
-    if old is _MISSING or new is _MISSING:
-        if path:
-            (found.added if old is _MISSING else found.removed).add(path)
-    elif pairs is None:
+    if pairs is None:
         if not same(old, new):
             found.modified.add(path)
         return
-    for step, (before, after, below) in (pairs or {}).items():
-        _compare(before, after, below, (*path, step), found)
+    for step, (before, after, below) in pairs.items():
+        inner = (*path, step)
+        if before is _MISSING:
+            _note_all(after, below, inner, found.added)
+        elif after is _MISSING:
+            _note_all(before, below, inner, found.removed)
+        elif not _unchanged(before, after):
+            _compare(before, after, below, inner, found)
 
 
 def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, FieldType]] | None:
     """What is to be compared one by one, by step; None if the two are one field."""
-    sides = [side for side in (old, new) if side is not _MISSING]
-    if not any(sides):
+    if not old and not new:
         return None
-    if all(isinstance(side, dict | None) for side in sides) and not type_.is_atomic_map:
-        left, right = (side if isinstance(side, dict) else {} for side in (old, new))
+    if isinstance(old, dict | None) and isinstance(new, dict | None) and not type_.is_atomic_map:
+        left, right = old or {}, new or {}
         return {
             field_step(name): (left.get(name, _MISSING), right.get(name, _MISSING), type_.field(name))
             for name in left | right
         }
-    if all(isinstance(side, list | None) for side in sides):
-        before, after = (type_.steps(side if isinstance(side, list) else []) for side in (old, new))
+    if isinstance(old, list | None) and isinstance(new, list | None):
+        before, after = type_.steps(old or []), type_.steps(new or [])
         if before is not None and after is not None:
             element = type_.element
             return {step: (before.get(step, _MISSING), after.get(step, _MISSING), element) for step in before | after}
     return None
+
+
+def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> None:
+    """Notes a field, and all that are in it."""
+    noted.add(path)
+    if not value:
+        return
+    if isinstance(value, dict):
+        if type_.is_atomic_map:
+            return
+        for name, below in value.items():
+            inner = (*path, field_step(name))
+            if isinstance(below, _NESTED):
+                _note_all(below, type_.field(name), inner, noted)
+            else:
+                noted.add(inner)
+    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
+        for step, element in elements.items():
+            _note_all(element, type_.element, (*path, step), noted)
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Whether two values are alike to the byte. Equality alone would take 1 for true and for 1.0."""
+    return bool(before == after) and encode_plain(before) == encode_plain(after)
 
 
 def _merge_elements(left: dict[str, Any], right: dict[str, Any], element: FieldType) -> list[Any]:

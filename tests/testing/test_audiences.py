@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from aioinformer.testing import ApiServer
+from aioinformer.testing import ApiServer, audiences
 from tests.testing.api import CONFIGMAPS
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def change(server: ApiServer, number: int, size: int = 0) -> int:
@@ -38,7 +41,10 @@ async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReade
     return reader, writer
 
 
-async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothing_twice(server: ApiServer) -> None:
+async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothing_twice(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audiences, "_AT_ONCE", 1)
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)
     async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -47,14 +53,17 @@ async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothin
             async with session.get(f"{CONFIGMAPS}?watch=true&resourceVersion={since}") as response:
                 return since, await versions(response.content, since + 20 if leave else first + 400)
 
-        async with asyncio.TaskGroup() as group:
+        async with (
+            asyncio.TaskGroup() as group,
+            session.get(f"{CONFIGMAPS}?watch=true&resourceVersion={first}") as pace,
+        ):
             watches = []
             for number in range(400):
                 version = change(server, number)
                 if number % 5 == 0:
                     watches.append(group.create_task(follow(version, leave=number % 10 == 0 and number < 380)))
                 if number % 3 == 0:
-                    await asyncio.sleep(0)
+                    await versions(pace.content, version - 3)
     for watch in watches:
         since, told = watch.result()
         assert told == list(range(since + 1, told[-1] + 1))
@@ -95,6 +104,21 @@ async def test_a_fault_strikes_a_watch_that_was_told_together_with_others(server
             for each in (one, other):
                 assert [json.loads(line)["type"] async for line in each.content] == ["MODIFIED", "ERROR"]
     assert server.open_watches == 0
+
+
+async def test_a_fault_of_the_wire_strikes_watches_that_were_told_together(server: ApiServer) -> None:
+    server.create("configmaps", {"metadata": {"name": "a"}})
+    async with aiohttp.ClientSession(server.url) as session:
+        watch = f"{CONFIGMAPS}?watch=true&resourceVersion={server.resource_version}"
+        async with session.get(watch) as one, session.get(watch) as other:
+            version = change(server, 1)
+            for each in (one, other):
+                await versions(each.content, version)
+            async with server.fault("slow", verbs=["watch"], seconds=0.0) as slow:
+                version = change(server, 2)
+                for each in (one, other):
+                    await versions(each.content, version)
+    assert slow.strikes == 2
 
 
 async def test_a_client_that_does_not_read_costs_little_and_holds_nobody_up() -> None:
