@@ -97,7 +97,7 @@ class CacheUpdates(Generic[T]):
             yield
         told: list[Notification[T]] = []
         changed: list[str] = []
-        for key in keys:
+        for key in keys if "" not in listed else ():  # it may stand for any of those that are not named
             if key not in listed:
                 change.delete(key)
                 changed.append(key)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class IncomingList:
     """Gathers the objects of one list. An object that does not decode must not look deleted: the cached one stays.
 
+    One that does not even show its name may be any that the list does not name: all of those stay.
+
     Args:
         quarantine: where objects are noted that do not decode.
         tell: takes a line for the log.
@@ -38,8 +40,7 @@ class IncomingList:
     def take(self, item: Record | DecodeError) -> bool:
         """Notes an object, or what stands in its place; whether the list had not shown it before."""
         if isinstance(item, DecodeError):
-            if item.key:
-                self._records.setdefault(item.key, KeptRecord.of(item.key))
+            self._records.setdefault(item.key, KeptRecord.of(item.key))
             return self.skip(item)
         records = self._records
         before = len(records)

@@ -83,16 +83,20 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         for obj in objects:
             unlisted.discard(append(Delta(_REPLACED, obj)))
             yield
+        if "" in items and "" not in unlisted:  # what has no readable name may be any of those that are not named
+            unlisted.clear()
+            keys: Iterable[str] = ()
+        else:
+            keys = self._known.all_keys() if self._known is not None else ()
         for key in unlisted:
             waiting = items[key]
             newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
             self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
             yield
-        if self._known is not None:
-            for key in self._known.all_keys():
-                if key not in items:
-                    self._append(Delta(DeltaType.DELETED, _tombstone(key, self._known.item(key))))
-                yield
+        for key in keys:
+            if key not in items and self._known is not None:
+                self._append(Delta(DeltaType.DELETED, _tombstone(key, self._known.item(key))))
+            yield
         if not self._populated:
             self._populated = True
             self._initial = len(self._line)

@@ -1,7 +1,14 @@
 """Finds out who changes objects in place that belong to a store (DET-01).
 
-What informers hand out cannot be changed: views, frozen mappings, tuples. But a store that is filled by hand holds what
-it was given, and a `decoder` may make objects that anybody can change. For those, while a program is developed.
+For objects that one reader can spoil for the next, while a program is developed:
+
+| what is in the store | what can be said |
+|---|---|
+| what was put there by hand | whether it was changed |
+| `storage="dict"` | the same; its mappings refuse writes, but not those that go around them (`dict.update(obj, …)`) |
+| what a `decoder` makes, of a class that can be referred to weakly | the same, once it has been seen |
+| what a `decoder` makes otherwise: `dict`, `list`, classes with slots | nothing: each reader gets one of its own |
+| views: all other tiers | nothing: they are made of bytes, and cannot be changed |
 """
 
 from __future__ import annotations
@@ -13,7 +20,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.errors import AioinformerError, UsageError
-from aioinformer.frozen import FrozenDict, thaw
+from aioinformer.frozen import thaw
+from aioinformer.objects import Record
 from aioinformer.views import View
 
 if TYPE_CHECKING:
@@ -94,8 +102,8 @@ class MutationDetector:
             return
         now = self._clock()
         items = self._store.cells.snapshot()
-        objects = zip((key for key, _ in items), self._store.presented(item for _, item in items), strict=True)
-        present = {id(obj): (key, obj) for key, obj in objects if not isinstance(obj, (View, FrozenDict))}
+        objects = zip(items, self._store.presented(item for _, item in items), strict=True)
+        present = {id(obj): (key, obj) for (key, item), obj in objects if _is_shared(item, obj)}
         for remembered in self._remembered.values():
             if paths := tuple(_differences(remembered.copy, remembered.obj)):
                 raise CacheMutated(self._name, remembered.key, paths)
@@ -105,6 +113,11 @@ class MutationDetector:
         self._remembered = {
             identity: each for identity, each in self._remembered.items() if now - each.since <= self._retain
         }
+
+    @property
+    def remembered(self) -> int:
+        """How many objects it has copies of: 0 where nothing can be said."""
+        return len(self._remembered)
 
     async def run(self) -> None:
         """Compares until cancelled; returns at once if not enabled. To be run beside what uses the store.
@@ -119,6 +132,11 @@ class MutationDetector:
 
 def _wanted() -> bool:
     return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() not in ("", "0", "false")
+
+
+def _is_shared(item: Any, obj: Any) -> bool:
+    """Whether the next reader of what is stored gets this object, too, and it can be changed."""
+    return not isinstance(obj, View) and (not isinstance(item, Record) or item.recall() is obj)
 
 
 def _differences(before: Any, now: Any, path: str = "") -> list[str]:

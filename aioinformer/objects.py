@@ -128,7 +128,10 @@ _E = TypeVar("_E", bound="Envelope")
 
 
 class KeptRecord(Record, gc=False, eq=False):
-    """Stands in a list for an object that is there and does not decode: whatever is cached of it stays."""
+    """Stands in a list for an object that is there and does not decode: whatever is cached of it stays.
+
+    Under the key "" it stands for one whose name cannot be read: whatever is cached, and not in the list, stays.
+    """
 
     @classmethod
     def of(cls, key: str) -> KeptRecord:

@@ -76,6 +76,9 @@ class ReflectorOptions:
         consistency_check: whether each streaming list is compared with a list at its version: "off", "report" to the
             watch error handler and the log, or "raise", which ends the informer. "" leaves it to the environment
             variable `AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR`, and to "off" without it.
+        max_internal_error_retry_duration: for so long since the first of a row of internal errors (500) within watches,
+            the watch is opened again from the same version, after a delay; then a list follows. 0 lists at once: such
+            an error may be all that is told of an object.
     """
 
     page_size: int = 500
@@ -88,6 +91,7 @@ class ReflectorOptions:
     max_frame: int = DEFAULT_MAX_FRAME
     slice_seconds: float = 0.0005
     consistency_check: str = ""
+    max_internal_error_retry_duration: float = 0.0
 
     def __post_init__(self) -> None:
         if self.page_size < 0:
@@ -97,6 +101,11 @@ class ReflectorOptions:
         for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
             if getattr(self, name) <= 0:
                 raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
+        if not self.max_internal_error_retry_duration >= 0:
+            raise OptionError(
+                "max_internal_error_retry_duration must be 0 (never) or more, "
+                f"not {self.max_internal_error_retry_duration!r}"
+            )
         if self.consistency_check not in ("", "off", "report", "raise"):
             raise OptionError(f'consistency_check must be "off", "report" or "raise", not {self.consistency_check!r}')
         if self.list_resource_version not in ("", "0"):

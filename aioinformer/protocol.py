@@ -38,6 +38,7 @@ from aioinformer.options import ReflectorOptions
 from aioinformer.pace import Pace
 from aioinformer.paging import Paging
 from aioinformer.quarantine import Quarantine
+from aioinformer.retry_with_deadline import RetryWithDeadline
 from aioinformer.state import Phase
 from aioinformer.steps import (
     Accepted,
@@ -132,6 +133,11 @@ class ListWatchProtocol:
         self._paging = Paging(self.options, self._incoming)
         self._reader = WatchReader(self._incoming, self.quarantine, known, tell)
         self._watches = WatchRecord()
+        self._internal_errors = RetryWithDeadline(
+            lambda error: isinstance(error, ApiError) and error.status == 500,
+            self.options.max_internal_error_retry_duration,
+            self.options.backoff.reset_after,
+        )
 
     # What to do next.
 
@@ -373,6 +379,8 @@ class ListWatchProtocol:
 
     def _refused(self, error: ApiError, now: float) -> None:
         listing = self._stage in (_Stage.STREAM, _Stage.LIST)
+        if self._stage is _Stage.WATCH:
+            self._internal_errors.after(error, now)
         if self._stage is _Stage.STREAM and error.status in (400, 422) and not self._incoming:
             self._no_streaming(now, f"{error.status} {error.reason}".strip())
             self._hold(error, now)
@@ -384,6 +392,8 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.OPEN)  # busy, not wrong: a list would be a burden more
         elif self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._watches.in_vain():
             self._fail(error, now, _Stage.OPEN)
+        elif self._stage is _Stage.WATCH and self._internal_errors.should_retry(now):
+            self._fail(error, now, _Stage.OPEN)  # who chose this knows such errors to pass
         else:
             # Without watches, pages from time to time are better than nothing. And an error within a watch says that
             # an object cannot be told (unreadable in storage, then deleted unsafely): a list shows what is left.

@@ -43,6 +43,6 @@ class Quarantine:
     def __str__(self) -> str:
         named = sorted(key for key in self._keys if key)[:3]
         count = f"{len(self._keys)} object{'s' if len(self._keys) > 1 else ''} cannot be decoded"
-        if not named:
-            return count
-        return f"{count} ({', '.join(named)}{', …' if len(self._keys) > len(named) else ''})"
+        if named:
+            count += f" ({', '.join(named)}{', …' if len(self._keys) > len(named) else ''})"
+        return f"{count}; a list with one whose name cannot be read deletes nothing" if "" in self._keys else count

@@ -114,7 +114,8 @@ class Conversation:
                 if isinstance(conclusion, Replaced):
                     there = {item.key: item for item in conclusion.records}
                     kept = {key for key, item in there.items() if isinstance(item, KeptRecord)}
-                    before = {key: self.cache[key] for key in kept & self.cache.keys()}
+                    stays = self.cache.keys() - there.keys() if "" in kept else set()
+                    before = {key: self.cache[key] for key in (kept & self.cache.keys()) | stays}
                     self.cache.clear()
                     self.cache |= {key: item for key, item in there.items() if key not in kept} | before
                     self.news.append("replaced")

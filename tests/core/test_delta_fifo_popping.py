@@ -131,6 +131,7 @@ async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> 
     assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)
 
 
+@pytest.mark.conformance("CTL-15")
 async def test_changes_that_come_during_a_batch_wait_for_its_end_and_the_next_one() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])

@@ -185,6 +185,42 @@ def test_an_error_within_a_watch_leads_to_a_list_because_an_object_could_not_be_
     assert list(talk.cache) == ["ns/a"]
 
 
+INSISTING = ReflectorOptions(streaming_list=False, max_internal_error_retry_duration=10.0)
+
+
+@pytest.mark.conformance("REF-02", "REF-40", "RWD-01")
+def test_internal_errors_within_a_watch_open_it_again_from_its_version_until_the_time_is_up() -> None:
+    talk = watching("a", options=INSISTING)
+    talk.error(500, after=60)
+    begun = talk.now
+    asked = []
+    while not asked or asked[-1] == "watch @10":
+        assert talk.delay() > 0
+        asked.append(talk.ask())
+        if asked[-1] == "watch @10":
+            last = talk.now
+            talk.accept()
+            talk.error(500)
+    assert asked[1:] == ["watch @10"] * (len(asked) - 2) + ["list limit=500"]
+    assert last - begun > 10 > talk.asked[-3][0] - begun
+
+
+@pytest.mark.conformance("REF-40")
+def test_only_internal_errors_within_a_watch_are_retried_instead_of_listing() -> None:
+    talk = watching("a", options=INSISTING)
+    talk.error(503, after=60)
+    assert talk.ask() == "list limit=500"
+
+
+@pytest.mark.conformance("RWD-01")
+def test_an_internal_error_after_a_time_of_health_is_the_first_of_a_new_row() -> None:
+    talk = watching("a", options=INSISTING)
+    for _ in range(3):
+        talk.error(500, after=130)
+        assert talk.ask() == "watch @10"
+        talk.accept()
+
+
 @pytest.mark.conformance("REF-06", "REF-08")
 def test_delays_double_up_to_thirty_seconds() -> None:
     talk = Conversation(PAGES)

@@ -68,8 +68,19 @@ def test_versions_of_initial_events_are_no_versions_of_the_collection() -> None:
     talk = streaming()
     talk.events(added("a", 9), added("b", 4))
     assert (talk.protocol.version, talk.news) == ("", [])
-    talk.events(initial_events_end(9))
-    assert talk.protocol.version == "9"
+    talk.events(initial_events_end(12))
+    assert talk.protocol.version == "12"
+
+
+@pytest.mark.conformance("REF-29", "REF-44")
+def test_a_list_after_a_stream_that_broke_off_does_not_go_on_from_an_initial_event() -> None:
+    talk = streaming()
+    talk.events(added("a", 9))
+    talk.end()
+    assert talk.ask() == "stream"
+    talk.accept()
+    talk.events(added("a", 5), initial_events_end(6))
+    assert (talk.protocol.version, talk.news) == ("6", ["replaced"])
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -157,6 +168,15 @@ def test_a_stream_that_ends_before_it_is_complete_is_begun_again_once_and_then_c
     assert talk.now == 0
     talk.accept()
     talk.end()
+    assert talk.delay() > 0
+    assert talk.ask() == "list limit=500"
+
+
+@pytest.mark.conformance("REF-33")
+def test_a_stream_that_lasted_and_ends_before_it_is_complete_is_followed_by_pages_after_a_delay() -> None:
+    talk = streaming()
+    talk.events(added("a", 3))
+    talk.end(after=5)
     assert talk.delay() > 0
     assert talk.ask() == "list limit=500"
 

@@ -63,7 +63,7 @@ def test_an_object_whose_key_cannot_be_read_is_skipped_too() -> None:
     talk = watching("a")
     talk.events(undecodable(), modified("a", 12))
     assert talk.news == ["replaced", "Updated ns/a"]
-    assert talk.protocol.reason == "1 object cannot be decoded"
+    assert talk.protocol.reason.startswith("1 object cannot be decoded;")
 
 
 def test_a_deletion_whose_object_is_refused_still_deletes() -> None:
@@ -111,8 +111,44 @@ def test_an_item_that_cannot_be_decoded_keeps_its_cached_version_over_a_relist()
 
 def test_an_item_that_cannot_be_decoded_and_was_never_cached_is_left_out() -> None:
     talk = relisting("a")
-    talk.answer(Listed([DecodeError("no", key="ns/b"), DecodeError("no"), record("a")]), PageEnded("20"))
+    talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
     assert list(talk.cache) == ["ns/a"]
+
+
+def test_a_list_with_an_item_whose_name_cannot_be_read_deletes_nothing_and_says_so() -> None:
+    talk = relisting("a", "b")
+    talk.answer(Listed([DecodeError("no"), record("b", 15), record("c")]), PageEnded("20"))
+    assert {key: item.resource_version for key, item in talk.cache.items()} == {"ns/a": "1", "ns/b": "15", "ns/c": "1"}
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.DEGRADED
+    assert talk.protocol.reason.endswith("a list with one whose name cannot be read deletes nothing")
+
+
+def test_the_next_list_in_which_every_name_can_be_read_deletes_again() -> None:
+    talk = relisting("a", "b")
+    talk.answer(Listed([DecodeError("no"), record("b")]), PageEnded("20"))
+    talk.ask()
+    talk.accept()
+    talk.error(500, after=60)
+    talk.ask()
+    talk.page("b", version=30)
+    talk.ask()
+    talk.accept()
+    assert list(talk.cache) == ["ns/b"]
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
+
+
+def test_a_streaming_list_with_an_object_whose_name_cannot_be_read_deletes_nothing() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(added("a", 9), added("b", 10), initial_events_end(10))
+    talk.error(500, after=60)
+    assert talk.ask().startswith("stream")
+    talk.accept()
+    talk.events(undecodable("", ADDED), added("b", 15), initial_events_end(20))
+    assert sorted(talk.cache) == ["ns/a", "ns/b"]
 
 
 def test_a_list_with_objects_that_cannot_be_decoded_leads_to_a_degraded_watch() -> None:

@@ -7,10 +7,13 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import InformerStopped, NotFound, UsageError
+from aioinformer.identity import InformerName
+from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.served import UnknownResource
 from aioinformer.state import Phase
 from tests.testing.api import CONFIGMAPS, DEFINITION, DEFINITIONS, WIDGETS
@@ -158,6 +161,29 @@ async def test_a_namespace_and_tweaked_options_limit_what_is_followed(api: Api, 
         await informer.wait_for_sync()
         assert informer.get_store().list_keys() == ["default/a"]
         await (await dynamic.informer("namespaces")).wait_for_sync()
+
+
+@pytest.mark.conformance("MET-02", "MET-03")
+async def test_informers_of_a_name_are_measured_and_the_name_is_free_when_they_have_ended(
+    api: Api, transport: HttpTransport
+) -> None:
+    await api.create("a")
+    registry = CollectorRegistry()
+    labels = {"name": "any", "group": "", "version": "v1", "resource": "configmaps"}
+    metrics = PrometheusMetrics(registry)
+    async with DynamicInformers(transport, namespace="default", name=InformerName("any"), metrics=metrics) as dynamic:
+        informer = await dynamic.informer("configmaps")
+        await informer.wait_for_sync()
+        assert registry.get_sample_value("informer_store_items", labels) == 1
+        with pytest.raises(UsageError, match="in use"):
+            InformerName("any")
+    with InformerName("any"):
+        assert registry.get_sample_value("informer_store_items", labels) is None
+
+
+async def test_metrics_without_a_name_are_refused(transport: HttpTransport) -> None:
+    with pytest.raises(UsageError, match="name=InformerName"):
+        DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
 
 
 async def test_custom_resources_are_followed_as_their_definitions_come_and_go_and_come_back(

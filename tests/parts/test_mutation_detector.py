@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer.errors import UsageError
@@ -100,6 +101,34 @@ async def test_objects_that_a_decoder_made_are_looked_at() -> None:
         model.tags.append("x")
         with pytest.raises(CacheMutated, match="default/a was changed in place at tags"):
             await watch
+
+
+@pytest.mark.conformance("DET-01")
+async def test_objects_kept_as_dicts_are_looked_at_for_writes_that_go_around_their_refusal() -> None:
+    informer = SharedIndexInformer(Collection("a"), storage="dict")
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        detector.compare()
+        detector.compare()
+        pod = informer.get_store().get_by_key("default/a")
+        assert pod is not None
+        dict.update(pod["metadata"], name="b")
+        with pytest.raises(CacheMutated, match=r"default/a was changed in place at metadata\.name;"):
+            detector.compare()
+
+
+@pytest.mark.parametrize("decoder", [msgspec.json.decode, None], ids=["dicts", "views"])
+async def test_objects_that_no_two_readers_share_are_not_kept(decoder: Any) -> None:
+    informer = SharedIndexInformer(Collection("a"), decoder=decoder)
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        for _ in range(3):
+            detector.compare()
+        first, second = (informer.get_store().get_by_key("default/a") for _ in range(2))
+        assert first is not second or decoder is None
+        assert not detector.remembered
 
 
 @pytest.mark.conformance("DET-01")

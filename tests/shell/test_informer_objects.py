@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.queue_choice import QueueKind
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import Phase
 from tests.shell.collection import Collection, line
@@ -119,6 +120,32 @@ async def test_an_object_refused_in_a_relist_is_not_taken_for_deleted() -> None:
         assert cached_version(informer, "a") == "1"
         assert phase_of(informer) is Phase.DEGRADED
     assert recorder.told == ["add! a 1", "add! b 2"]
+
+
+@pytest.mark.parametrize("queue", QueueKind)
+@pytest.mark.parametrize("nameless", [{}, {"metadata": {"namespace": "default"}}, {"metadata": {"name": 5}}])
+async def test_a_list_with_an_item_whose_name_cannot_be_read_removes_nothing_until_one_comes_without(
+    queue: QueueKind, nameless: dict[str, Any]
+) -> None:
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods, queue=queue)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        del pods.objects["default/b"]
+        pods.objects["?"] = nameless
+        pods.put("c")
+        pods.expire_watches()
+        await settled()
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b", "default/c"]
+        assert phase_of(informer) is Phase.DEGRADED
+        assert "deletes nothing" in informer.state.reason
+        del pods.objects["?"]
+        pods.expire_watches()
+        await asyncio.sleep(60)
+        assert phase_of(informer) is Phase.WATCHING
+    assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "tombstone b 2"]
 
 
 async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_that_was_cached() -> None:

@@ -81,6 +81,7 @@ def test_a_bucket_is_one_for_all_items_and_counts_nobody() -> None:
     assert limiter.num_requeues("c") == 0
 
 
+@pytest.mark.conformance("WQ-12")
 def test_a_bucket_fills_with_time_and_not_beyond_its_size() -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=2)
     delays(limiter, "a", 2, now=0.0)
