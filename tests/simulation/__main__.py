@@ -5,6 +5,7 @@ python -m tests.simulation --seed 123              one seed: its story, whatever
 python -m tests.simulation --seed 123 --shrink     the same without what the failure does not need
 python -m tests.simulation --seed 123 --without 4,7-19    the same without some actions
 python -m tests.simulation --seeds 10000 --first 1 --jobs 2
+python -m tests.simulation --seed 7 --plant "lost tombstone"    with a bug in the product
 python -m tests.simulation --bugs                  plants one bug after the other, and looks for each
 ```
 """
@@ -14,10 +15,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.simulation.campaign import many, one
-from tests.simulation.hunt import hunt_all
+from tests.simulation.hunt import bug_named, hunt_all
 from tests.simulation.shrink import numbers_in
 
 
@@ -30,11 +32,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="in so many processes")
     parser.add_argument("--bugs", action="store_true", help="look for the planted bugs, and write their table")
+    parser.add_argument("--plant", default="", help="with this planted bug in the product")
     options = parser.parse_args()
     if options.bugs:
         return hunt_all(options.jobs, Path(__file__).parents[2] / "docs" / "simulation.md")
     if options.seed is not None:
-        return one(options.seed, numbers_in(options.without), shrink=options.shrink)
+        with bug_named(options.plant).plant() if options.plant else nullcontext():
+            return one(options.seed, numbers_in(options.without), shrink=options.shrink)
     return many(options.first, options.seeds, options.jobs)
 
 

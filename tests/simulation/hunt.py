@@ -54,9 +54,21 @@ def hunt(bug: Planted, seeds: Iterable[int]) -> Catch:
     return Catch(0, "", "")
 
 
+def bug_named(name: str) -> Planted:
+    """The bug of a name.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    for bug in PLANTED:
+        if bug.name == name:
+            return bug
+    raise SystemExit(f"there is no planted bug {name!r}; choose one of {', '.join(bug.name for bug in PLANTED)}")
+
+
 def hunt_by_name(name: str, seeds: range) -> Catch:
     """The same for another process."""
-    return hunt(next(bug for bug in PLANTED if bug.name == name), seeds)
+    return hunt(bug_named(name), seeds)
 
 
 def hunt_all(jobs: int, page: Path) -> int:

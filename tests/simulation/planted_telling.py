@@ -11,12 +11,12 @@ from unittest.mock import patch
 from aioinformer.bulk_change import BulkChange
 from aioinformer.cache_controller import CacheController
 from aioinformer.cache_updates import CacheUpdates
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
+from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.guarded_queue import GuardedQueue
 from aioinformer.indices import Index
 from aioinformer.keyed_deltas import KeyedDeltas
 from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, DeleteNotification
+from aioinformer.notifications import DeleteNotification
 from aioinformer.ordered_deltas import OrderedDeltas
 from aioinformer.processor import SharedProcessor
 from aioinformer.thread_safe_store import ThreadSafeStore
@@ -77,16 +77,6 @@ def version_taken_before_delivery() -> AbstractContextManager[Any]:
     return patch.object(CacheController, "_process", process)
 
 
-@planted("a resync queues what is cached as an update, behind what waits already (queue by key)")
-def resync_over_a_pending_change() -> AbstractContextManager[Any]:
-    def resyncing(self: Any) -> Iterator[None]:
-        for key in self._known.all_keys():
-            self._append(Delta(DeltaType.UPDATED, self._known.item(key)), key)
-            yield
-
-    return patch.object(KeyedDeltas, "resyncing", resyncing)
-
-
 @planted("the queue says that it has synced as soon as the first list is in it")
 def synced_too_early() -> AbstractContextManager[Any]:
     with_both = ExitStack()
@@ -106,19 +96,6 @@ def index_not_updated_on_delete() -> AbstractContextManager[Any]:
 @planted("a list that replaces the cache in one step removes nothing")
 def replace_does_not_remove() -> AbstractContextManager[Any]:
     return patch.object(BulkChange, "delete", lambda self, key: None)
-
-
-@planted("a list that replaces the cache in one step forgets the indices of what changed")
-def replace_does_not_index() -> AbstractContextManager[Any]:
-    original = BulkChange.put
-
-    def put(self: Any, key: str, item: Any) -> None:
-        if self._items is not None:
-            original(self, key, item)
-        else:
-            self._puts[key] = item, {index: index._values_of(key) for index in self._indices()}
-
-    return patch.object(BulkChange, "put", put)
 
 
 @planted("an object counts as unchanged if its version is the same, also after a restore")
@@ -154,15 +131,12 @@ def woken_for_any_version() -> AbstractContextManager[Any]:
 
 @planted("a handler that raises is not called any more")
 def exception_ends_a_listener() -> AbstractContextManager[Any]:
-    original = ProcessorListener._call
+    def count(self: Any, errors: int) -> None:
+        self.__dict__["errors"] = errors
+        self._stopped = errors > 0
 
-    async def call(self: Any, notification: Any) -> None:
-        errors = self.errors
-        await original(self, notification)
-        if self.errors > errors:
-            self._stopped = True
-
-    return patch.object(ProcessorListener, "_call", call)
+    counting = property(lambda self: self.__dict__["errors"], count)
+    return patch.object(ProcessorListener, "errors", counting, create=True)
 
 
 @planted("a late handler is told of the cache as it is when its turn comes, on top of what it is told anyway")
@@ -220,17 +194,3 @@ def deletion_of_the_unknown() -> AbstractContextManager[Any]:
         original(self, key, obj)
 
     return patch.object(CacheUpdates, "_deleted", deleted)
-
-
-@planted("an update of what is new to the cache is told as an addition each time")
-def addition_told_twice() -> AbstractContextManager[Any]:
-    original = CacheUpdates._upserted
-
-    def upserted(self: Any, record: Any, initial: bool) -> None:
-        if initial and self._cells.item(record.key) is not None:
-            self._cells.put(record.key, record)
-            self._distribute(AddNotification(self._present(record), initial))
-        else:
-            original(self, record, initial)
-
-    return patch.object(CacheUpdates, "_upserted", upserted)
