@@ -126,7 +126,7 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
         try:
             obj = decode(data)
         except ValueError:
-            raise statuses.bad_request(f"{prefix}: {json_error(data)} ({_shown(data)})") from None
+            raise statuses.bad_request(f"{prefix}: {json_error(data)} ({_summary(data)})") from None
     if obj is None and not served.custom:
         return {}
     if not isinstance(obj, dict):
@@ -138,13 +138,8 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
     for field in obj:
         if field in ("kind", "apiVersion") and not isinstance(obj[field], str | None):
             why = f"json: cannot unmarshal {json_type(obj[field])} into Go struct field .{field} of type string"
-            raise statuses.bad_request(f"{prefix}: {why} ({_shown(data)})")
+            raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})")
     return obj
-
-
-def _shown(data: bytes) -> str:
-    text = data.decode("utf-8", "replace")
-    return f"{text[:_SHOWN]} ..." if len(text) > _SHOWN else text or "<empty>"
 
 
 def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:

@@ -31,6 +31,7 @@ from aioinformer.testing.preconditions import (
     check_name,
     check_preconditions,
 )
+from aioinformer.testing.specifications import specification_causes
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.storage import Change, ChangeType, Collection, Record, Storage
 from aioinformer.testing.strategies import default_policy, prepare_create, prepare_update
@@ -133,7 +134,10 @@ class Cluster:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._generated_name(str(metadata["generateName"]))
         self._check_namespace(served, namespace, str(metadata.get("name") or ""))
-        self._check_metadata(served, metadata, size_causes(served.resource.group_resource, obj))
+        group_resource = served.resource.group_resource
+        self._check_metadata(
+            served, metadata, [*size_causes(group_resource, obj), *specification_causes(group_resource, obj)]
+        )
         metadata["uid"] = self._uid()
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
@@ -213,6 +217,7 @@ class Cluster:
         causes = check_deletion(metadata, old["metadata"])
         if not subresource:
             group_resource = served.resource.group_resource
+            causes += specification_causes(group_resource, obj)
             causes += change_causes(group_resource, obj, old) + size_causes(group_resource, obj)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)

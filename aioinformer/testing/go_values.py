@@ -100,7 +100,11 @@ def _conversion(value: Any, wanted: str) -> str:
         return f"cannot restore slice from {found}"
     if wanted.startswith("map"):
         return f"cannot restore map from {found}"
-    return f"cannot restore struct from: {found}" if "." in wanted else f"cannot convert {found} to {wanted}"
+    if "." in wanted:
+        return f"cannot restore struct from: {found}"
+    # Go converts numbers to whatever is no bool; then it looks whether JSON would.
+    numeric = found in ("int64", "float64") and wanted != "bool"
+    return f"cannot convert {found} to {wanted}" if numeric else f"unrecognized type: {wanted}"
 
 
 def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:

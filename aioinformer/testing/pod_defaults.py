@@ -37,6 +37,9 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
     )
     if not in_template:
         fill(spec, enableServiceLinks=True)
+    # One field under two names; the old one follows the new one.
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _all(spec, "initContainers", "containers", "ephemeralContainers"):
         _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
     for volume in _all(spec, "volumes"):

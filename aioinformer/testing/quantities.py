@@ -43,6 +43,21 @@ def canonical(text: str) -> str:
     raise QuantityError("unable to parse quantity's suffix")
 
 
+def amount(text: str) -> Decimal:
+    """How much a quantity is.
+
+    Raises:
+        QuantityError: it is none.
+    """
+    found = _FORM.fullmatch(canonical(text))
+    assert found is not None
+    sign, whole, fraction, suffix = found.groups()
+    number = Decimal(f"{sign}{whole}.{fraction or 0}")
+    if exponent := _EXPONENT.fullmatch(suffix):
+        return number.scaleb(int(exponent[1]))
+    return number * _BINARY[suffix] if suffix in _BINARY else number.scaleb(_DECIMAL[suffix])
+
+
 def _with_decimal_suffix(amount: Decimal) -> str:
     amount = amount.quantize(_NANO, ROUND_CEILING)
     for suffix, power in reversed(_DECIMAL.items()):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.resources import Resource
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import json_answer
 from aioinformer.testing.bodies import read_object
 from aioinformer.testing.encoding import decode, encode_object
 from aioinformer.testing.field_checks import check_object, validation_directive
 from aioinformer.testing.field_managers import Manager
 from aioinformer.testing.negotiation import media_type
+from aioinformer.testing.object_answers import object_answer
 from aioinformer.testing.patching import APPLY, checked_patch, read_configuration
 from aioinformer.testing.preconditions import check_name
 from aioinformer.testing.scale import read_scale, scaled, set_replicas
@@ -50,7 +50,7 @@ class Scaling:
         """
         if target.verb == "get":
             obj = decode(self._cluster.get(served, target.namespace, target.name).body)
-            return _scale_answer(request, read_scale(served, obj, must_exist=True), wanted)
+            return self._scale_answer(request, read_scale(served, obj, must_exist=True), wanted, target)
         data, content_type = await request.read(), request.headers.get("Content-Type", "")
         obj = decode(self._cluster.get(served, target.namespace, target.name).body)
         options = "UpdateOptions" if target.verb == "update" else "PatchOptions"
@@ -69,7 +69,14 @@ class Scaling:
                 )
             changed = scaled(served, obj, scale)
             body = self._cluster.update(served, target.namespace, target.name, changed, by=by, dry_run=dry_run)
-        return with_warnings(_scale_answer(request, read_scale(served, decode(body)), wanted), warnings)
+        scale = read_scale(served, decode(body))
+        return with_warnings(self._scale_answer(request, scale, wanted, target), warnings)
+
+    def _scale_answer(
+        self, request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted, target: Target
+    ) -> web.Response:
+        stored = encode_object(scale, custom=False)
+        return object_answer(request, _SCALE, stored, wanted, target.query, self._cluster.clock)
 
     def _applied(self, target: Target, served: Served, data: bytes, *, dry_run: bool) -> bytes:
         scale = read_configuration(_SCALE, target.name, data, target.query)
@@ -90,7 +97,3 @@ def _check_place(scale: dict[str, Any], target: Target) -> None:
     if (metadata.get("namespace") or target.namespace) != target.namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
         raise statuses.bad_request(why)
-
-
-def _scale_answer(request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted) -> web.Response:
-    return json_answer(request, encode_object(scale, custom=False), wanted=wanted)

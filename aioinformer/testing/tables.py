@@ -123,7 +123,7 @@ def layout(resource: Resource[Any], printer_columns: Sequence[Mapping[str, Any]]
     """
     if printer_columns is not None:
         return _custom_layout(printer_columns)
-    columns = _recorded_columns().get(resource.gvr)
+    columns = _recorded_columns().get(resource.gvr) or _subresource_columns().get(resource.gvr)
     cells = _CELLS.get(resource.group_resource)
     if columns is None or cells is None:
         return TableLayout((_name_column(), _created_column()), _plain_cells)
@@ -185,6 +185,18 @@ def _name_column() -> Mapping[str, Any]:
 
 def _created_column() -> Mapping[str, Any]:
     return _recorded_columns()["v1/limitranges"][1]
+
+
+def _subresource_columns() -> Mapping[str, tuple[Mapping[str, Any], ...]]:
+    """Columns of what can only be had as a part of something else."""
+    named = {column["name"]: column for column in _recorded_columns()["apps/v1/replicasets"]}
+    desired = "replicas is the desired number of instances for the scaled object."
+    available = "replicas is the actual number of observed instances of the scaled object."
+    counts = (
+        {**named["Desired"], "description": desired},
+        {**named["Current"], "name": "Available", "description": available},
+    )
+    return {"autoscaling/v1/scales": (named["Name"], *counts, named["Age"])}
 
 
 @cache

@@ -115,6 +115,11 @@ def label_value_faults(value: str) -> list[str]:
     return _faults(value, _VALUE, _VALUE_TEXT, 63)
 
 
+def label_faults(name: str) -> list[str]:
+    """What is wrong with a name that has to be a DNS label."""
+    return _faults(name, _LABEL, _LABEL_TEXT, 63)
+
+
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
     """What is wrong with the name of an object; which rule applies depends on the resource."""
     if not name:

@@ -57,6 +57,10 @@ def _replicas(obj: Mapping[str, Any]) -> list[Any]:
     return [name(obj), field(obj, "spec.replicas", 1), *status]
 
 
+def _scale(obj: Mapping[str, Any], now: datetime) -> list[Any]:
+    return [name(obj), field(obj, "spec.replicas", 0), field(obj, "status.replicas", 0), age(obj, now)]
+
+
 def _stateful_set(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     ready = f"{field(obj, 'status.readyReplicas', 0)}/{field(obj, 'spec.replicas', 1)}"
     return [name(obj), ready, age(obj, now), *containers(_template(obj))]
@@ -209,6 +213,7 @@ WORKLOAD_CELLS: Mapping[str, Cells] = {
     "podtemplates": _pod_template,
     "replicasets.apps": _replica_set,
     "replicationcontrollers": _replication_controller,
+    "scales.autoscaling": _scale,
     "statefulsets.apps": _stateful_set,
 }
 """By group resource."""
