@@ -31,7 +31,7 @@ from aioinformer.notifications import (
     UpdateNotification,
     delivery_to,
 )
-from aioinformer.owner import IN_HANDLER, Owner
+from aioinformer.owner import IN_HANDLER, Owner, is_cancelled
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,8 +48,9 @@ class CoalescingHandler:
             informer.add_event_handler(latest)
 
     The handler is told one thing at a time; those objects come first that have waited longest. On leaving, what waits
-    is dropped, and a call that is under way is cancelled. An informer takes the handler for synced once everything of
-    the first list waits here: trackers (`aioinformer.tracking`) know when the handler has seen it.
+    is dropped, as is whatever comes later, and a call that is under way is cancelled. An informer takes the handler for
+    synced once everything of the first list waits here: trackers (`aioinformer.tracking`) know when the handler has
+    seen it.
 
     Args:
         handler: as for `add_event_handler`.
@@ -69,6 +70,7 @@ class CoalescingHandler:
         self._waiting: dict[str, tuple[Notification[Any], Any]] = {}
         self._news = asyncio.Event()
         self._owner = Owner()
+        self._closed = False
 
     @property
     def pending(self) -> int:
@@ -105,10 +107,13 @@ class CoalescingHandler:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._owner.stop()
+        self._closed = True
         self._waiting.clear()
+        await self._owner.stop()
 
     def _put(self, obj: Any, notification: Notification[Any]) -> None:
+        if self._closed:
+            return
         key = deletion_handling_meta_namespace_key_func(obj)
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -127,7 +132,9 @@ class CoalescingHandler:
             result = self._deliver(notification)
             if inspect.isawaitable(result):
                 await result
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
             self.errors += 1
             _log.exception("%s raised for %s", self._name, key)
 

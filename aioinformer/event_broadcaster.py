@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from aioinformer.errors import UsageError
 from aioinformer.event_recorder import EventRecorder
 from aioinformer.event_recording import EventRecording
-from aioinformer.owner import Owner
+from aioinformer.owner import Owner, is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,14 +88,17 @@ class EventWatch:
 
     def close(self) -> None:
         """Counts what it was not told of before the end."""
-        self.dropped += self._events.qsize()
+        while not self._events.empty():
+            self.dropped += self._events.get_nowait() is not None
 
     async def _call(self, event: Event) -> None:
         try:
             result = self._handler(event)
             if inspect.isawaitable(result):
                 await result
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
             self.errors += 1
             _log.exception("%s raised for event %s/%s", self.name, event.namespace, event.name)
 

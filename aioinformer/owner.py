@@ -77,6 +77,12 @@ class Owner:
             task.result()
 
 
+def is_cancelled() -> bool:
+    """Whether the current task is to end. A CancelledError may also come from something that it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def collapsed(error: BaseException) -> BaseException:
     """The one exception in a group of one, however deep; anything else as it is."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:

@@ -14,6 +14,7 @@ streaming list is under way, whose objects come in any order, and which an ordin
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -153,8 +154,9 @@ class _ShardResponse:
         """What is left of the body, in the sizes in which it arrives."""
         chunks = self._response.chunks()
         try:
-            async for chunk in self._lines(chunks) if self._watch else self._items(chunks):
-                yield chunk
+            async with aclosing(self._lines(chunks) if self._watch else self._items(chunks)) as kept:
+                async for chunk in kept:
+                    yield chunk
         finally:
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
@@ -163,7 +165,7 @@ class _ShardResponse:
         """Lets the connection go."""
         await self._response.close()
 
-    async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         splitter = LineSplitter()
         async for chunk in chunks:
             left = bytearray()
@@ -194,16 +196,18 @@ class _ShardResponse:
         bookmark = {"type": BOOKMARK, "object": {"metadata": {"resourceVersion": metadata.resource_version}}}
         return msgspec.json.encode(bookmark) + b"\n"
 
-    async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         parser = ListParser(self._kept)
         try:
             yield b'{"items":['
             between = b""
-            async for chunk in _and_the_end(chunks):
-                if chunk:
-                    parser.feed(chunk)
-                else:
+            chunk: bytes | None = b""
+            while chunk is not None:
+                chunk = await anext(chunks, None)
+                if chunk is None:
                     parser.feed_eof()
+                else:
+                    parser.feed(chunk)
                 left = bytearray()
                 for item in parser.items():
                     raw = item.raw if isinstance(item, _Unreadable) else item
@@ -231,10 +235,3 @@ class _Unreadable(DecodeError):
     def __init__(self, raw: bytes) -> None:
         super().__init__("the object cannot be read")
         self.raw = raw
-
-
-async def _and_the_end(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in chunks:
-        if chunk:
-            yield chunk
-    yield b""

@@ -129,6 +129,36 @@ async def test_a_deletion_without_a_state_is_not_forgotten_when_the_object_comes
     assert heard == [told]
 
 
+async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_raises() -> None:
+    heard: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        heard.append(obj.metadata.name)
+        someones = asyncio.get_running_loop().create_future()
+        someones.cancel()
+        await someones
+
+    pods = Collection("a", "b")
+    async with (
+        CoalescingHandler(ResourceEventHandlerFuncs(on_add=on_add)) as latest,
+        SharedIndexInformer(pods) as informer,
+    ):
+        informer.add_event_handler(latest)
+        await settled()
+    assert (heard, latest.errors) == (["a", "b"], 2)
+
+
+async def test_nothing_waits_for_a_handler_that_was_left() -> None:
+    pods = Collection("a")
+    async with SharedIndexInformer(pods) as informer:
+        async with CoalescingHandler(Gate()) as latest:
+            informer.add_event_handler(latest)
+            await settled()
+        pods.put("b")
+        await settled()
+        assert latest.pending == 0
+
+
 @pytest.mark.conformance("WEAK-01", "WEAK-02")
 async def test_a_handler_that_hangs_costs_one_place_for_each_object() -> None:
     pods = Collection()

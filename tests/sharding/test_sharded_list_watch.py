@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from aioinformer.transport.http import HttpTransport
 from tests.leaderelection.lease_server import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from aioinformer.transport import Request, Response, Transport
 
@@ -161,6 +162,24 @@ async def test_a_watch_is_passed_on_line_by_line_whatever_it_says(size: int) -> 
     lister = ShardedListWatch(Scripted(odd, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
     response = await lister.request(ListOptions(watch=True))
     assert b"".join([chunk async for chunk in response.chunks()]) == odd
+
+
+@pytest.mark.parametrize("watch", [True, False])
+async def test_a_body_that_is_let_go_in_the_middle_leaves_nothing_for_the_loop_to_end(watch: bool) -> None:
+    line = b'{"type":"ADDED","object":{"metadata":{"uid":"u"}}}\n'
+    body = line * 9 if watch else b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{}},{"metadata":{}}]}'
+    response = await ShardedListWatch(Scripted(body, 20), CONFIG_MAPS, everything()).request(ListOptions(watch=watch))
+    left: list[Any] = []
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=left.append)
+    try:
+        chunks = cast("AsyncGenerator[bytes]", response.chunks())
+        await anext(chunks)
+        await anext(chunks)
+        await chunks.aclose()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    assert left == []
 
 
 @pytest.mark.conformance("SHD-02")

@@ -238,6 +238,37 @@ async def test_a_function_that_hangs_or_raises_costs_nobody_else_anything(caplog
     assert "raised for event shop/cart" in caplog.text
 
 
+async def test_a_function_that_awaits_something_cancelled_goes_on_like_one_that_raises() -> None:
+    told: list[str] = []
+
+    async def cut(event: Event) -> None:
+        told.append(event.reason)
+        someones = asyncio.get_running_loop().create_future()
+        someones.cancel()
+        await someones
+
+    async with EventBroadcaster() as broadcaster:
+        watch = broadcaster.start_event_watcher(cut)
+        recorder = broadcaster.new_recorder("web")
+        for reason in ("A", "B"):
+            recorder.event(POD, "Normal", reason, "it runs")
+    assert (told, watch.errors) == (["A", "B"], 2)
+
+
+async def test_what_a_function_was_not_told_before_the_end_is_counted_and_nothing_else() -> None:
+    async def hang(event: Event) -> None:
+        await asyncio.Event().wait()
+
+    async with EventBroadcaster(grace=1.0) as broadcaster:
+        busy, behind = broadcaster.start_event_watcher(hang), broadcaster.start_event_watcher(hang)
+        recorder = broadcaster.new_recorder("web")
+        recorder.event(POD, "Normal", "Started", "it runs")
+        await settled()
+        busy.stop()
+        recorder.event(POD, "Normal", "Started", "it runs")
+    assert (busy.dropped, behind.dropped) == (0, 1)
+
+
 @pytest.mark.conformance("EV-09")
 async def test_events_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "audit"):
