@@ -18,6 +18,7 @@ from aioinformer.testing.go_values import GoValueError, decode_values
 from aioinformer.testing.openapi import custom_schema, patch_schema
 from aioinformer.testing.statuses import Cause, StatusError
 from aioinformer.testing.structural import default_fields, schema_causes
+from aioinformer.testing.typed_fields import FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.served import Served
 
 _DIRECTIVES = ("", "Ignore", "Strict", "Warn")
+_NESTED = (dict, list)
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -165,10 +167,10 @@ def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
     Returns:
         The server's words for each of them, in the order of the object.
     """
-    schema = kind_schema(served)
+    type_ = kind_type(served)
     unknown: list[str] = []
-    if schema is not None:
-        _drop(obj, schema, "", served.custom, unknown)
+    if type_ is not None:
+        _drop(obj, type_, "", served.custom, unknown)
     return unknown
 
 
@@ -180,38 +182,40 @@ def kind_schema(served: Served) -> PatchSchema | None:
     return _custom_schema(served) if served.schema is not None else None
 
 
+@lru_cache(maxsize=256)
+def kind_type(served: Served) -> FieldType | None:
+    """The same schema as what says which fields there are."""
+    schema = kind_schema(served)
+    return None if schema is None else FieldType(schema.schemas, schema.node)
+
+
 @lru_cache(maxsize=64)
 def _custom_schema(served: Served) -> PatchSchema:
     return custom_schema(served.schema or {})
 
 
-def _drop(value: Any, schema: PatchSchema, path: str, structural: bool, unknown: list[str]) -> None:
-    node = schema.node
+def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: list[str]) -> None:
+    node = type_.node
     if isinstance(value, list):
         if "items" in node:
-            below = schema.at(node["items"])
             for index, item in enumerate(value):
-                _drop(item, below, f"{path}[{index}]", structural, unknown)
+                if isinstance(item, _NESTED):
+                    _drop(item, type_.element, f"{path}[{index}]", structural, unknown)
         return
-    if not isinstance(value, dict):
-        return
-    properties, others = node.get("properties"), node.get("additionalProperties")
+    properties, others = node.get("properties") or {}, node.get("additionalProperties")
     # A built-in type without fields is raw JSON; a structural schema without fields describes an empty object.
-    keeps_others = node.get(_PRESERVE) or others is True or (properties is None and others is None and not structural)
+    raw = "properties" not in node and others is None and not structural
+    keeps_others = node.get(_PRESERVE) or others is True or raw
     for key, inner in list(value.items()):
-        known = properties is not None and key in properties
-        if not known and not isinstance(others, dict):
-            if not keeps_others:
-                del value[key]
-                unknown.append(f'unknown field "{_joined(path, key)}"')
-        elif not isinstance(inner, dict | list):
-            continue
-        elif known:
-            # What metadata looks like is not the custom schema's to say.
-            own = structural and not (key == "metadata" and "$ref" in str(properties[key]))
-            _drop(inner, schema.at(properties[key]), _joined(path, key), own, unknown)
-        else:
-            _drop(inner, schema.at(others), _joined(path, key), structural, unknown)
+        declared = key in properties
+        if declared or isinstance(others, dict):
+            if isinstance(inner, _NESTED):
+                # What metadata looks like is not the custom schema's to say.
+                own = structural and not (declared and key == "metadata" and "$ref" in str(properties[key]))
+                _drop(inner, type_.field(key), _joined(path, key), own, unknown)
+        elif not keeps_others:
+            del value[key]
+            unknown.append(f'unknown field "{_joined(path, key)}"')
 
 
 def _joined(path: str, key: str) -> str:

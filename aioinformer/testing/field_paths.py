@@ -42,12 +42,19 @@ def value_step(value: Any) -> str:
 def encode_fields(fields: FieldSet) -> dict[str, Any]:
     """FieldsV1 of a set of fields."""
     tree: dict[str, Any] = {}
+    # In this order a member comes before what is in it, and an empty node that is met again is a member.
     for path in sorted(fields):
-        node = tree
+        node, new = tree, True
         for step in path:
-            node = node.setdefault(step, {})
-        node[_MEMBER] = {}
-    return _without_marks_of_leaves(tree)
+            inner = node.get(step)
+            if inner is not None:
+                node, new = inner, False
+                continue
+            if not node and not new:
+                node[_MEMBER] = {}
+            node[step] = node = {}
+            new = True
+    return tree
 
 
 def decode_fields(tree: Mapping[str, Any]) -> FieldSet:
@@ -56,7 +63,9 @@ def decode_fields(tree: Mapping[str, Any]) -> FieldSet:
     Raises:
         ValueError: it is none; the message names the step that nobody understands.
     """
-    return frozenset(_members(tree, ()))
+    found: list[Path] = []
+    _find_members(tree, (), found)
+    return frozenset(found)
 
 
 def prefixes(fields: Iterable[Path]) -> FieldSet:
@@ -75,23 +84,16 @@ def shown(path: Path) -> str:
     return "".join(map(_shown_step, path))
 
 
-def _members(tree: Mapping[str, Any], path: Path) -> Iterable[Path]:
-    if path and not tree:
-        yield path
+def _find_members(tree: Mapping[str, Any], path: Path, found: list[Path]) -> None:
     for step, node in tree.items():
         if step == _MEMBER:
-            yield path
-        elif step[:2] in ("f:", "k:", "v:", "i:") and isinstance(node, dict):
-            yield from _members(node, (*path, step))
-        else:
+            found.append(path)
+        elif step[:2] not in ("f:", "k:", "v:", "i:") or not isinstance(node, dict):
             raise ValueError(f"{step!r} is no step of a path in FieldsV1")
-
-
-def _without_marks_of_leaves(tree: dict[str, Any]) -> dict[str, Any]:
-    return {
-        step: {} if step == _MEMBER or list(node) == [_MEMBER] else _without_marks_of_leaves(node)
-        for step, node in tree.items()
-    }
+        elif node:
+            _find_members(node, (*path, step), found)
+        else:
+            found.append((*path, step))
 
 
 def _shown_step(step: str) -> str:

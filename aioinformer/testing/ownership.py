@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
-from aioinformer.testing.field_checks import kind_schema
+from aioinformer.testing.field_checks import kind_type
 from aioinformer.testing.field_managers import (
     ConflictError,
     after_update,
@@ -46,7 +45,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     else:
         sent = None if by.subresource else read_owners(obj["metadata"])
         owners = sent or (read_owners(old["metadata"]) if old is not None else None)
-    type_ = _type_of(served)
+    type_ = kind_type(served) or _NOTHING_KNOWN
     if old is None:
         owners = owners or {}
         # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
@@ -81,7 +80,7 @@ def applied(
         StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.
     """
     now = _noted(by, now)
-    type_ = _type_of(served)
+    type_ = kind_type(served) or _NOTHING_KNOWN
     if wrong := check_declared(config, type_):
         raise _untyped(served, config["metadata"], wrong)
     former = read_owners(live["metadata"]) if live is not None else None
@@ -101,12 +100,6 @@ def applied(
 def _noted(by: Manager, now: str) -> str:
     """The time of a write as it is noted: nobody notes when an object was scaled."""
     return "" if by.subresource == "scale" else now
-
-
-@lru_cache(maxsize=256)
-def _type_of(served: Served) -> FieldType:
-    schema = kind_schema(served)
-    return _NOTHING_KNOWN if schema is None else FieldType(schema.schemas, schema.node)
 
 
 def _ignored(served: Served, by: Manager) -> FieldSet:

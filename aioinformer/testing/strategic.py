@@ -25,11 +25,10 @@ name; what the server's authors did not foresee comes back as 500 without a reas
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.json_patches import PatchError, same
+from aioinformer.testing.json_patches import PatchError, json_copy, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,7 +96,7 @@ def strategic_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any], 
     Raises:
         PatchError: the patch is malformed or contradicts the schema.
     """
-    merged = _merge_maps(deepcopy(dict(current)), deepcopy(dict(patch)), schema)
+    merged = _merge_maps(json_copy(dict(current)), json_copy(dict(patch)), schema)
     pruned: dict[str, Any] = _pruned(merged)
     return pruned
 

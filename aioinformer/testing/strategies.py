@@ -9,9 +9,9 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.field_checks import kind_schema
+from aioinformer.testing.field_checks import kind_type
 from aioinformer.testing.pod_defaults import admit_pod, fill, quality_of_service
-from aioinformer.testing.typed_fields import FieldType, merge, zero_value
+from aioinformer.testing.typed_fields import merge, zero_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,10 +175,10 @@ def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
         return {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
-    schema = kind_schema(served)
-    if schema is None:
+    kind = kind_type(served)
+    if kind is None:
         return {}
-    type_ = FieldType(schema.schemas, schema.node).field("status")
+    type_ = kind.field("status")
     zero = zero_value(type_)
     return dict(merge(zero, obj["status"], type_)) if obj.get("status") else zero
 

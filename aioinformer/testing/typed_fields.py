@@ -287,7 +287,7 @@ def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> Non
             return
         for name, below in value.items():
             inner = (*path, field_step(name))
-            if isinstance(below, _NESTED):
+            if below and isinstance(below, _NESTED):
                 _note_all(below, type_.field(name), inner, noted)
             else:
                 noted.add(inner)
