@@ -16,11 +16,11 @@ import yaml
 from aiohttp import web
 
 from aioinformer.testing.encoding import decode, encode_plain, pretty
+from aioinformer.testing.negotiation import Wanted, clauses, prefers_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from aioinformer.testing.negotiation import Wanted
     from aioinformer.testing.statuses import StatusError
 
 JSON = "application/json"
@@ -35,7 +35,10 @@ _DEPRECATED_PATH = re.compile(rf"/api/v1/(?:namespaces/[^/]+/)?({'|'.join(_DEPRE
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
 # Requests are not told apart by priority; clients that log these headers find one level for all.
-_PRIORITY = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
+PRIORITY_HEADERS = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
+
+# Booleans of an older YAML, that this one's resolver takes for text.
+_BOOLEANS = frozenset("yYnN")
 
 
 class _YamlDumper(yaml.SafeDumper):
@@ -44,7 +47,9 @@ class _YamlDumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     tag = "tag:yaml.org,2002:str"
-    plain = text and dumper.resolve(yaml.ScalarNode, text, (True, False)) == tag  # type: ignore[no-untyped-call]
+    if "\n" in text:
+        return dumper.represent_scalar(tag, text, style="|")
+    plain = text and text not in _BOOLEANS and dumper.resolve(yaml.ScalarNode, text, (True, False)) == tag  # type: ignore[no-untyped-call]
     return dumper.represent_scalar(tag, text, style=None if plain else '"')
 
 
@@ -57,13 +62,14 @@ def standing_headers(request: web.BaseRequest) -> dict[str, str]:
     deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
     warnings = {"Warning": f'299 - "{_DEPRECATED[deprecated[1]]}"'} if deprecated else {}
     date = formatdate(SERVER_CLOCK.get()(), usegmt=True)
-    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **_PRIORITY, **warnings}
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **PRIORITY_HEADERS, **warnings}
 
 
 def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
     """A failure as the API reports it."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-    return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers)
+    wanted = Wanted(yaml=prefers_yaml(request.headers.get("Accept", "")))
+    return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
 
 
 def text_answer(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
@@ -138,12 +144,13 @@ async def half_answer(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.
 
 
 def accepts_gzip(request: web.BaseRequest) -> bool:
-    return "gzip" in request.headers.get("Accept-Encoding", "")
+    accepted = clauses(request.headers.get("Accept-Encoding") or "identity")
+    return any(coding == "gzip" and quality for coding, _, quality in accepted)
 
 
 def wants_pretty(request: web.BaseRequest) -> bool:
     """Whether a person is reading: `pretty` is set, or the client is one that people use by hand."""
     asked = request.query.get("pretty")
-    if asked is not None:
+    if asked:
         return asked.lower() not in ("0", "false")
     return request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing import statuses
 from aioinformer.testing.encoding import encode_plain
-from aioinformer.testing.negotiation import media_type
+from aioinformer.testing.negotiation import BODY_TYPES, clauses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,7 @@ VERSION: Mapping[str, str] = {
 """The version whose behaviour this server shows; the field names are the API's."""
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 
 
 def discovery_document(
@@ -42,11 +44,14 @@ def discovery_document(
         path: "/api", "/apis", "/api/v1", "/apis/GROUP" or "/apis/GROUP/VERSION".
         accept: the Accept header; both forms of aggregated discovery are known to it.
         address: host and port of the server.
+
+    Raises:
+        StatusError: 404 for a version of a group that has others, 406 for a form of discovery that there is not.
     """
     parts = [part for part in path.split("/") if part]
     if len(parts) == 1:
         groups = [""] if parts == ["api"] else [group for group in registry.groups() if group]
-        if _wants_aggregated(accept):
+        if wants_aggregated(accept):
             document = _aggregated(registry, groups)
             etag = hashlib.sha512(encode_plain(document)).hexdigest().upper()
             return document, {
@@ -66,6 +71,8 @@ def discovery_document(
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, group)}, {}
     version = parts[-1]
     if version not in registry.versions(group):
+        if registry.versions(group):
+            raise statuses.resource_not_found()
         return None
     served = registry.of_version(group, version)
     resources = [row for one in served for row in one.entries]
@@ -80,11 +87,20 @@ def _group(registry: Registry, group: str) -> dict[str, Any]:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _wants_aggregated(accept: str) -> bool:
-    return any(
-        media_type(clause) == "application/json" and "as=APIGroupDiscoveryList" in clause and "v=v2" in clause
-        for clause in accept.split(",")
-    )
+def wants_aggregated(accept: str) -> bool:
+    """Whether all groups are wanted with their resources.
+
+    Raises:
+        StatusError: 406, another form is wanted, and no other will do.
+    """
+    for media_type, params, _ in clauses(accept):
+        if media_type not in (*BODY_TYPES, "application/*", "*/*"):
+            continue
+        if "as" not in params:
+            return False
+        if media_type == "application/json" and {name: params.get(name) for name in _AGGREGATED} == _AGGREGATED:
+            return True
+    raise statuses.not_acceptable(f"only the following media types are accepted: {', '.join(BODY_TYPES)}")
 
 
 def _aggregated(registry: Registry, groups: list[str]) -> dict[str, Any]:

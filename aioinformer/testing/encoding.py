@@ -93,15 +93,15 @@ def with_version(body: bytes, old: int, new: int) -> bytes:
     return _encoder.encode(obj)
 
 
-def partial_body(body: bytes) -> bytes:
+def partial_body(body: bytes, group_version: str = "meta.k8s.io/v1") -> bytes:
     """The object as `PartialObjectMetadata`."""
     metadata = ordered_metadata(decode(body)["metadata"])
-    return _encoder.encode({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+    return _encoder.encode({"kind": "PartialObjectMetadata", "apiVersion": group_version, "metadata": metadata})
 
 
 def pretty(body: bytes) -> bytes:
     """Indented by two, as the API does for `pretty=true`."""
-    return msgspec.json.format(body, indent=2) + b"\n"
+    return msgspec.json.format(body, indent=2)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import SERVER_CLOCK, json_answer, status_answer, text_answer
+from aioinformer.testing.answers import SERVER_CLOCK, json_answer, standing_headers, status_answer, text_answer
 from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain, pretty
 from aioinformer.testing.fault_effects import CUTTING
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_LOG = 100_000
+_HEALTH = frozenset(f"/{of}{check}" for of in ("healthz", "livez", "readyz") for check in ("", "/ping", "/log"))
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -153,17 +154,22 @@ class FrontDoor:
 
     def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         plain = path.rstrip("/") or "/"
-        if plain in ("/healthz", "/livez", "/readyz"):
+        if plain in _HEALTH:
             return text_answer(request, "ok")
+        if request.method != "GET" and plain.startswith(("/version", "/openapi/", "/api/", "/apis/")):
+            raise statuses.method_not_allowed()
         if plain == "/version":
             return json_answer(request, pretty(encode_plain(VERSION)))
         if plain.startswith("/openapi"):
             definitions = [decode(record.body) for record in self._storage.collection(_CRDS).records()]
-            return openapi_answer(request, plain, definitions)
+            return openapi_answer(request, plain, self._registry, definitions)
         if plain in ("/api", "/apis") or plain.startswith(("/api/", "/apis/")):
             address = request.host
             found = discovery_document(self._registry, plain, request.headers.get("Accept", ""), address)
             if found is not None:
+                if "ETag" in found[1] and found[1]["ETag"] == request.headers.get("If-None-Match"):
+                    headers = {name: value for name, value in found[1].items() if name != "Content-Type"}
+                    return web.Response(status=304, headers=standing_headers(request) | headers)
                 return json_answer(request, encode_plain(found[0]), headers=found[1])
         if plain == "/":
             paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]

@@ -20,10 +20,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
+from aioinformer.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing import statuses
 from aioinformer.testing.field_labels import METADATA_FIELDS
 from aioinformer.testing.golike import json_error, not_a_number
@@ -33,7 +34,6 @@ from aioinformer.testing.statuses import Cause
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.field_selectors import FieldSelector
     from aioinformer.label_selectors import LabelSelector
     from aioinformer.testing.served import Served
     from aioinformer.testing.storage import Record
@@ -93,7 +93,7 @@ class Options:
         token: the continue token, "" for none.
         bookmarks: whether bookmarks are wanted.
         send_initial_events: None if not given.
-        timeout: seconds, 0 if not given.
+        timeout: seconds, 0 if not given, less if it is over before it begins.
     """
 
     selection: Selection
@@ -125,12 +125,15 @@ class Options:
         return self.version in ("", "0")
 
 
-def parse_options(query: Mapping[str, str], served: Served, namespace: str, *, watch_list: bool = True) -> Options:
+def parse_options(
+    query: Mapping[str, str], served: Served, namespace: str, name: str = "", *, watch_list: bool = True
+) -> Options:
     """Reads the parameters of a list or watch request.
 
     Args:
         query: the first value of each parameter.
         namespace: from the URL.
+        name: from the URL, for the watch of one object.
         watch_list: whether the server knows `sendInitialEvents` for watches.
 
     Raises:
@@ -146,6 +149,8 @@ def parse_options(query: Mapping[str, str], served: Served, namespace: str, *, w
     causes = _watch_causes(match, token, initial, watch_list) if watch else _list_causes(version, match, token, initial)
     if causes:
         raise statuses.invalid("ListOptions", "meta.k8s.io", "", causes)
+    if name:
+        selection = _of_one(selection, name)
     if token and not watch and version not in ("", "0"):
         raise statuses.bad_request("specifying resource version is not allowed when using continue")
     if message := version_fault(version):
@@ -161,7 +166,7 @@ def parse_options(query: Mapping[str, str], served: Served, namespace: str, *, w
         token,
         _boolean(query, "allowWatchBookmarks"),
         initial,
-        max(0, timeout),
+        timeout,
     )
 
 
@@ -185,6 +190,13 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
         known = ", ".join(f'"{name}"' for name in METADATA_FIELDS)
         raise statuses.bad_request(f'"{requirement.path}" is not a known field selector: only {known}')
     return Selection(namespace, labels, fields, served.fields)
+
+
+def _of_one(selection: Selection, name: str) -> Selection:
+    wanted = FieldRequirement("metadata.name", name)
+    if not selection.fields.empty and wanted not in selection.fields.requirements:
+        raise statuses.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return selection if wanted in selection.fields.requirements else replace(selection, fields=FieldSelector((wanted,)))
 
 
 def version_fault(version: str) -> str:

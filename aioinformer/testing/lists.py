@@ -112,10 +112,19 @@ def list_chunks(served: Served, page: Page) -> Iterator[bytes]:
     yield from _joined(head, (_item(served, record, strip) for record in page.records), tail)
 
 
-def partial_chunks(page: Page) -> Iterator[bytes]:
-    """The body of a `PartialObjectMetadataList`; its records' partial forms must have been made."""
-    head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%s,"items":['
-    yield from _joined(head % list_metadata(page), (record.partial or b"" for record in page.records), b"]}\n")
+def partial_chunks(page: Page, items: Iterator[bytes], group_version: str) -> Iterator[bytes]:
+    """The body of a `PartialObjectMetadataList`.
+
+    Args:
+        items: the metadata of its records.
+        group_version: of the list, "meta.k8s.io/v1" or the beta.
+    """
+    names = group_version.encode(), list_metadata(page)
+    head = b'{"kind":"PartialObjectMetadataList","apiVersion":"%s","metadata":%s,"items":' % names
+    if page.records:
+        yield from _joined(head + b"[", items, b"]}\n")
+    else:
+        yield head + b"null}\n"
 
 
 def list_metadata(page: Page, *, custom: bool = False) -> bytes:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from aioinformer.testing.answers import chunked_answer, json_answer
 from aioinformer.testing.lists import Page, list_chunks, partial_chunks
+from aioinformer.testing.negotiation import check_partial
 from aioinformer.testing.representations import TableMaker, object_in_form
-from aioinformer.testing.watches import metadata_body
+from aioinformer.testing.watches import beta_metadata_body, metadata_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +55,7 @@ async def page_answer(
     Args:
         now: seconds since 1970, for the ages in tables.
     """
+    check_partial(served, wanted, is_list=True)
     if wanted.form == "table":
         return json_answer(request, await TableMaker(served, wanted, query, now).page(page), wanted=wanted)
     if wanted.form == "object":
@@ -62,4 +64,5 @@ async def page_answer(
         metadata_body(record)
         if index % _WORK_AT_ONCE == 0:
             await asyncio.sleep(0)
-    return await chunked_answer(request, partial_chunks(page), wanted)
+    item = metadata_body if wanted.group_version == "meta.k8s.io/v1" else beta_metadata_body
+    return await chunked_answer(request, partial_chunks(page, map(item, page.records), wanted.group_version), wanted)

@@ -15,7 +15,7 @@ from aioinformer.testing.lists import list_chunks, read_page
 from aioinformer.testing.object_answers import object_answer, page_answer
 from aioinformer.testing.representations import TableMaker
 from aioinformer.testing.streams import BookmarkMaker, WatchStream
-from aioinformer.testing.watches import Watch, bookmark_line, error_line, metadata_body, object_body
+from aioinformer.testing.watches import Watch, beta_metadata_body, bookmark_line, error_line, metadata_body, object_body
 
 if TYPE_CHECKING:
     import random
@@ -76,15 +76,20 @@ class Reads:
             query.pop("resourceVersionMatch", None)
             query["ignored"] = "true"
         refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
-        options = parse_options(query, served, target.namespace, watch_list=not refused)
+        options = parse_options(query, served, target.namespace, target.name, watch_list=not refused)
+        tables = TableMaker(served, wanted, query, self._cluster.clock) if wanted.form == "table" else None
         response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
         response.enable_chunked_encoding()
         # The header goes out before the first event: a client must know that its watch is open.
         await response.prepare(request)
+        if options.timeout < 0 or wanted.form == "nothing":
+            # The first event that cannot be told ends a watch as well.
+            await response.write_eof()
+            return response
         try:
             if options.send_initial_events:
                 await self._wait_for_version(self._cluster.storage, options.version_number)
-            stream = self._stream(request, response, target, served, options, wanted, "ignored" in query)
+            stream = self._stream(request, response, target, served, options, wanted, tables, "ignored" in query)
         except statuses.StatusError as error:
             await response.write(error_line(error))
             await response.write_eof()
@@ -107,16 +112,15 @@ class Reads:
         served: Served,
         options: Options,
         wanted: Wanted,
+        tables: TableMaker | None,
         plain_bookmarks: bool,
     ) -> WatchStream:
         collection = self._cluster.collection(served)
         body: Callable[[Record], bytes] = object_body(served)
-        if wanted.form == "partial":
-            body = metadata_body
-        partial = wanted.form == "partial"
-        tables = None
-        if wanted.form == "table":
-            tables = TableMaker(served, wanted, target.query, self._cluster.clock)
+        partial = wanted.group_version if wanted.form == "partial" else ""
+        if partial:
+            body = metadata_body if partial == "meta.k8s.io/v1" else beta_metadata_body
+        if tables is not None:
             body = tables.event
 
         def bookmark(version: int, initial_end: bool) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing import statuses
 from aioinformer.testing.encoding import decode, encode_plain, partial_body
 from aioinformer.testing.lists import list_metadata
+from aioinformer.testing.negotiation import check_partial
 from aioinformer.testing.tables import INCLUDE_OBJECT, layout
 
 if TYPE_CHECKING:
@@ -100,9 +101,14 @@ class TableMaker:
 def object_in_form(
     served: Served, body: bytes, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]
 ) -> bytes:
-    """One object as the client wants it."""
+    """One object as the client wants it.
+
+    Raises:
+        StatusError: 406, it is wanted as a list.
+    """
+    check_partial(served, wanted, is_list=False)
     if wanted.form == "partial":
-        return partial_body(body)
+        return partial_body(body, wanted.group_version)
     if wanted.form == "table":
         return TableMaker(served, wanted, query, now).one(body)
     return body

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.served import Registry, Served
 
-_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
-_OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class UnknownPath(Exception):
@@ -32,7 +32,7 @@ class Target:
         verb: "list", "watch", "get", "create", "update", "patch", "delete", "deletecollection", "discovery" or "other".
         served: the resource, None if it is about none.
         namespace: "" if there is none in the path.
-        name: "" for a collection.
+        name: "" for a collection; that of the one object of a watch whose path says so.
         subresource: "" for the object itself.
     """
 
@@ -66,6 +66,8 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     group = "" if parts[0] == "api" else parts[1]
     version, rest = parts[depth - 1], parts[depth:]
     if version not in registry.versions(group):
+        if registry.versions(group):
+            raise statuses.resource_not_found()
         raise UnknownPath(path)
     watch = rest[0] == "watch" and len(rest) > 1
     if watch:
@@ -85,16 +87,16 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     if subresource and subresource not in served.subresources:
         raise statuses.not_found(served.resource, name)
     if watch:
-        if name:
-            query = {**query, "fieldSelector": f"metadata.name={name}"}
-        return Target(method, path, {**query, "watch": "true"}, "watch", served, namespace)
+        if method != "GET":
+            raise statuses.method_not_allowed()
+        return Target(method, path, {**query, "watch": "true"}, "watch", served, namespace, name)
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method, "")
     if subresource:
         allowed = next(row["verbs"] for row in served.entries if row["name"] == f"{rest[0]}/{subresource}")
         verb = "create" if method == "POST" else verb
     else:
         allowed = served.entries[0]["verbs"]
-        if verb == "create" and served.resource.namespaced and not namespace:
+        if verb in ("create", "deletecollection") and served.resource.namespaced and not namespace:
             verb = ""
     if verb not in allowed:
         raise statuses.method_not_allowed()

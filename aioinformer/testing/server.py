@@ -122,6 +122,8 @@ class ApiServer:
         for name in _NAMESPACES:
             if name not in known:
                 self.create("namespaces", {"metadata": {"name": name}})
+        # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
+        self._storage.compact()
 
     # Life
 

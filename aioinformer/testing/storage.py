@@ -249,6 +249,7 @@ class Storage:
         self.restores = 0
         self.restored: Callable[[Backup], None] = lambda backup: None
         self._history = history
+        self._floor = 0
         self._collections: dict[str, Collection] = {}
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -256,7 +257,7 @@ class Storage:
         """The collection of a resource; made when it is first asked for."""
         found = self._collections.get(group_resource)
         if found is None:
-            found = Collection(floor=0, history=self._history)
+            found = Collection(floor=self._floor, history=self._history)
             self._collections[group_resource] = found
         return found
 
@@ -288,6 +289,7 @@ class Storage:
     def compact(self, version: int | None = None) -> int:
         """Forgets history up to a version (now, by default) and returns that version."""
         version = self.version if version is None else min(version, self.version)
+        self._floor = max(self._floor, version)
         for collection in self._collections.values():
             collection.compact(version)
         return version

@@ -175,15 +175,20 @@ def metadata_body(record: Record) -> bytes:
     return record.partial
 
 
-def bookmark_line(served: Served, version: int, *, initial_end: bool = False, partial: bool = False) -> bytes:
+def beta_metadata_body(record: Record) -> bytes:
+    """The same in the version before."""
+    return metadata_body(record).replace(b"meta.k8s.io/v1", b"meta.k8s.io/v1beta1", 1)
+
+
+def bookmark_line(served: Served, version: int, *, initial_end: bool = False, partial: str = "") -> bytes:
     """A BOOKMARK: nothing but a version, and the mark that ends the initial events.
 
     Args:
-        partial: for a watch of `PartialObjectMetadata`.
+        partial: for a watch of `PartialObjectMetadata`: group and version of that.
     """
     names: dict[str, object] = {"kind": served.resource.kind, "apiVersion": served.resource.api_version}
     if partial:
-        names = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+        names = {"kind": "PartialObjectMetadata", "apiVersion": partial}
     metadata: dict[str, object] = {"resourceVersion": str(version)}
     if initial_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

@@ -12,15 +12,27 @@ from typing import Any
 
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!/)")
+_IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b(?!/)")
 # Where messages tell of versions that nobody was given.
 _TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))|(in (?:the precondition|record) )\(\d+\)")
+_QUOTED_VERSION = re.compile(r'(\bresourceVersion\\?"?: ?\\?")\d+')
+_AGE = re.compile(r"\d+s")
+_AGE_IN_YAML = re.compile(r"^( *- )\d+s$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9A-F]{128}\b")
-_QUOTED_VERSION = re.compile(r'(\\"resourceVersion\\":\\")\d+')
 _TOKEN = re.compile(r"\beyJ[\w.-]{20,}")
 
 #: Headers that clients look at. Of the others it depends on the moment whether they are there.
-HEADERS = ("Allow", "Cache-Control", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Vary", "Warning")
+HEADERS = (
+    "Allow",
+    "Cache-Control",
+    "Connection",
+    "Content-Encoding",
+    "Content-Type",
+    "Location",
+    "Retry-After",
+    "Vary",
+    "Warning",
+)
 #: Headers of which only the presence can be compared.
 PRESENT = ("Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid")
 
@@ -55,8 +67,9 @@ class Normal:
         text = _UID.sub(self._uid, text)
         text = _TIME.sub(lambda found: "<micro time>" if found[1] else "<time>", text)
         text = _TOLD.sub(lambda found: f"{found[1] or found[2]}<versions>", text)
-        text = _HASH.sub("<hash>", text)
         text = _QUOTED_VERSION.sub(r"\1<version>", text)
+        text = _HASH.sub("<hash>", text)
+        text = _AGE_IN_YAML.sub(r"\1<age>", text)
         text = _TOKEN.sub("<token>", text)
         return _IP.sub("<ip>", text)
 
@@ -71,10 +84,12 @@ class Normal:
 
     def _object(self, value: dict[str, Any]) -> dict[str, Any]:
         self._learn_generated_name(value.get("metadata"))
-        shown = {}
+        shown: dict[str, Any] = {}
         for name, field in value.items():
-            if name == "resourceVersion" and field not in ("", "0", None):
+            if name == "resourceVersion" and isinstance(field, str) and field not in ("", "0"):
                 shown[name] = self._version(value, field)
+            elif name == "cells" and isinstance(field, list):
+                shown[name] = ["<age>" if _AGE.fullmatch(str(cell)) else self.value(cell) for cell in field]
             elif name == "continue" and field:
                 shown[name] = "<token>"
             else:

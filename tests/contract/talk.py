@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.normal import Normal
@@ -79,6 +79,8 @@ class Talk:
         headers: Mapping[str, str] | None = None,
         user: str | None = None,
         kept: bool = True,
+        shown: Callable[[Any], Any] | None = None,
+        as_text: bool = False,
     ) -> Answer:
         """Sends one request.
 
@@ -89,11 +91,14 @@ class Talk:
             headers: others.
             user: on whose behalf; by default the administrator speaks for himself.
             kept: whether the protocol has it. Preparations that are no part of the row need not be in it.
+            shown: what of the body the protocol has; all of it by default.
+            as_text: take the body as it is on the wire: how it is written matters.
         """
         async with self._send(method, path, body, content_type, accept, headers, user) as response:
-            answer = Answer(response.status, response.headers, _decoded(await response.read()))
+            data = await response.read()
+        answer = Answer(response.status, response.headers, data.decode() if as_text else _decoded(data))
         if kept:
-            self._keep(method, path, answer)
+            self._keep(method, path, answer if shown is None else replace(answer, body=shown(answer.body)))
         return answer
 
     async def made(self, path: str, body: Any) -> dict[str, Any]:

@@ -1,0 +1,227 @@
+"""Forms of answers: tables, metadata alone, YAML, indented, compressed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
+from tests.contract.tables import variants
+from tests.contract.talk import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+FORMS = {
+    "nothing": "",
+    "anything": "*/*",
+    "any-application": "application/*",
+    "json": JSON,
+    "yaml": YAML,
+    "text": "text/plain",
+    "html-as-browsers": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "text-or-json": "text/plain,application/json",
+    "worse-json": "application/json;q=0.5,application/yaml",
+    "json-in-latin": "application/json;charset=latin1",
+    "pretty-json": "application/json;pretty=1",
+    "pretty-0": "application/json;pretty=0",
+    "json-in-capitals": "APPLICATION/JSON",
+    "broken": "application",
+    "broken-parameters": "application/json;as;g=meta.k8s.io",
+    "table": TABLE,
+    "table-beta": TABLE.replace("v=v1", "v=v1beta1"),
+    "table-v2": TABLE.replace("v=v1", "v=v2"),
+    "table-of-no-version": "application/json;as=Table;g=meta.k8s.io",
+    "table-of-no-group": "application/json;as=Table;v=v1",
+    "table-of-other-group": "application/json;as=Table;g=example.com;v=v1",
+    "table-in-yaml": TABLE.replace("json", "yaml"),
+    "table-v2-or-json": f"{TABLE.replace('v=v1', 'v=v2')},application/json",
+    "kubectl": f"{TABLE},{TABLE.replace('v=v1', 'v=v1beta1')},application/json",
+    "metadata": PARTIAL,
+    "metadata-beta": PARTIAL.replace("v=v1", "v=v1beta1"),
+    "metadata-in-yaml": PARTIAL.replace("json", "yaml"),
+    "metadata-list": PARTIAL_LIST,
+    "metadata-list-beta": PARTIAL_LIST.replace("v=v1", "v=v1beta1"),
+    "metadata-list-or-json": f"{PARTIAL_LIST},application/json",
+    "other-kind": PARTIAL.replace("PartialObjectMetadata", "Status"),
+}
+STREAM = {"stream": "application/json;stream=watch"}
+
+
+@variants("accept", FORMS | STREAM)
+@pytest.mark.parametrize("path", [A, CONFIGMAPS, f"{CONFIGMAPS}/missing"], ids=["object", "list", "missing"])
+async def test_the_form_of_an_answer_is_a_matter_of_accept(talk: Talk, path: str, accept: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
+    answer = await talk("GET", path, accept=accept)
+    assert answer.status in (200, 404, 406)
+
+
+@pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, JSON, YAML], ids=["metadata", "table", "json", "yaml"])
+async def test_a_list_may_be_empty(talk: Talk, accept: str) -> None:
+    answer = await talk("GET", CONFIGMAPS, accept=accept)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, YAML], ids=["metadata", "table", "yaml"])
+async def test_pages_come_in_every_form(talk: Talk, accept: str) -> None:
+    for name in "abc":
+        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
+    answer = await talk("GET", f"{CONFIGMAPS}?limit=1", accept=accept)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "", "none", "Other"])
+@pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
+async def test_rows_carry_what_was_asked_for(talk: Talk, path: str, include: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    answer = await talk("GET", f"{path}?includeObject={include}", accept=TABLE)
+    assert answer.status in (200, 400)
+
+
+CONTAINER = {"name": "c", "image": "i"}
+SPEC = {"containers": [CONTAINER]}
+LABELED = {"metadata": {"labels": {"a": "b"}}, "spec": SPEC}
+SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": LABELED}
+OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pod": (PODS, {"spec": SPEC}),
+    "configmap": (CONFIGMAPS, {"data": {"k": "v"}, "binaryData": {"b": "YQ=="}}),
+    "secret": ("/api/v1/namespaces/{ns}/secrets", {"data": {"k": "dg=="}}),
+    "service": ("/api/v1/namespaces/{ns}/services", {"spec": {"ports": [{"port": 80}], "selector": {"a": "b"}}}),
+    "serviceaccount": ("/api/v1/namespaces/{ns}/serviceaccounts", {}),
+    "endpoints": ("/api/v1/namespaces/{ns}/endpoints", {}),
+    "limitrange": ("/api/v1/namespaces/{ns}/limitranges", {"spec": {"limits": []}}),
+    "quota": ("/api/v1/namespaces/{ns}/resourcequotas", {"spec": {"hard": {"pods": "3"}}}),
+    "template": ("/api/v1/namespaces/{ns}/podtemplates", {"template": LABELED}),
+    "controller": (
+        "/api/v1/namespaces/{ns}/replicationcontrollers",
+        {"spec": {"replicas": 2, "selector": {"a": "b"}, "template": LABELED}},
+    ),
+    "claim": (
+        "/api/v1/namespaces/{ns}/persistentvolumeclaims",
+        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
+    ),
+    "deployment": (DEPLOYMENTS, {"spec": SELECTED | {"replicas": 2}}),
+    "replicaset": ("/apis/apps/v1/namespaces/{ns}/replicasets", {"spec": SELECTED}),
+    "daemonset": ("/apis/apps/v1/namespaces/{ns}/daemonsets", {"spec": SELECTED}),
+    "statefulset": ("/apis/apps/v1/namespaces/{ns}/statefulsets", {"spec": SELECTED | {"serviceName": "s"}}),
+    "job": (
+        "/apis/batch/v1/namespaces/{ns}/jobs",
+        {"spec": {"template": {"spec": SPEC | {"restartPolicy": "Never"}}, "completions": 3}},
+    ),
+    "cronjob": (
+        "/apis/batch/v1/namespaces/{ns}/cronjobs",
+        {
+            "spec": {
+                "schedule": "* * * * *",
+                "jobTemplate": {"spec": {"template": {"spec": SPEC | {"restartPolicy": "Never"}}}},
+            }
+        },
+    ),
+    "autoscaler": (
+        "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers",
+        {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}},
+    ),
+    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {"spec": {"holderIdentity": "me"}}),
+    "policy": (
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies",
+        {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
+    ),
+    "ingress": (
+        "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
+        {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
+    ),
+    "budget": (
+        "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
+        {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
+    ),
+    "role": (
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles",
+        {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+    ),
+    "binding": (
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
+        {
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"}],
+        },
+    ),
+    "slice": (
+        "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices",
+        {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 80}]},
+    ),
+    "event": (
+        "/api/v1/namespaces/{ns}/events",
+        {
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "{ns}"},
+            "reason": "R",
+            "message": "m",
+            "type": "Normal",
+        },
+    ),
+}
+
+
+@variants("made", OBJECTS)
+async def test_each_kind_has_its_columns(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+    path, content = made
+    obj = {"metadata": {"name": "a"}, **content}
+    if "involvedObject" in obj:
+        obj["involvedObject"] = {**obj["involvedObject"], "namespace": talk.namespace}
+    await talk.made(path, obj)
+    answer = await talk("GET", f"{path}/a?includeObject=None", accept=TABLE)
+    assert len(answer.body["rows"]) == 1
+
+
+@variants(
+    "asked",
+    {
+        "yes": ("?pretty=true", {}),
+        "one": ("?pretty=1", {}),
+        "empty": ("?pretty=", {}),
+        "no": ("?pretty=false", {}),
+        "zero": ("?pretty=0", {}),
+        "curl": ("", {"User-Agent": "curl/8"}),
+        "wget": ("", {"User-Agent": "Wget/1"}),
+        "browser": ("", {"User-Agent": "Mozilla/5.0 (X11)"}),
+        "curl-no": ("?pretty=false", {"User-Agent": "curl/8"}),
+        "kubectl": ("", {"User-Agent": "kubectl/v1.36.4"}),
+    },
+)
+async def test_answers_are_indented_for_people(talk: Talk, asked: tuple[str, dict[str, str]]) -> None:
+    query, headers = asked
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("GET", f"{A}{query}", headers=headers, as_text=True)
+    assert answer.status == 200
+
+
+async def test_an_answer_ends_with_a_line_feed_and_has_the_order_of_its_kind(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"data": {"k": "v"}, "metadata": {"labels": {"a": "b"}, "name": "a"}})
+    answer = await talk("GET", A, as_text=True)
+    assert answer.body.endswith("\n")
+
+
+async def test_a_list_has_its_metadata_before_its_items(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("GET", CONFIGMAPS, as_text=True)
+    assert answer.body.startswith('{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":')
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity", "deflate", "*", "gzip;q=0"])
+@pytest.mark.parametrize("size", [100, 120_000, 160_000], ids=["small", "medium", "large"])
+async def test_large_answers_are_compressed_for_who_accepts_it(talk: Talk, size: int, encoding: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})
+    for path in (A, CONFIGMAPS):
+        answer = await talk("GET", path, headers={"Accept-Encoding": encoding}, shown=lambda body: body["kind"])
+        assert answer.status == 200
+
+
+async def test_a_connection_is_used_again(talk: Talk) -> None:
+    answer = await talk("GET", CONFIGMAPS, headers={"Connection": "keep-alive"})
+    assert answer.headers.get("Connection") is None
+
+
+async def test_a_connection_is_closed_for_who_asks(talk: Talk) -> None:
+    answer = await talk("GET", CONFIGMAPS, headers={"Connection": "close"})
+    assert answer.headers.get("Connection") == "close"

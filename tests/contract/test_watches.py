@@ -1,0 +1,297 @@
+"""Watches: where they begin, what they tell, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, PODS
+from tests.contract.tables import variants
+from tests.contract.talk import MERGE_PATCH, PARTIAL, TABLE
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+# Each parameter, as it may be said. {v} is a version at which there was one of the two objects.
+VERSIONS = {
+    "none": "",
+    "zero": "&resourceVersion=0",
+    "one": "&resourceVersion=1",
+    "old": "&resourceVersion={v}",
+    "word": "&resourceVersion=abc",
+}
+MATCHES = {
+    "none": "",
+    "exact": "&resourceVersionMatch=Exact",
+    "newer": "&resourceVersionMatch=NotOlderThan",
+    "other": "&resourceVersionMatch=Foo",
+}
+INITIAL = {"none": "", "initial": "&sendInitialEvents=true", "later": "&sendInitialEvents=false"}
+BOOKMARKS = {"none": "", "bookmarks": "&allowWatchBookmarks=true"}
+COMBINATIONS = {
+    "-".join(names): "".join(queries)
+    for combination in product(VERSIONS.items(), MATCHES.items(), INITIAL.items(), BOOKMARKS.items())
+    for names, queries in [zip(*combination, strict=True)]
+}
+PARAMETERS = {
+    "empty-version": "resourceVersion=",
+    "negative-version": "resourceVersion=-1",
+    "huge-version": "resourceVersion=18446744073709551616",
+    "token": "continue=abc",
+    "token-and-match": "continue=abc&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
+    "limit": "limit=1&resourceVersion=0",
+    "word-as-limit": "limit=abc",
+    "word-as-timeout": "timeoutSeconds=abc",
+    "empty-timeout": "timeoutSeconds=",
+    "negative-timeout": "timeoutSeconds=-1",
+    "empty-initial-events": "sendInitialEvents=&resourceVersionMatch=NotOlderThan",
+    "word-as-initial-events": "sendInitialEvents=abc&resourceVersionMatch=NotOlderThan",
+    "word-as-bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=abc",
+    "labels": "labelSelector=!n",
+    "bad-labels": "labelSelector=a b",
+    "name": "fieldSelector=metadata.name!=b",
+    "bad-field": "fieldSelector=data.k=v",
+    "bad-fields": "fieldSelector=metadata.name",
+    "unknown": "unknown=1",
+}
+
+
+@variants("query", COMBINATIONS)
+async def test_where_a_watch_begins_follows_from_all_its_parameters(talk: Talk, query: str) -> None:
+    await two(talk)
+    await followed(talk, f"{CONFIGMAPS}?watch=true{query}")
+    assert talk.exchanges[-1]["status"] in (200, 422, 400, 500)
+
+
+@variants("query", PARAMETERS)
+async def test_each_parameter_is_read_as_the_api_reads_it(talk: Talk, query: str) -> None:
+    await two(talk)
+    await followed(talk, f"{CONFIGMAPS}?watch=true&{query}")
+    assert talk.exchanges[-1]["status"] in (200, 422, 400, 500)
+
+
+@pytest.mark.parametrize("value", ["1", "TRUE", "yes", ""])
+async def test_a_list_becomes_a_watch_by_any_value_but_no(talk: Talk, value: str) -> None:
+    await two(talk)
+    await followed(talk, f"{CONFIGMAPS}?watch={value}")
+    assert talk.exchanges[-1]["status"] == 200
+
+
+@pytest.mark.conformance("FK-03", "FK-04")
+async def test_every_change_is_told_in_order(talk: Talk) -> None:
+    made = await talk.made(CONFIGMAPS, configmap("a"))
+    await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    await talk("DELETE", A)
+    await talk.made(CONFIGMAPS, configmap("a"))
+    answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion={version(talk, made)}", events=3)
+    assert kinds(answer.body) == ["MODIFIED", "DELETED", "ADDED"]
+
+
+async def test_a_deletion_that_waits_for_finalizers_is_a_change_first(talk: Talk) -> None:
+    made = await talk.made(CONFIGMAPS, configmap("a", finalizers=["example.com/hold"]))
+    await talk("DELETE", A)
+    await talk("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion={version(talk, made)}", events=2)
+    assert kinds(answer.body) == ["MODIFIED", "DELETED"]
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_an_object_that_leaves_the_labels_is_deleted_and_added_when_it_enters(talk: Talk) -> None:
+    made = await talk.made(CONFIGMAPS, configmap("a", labels={"on": "1"}))
+    for labels in ({"on": "0"}, {"other": "x"}, {"on": "1"}, {"other": "y"}):
+        await talk("PATCH", A, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH)
+    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(talk, made)}"
+    answer = await talk.watched(f"{CONFIGMAPS}?{query}", events=3)
+    assert kinds(answer.body) == ["DELETED", "ADDED", "MODIFIED"]
+
+
+async def test_what_never_matched_is_not_deleted(talk: Talk) -> None:
+    made = await talk.made(CONFIGMAPS, configmap("a", labels={"on": "0"}))
+    await talk("DELETE", A)
+    await talk.made(CONFIGMAPS, configmap("b", labels={"on": "1"}))
+    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(talk, made)}"
+    answer = await talk.watched(f"{CONFIGMAPS}?{query}", events=1)
+    assert kinds(answer.body) == ["ADDED"]
+
+
+@pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
+async def test_a_selection_narrows_what_a_watch_begins_with(talk: Talk, query: str) -> None:
+    await two(talk)
+    await followed(talk, f"{CONFIGMAPS}?watch=true&labelSelector=n!%3D1{query}")
+    assert len(talk.exchanges[-1]["body"]) == 2
+
+
+@pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
+async def test_one_object_is_watched_by_its_name(talk: Talk, query: str) -> None:
+    await two(talk)
+    path = f"{CONFIGMAPS}?watch=true&fieldSelector=metadata.name%3Db{query}"
+    async with talk.watching(path) as watch:
+        await watch.read()
+        await talk("DELETE", f"{CONFIGMAPS}/a", kept=False)
+        await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
+        await watch.read()
+    assert kinds(watch.events) == ["ADDED", "DELETED"]
+
+
+async def test_a_pod_enters_and_leaves_by_its_phase(talk: Talk) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    made = await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    for phase in ("Running", "Succeeded"):
+        await talk("PATCH", f"{PODS}/a/status", {"status": {"phase": phase}}, content_type=MERGE_PATCH)
+    query = f"watch=true&fieldSelector=status.phase%3DRunning&resourceVersion={version(talk, made)}"
+    answer = await talk.watched(f"{PODS}?{query}", events=2)
+    assert kinds(answer.body) == ["ADDED", "DELETED"]
+
+
+async def test_a_watch_of_all_namespaces_may_be_narrowed_to_one(talk: Talk) -> None:
+    await two(talk)
+    path = "/api/v1/configmaps?watch=true&fieldSelector=metadata.namespace%3D{ns}"
+    await followed(talk, path)
+    assert len(talk.exchanges[-1]["body"]) == 3
+
+
+async def test_a_watch_is_of_its_namespace_only(talk: Talk) -> None:
+    made = await talk.made("/api/v1/namespaces/default/configmaps", configmap(talk.namespace))
+    await talk("DELETE", f"/api/v1/namespaces/default/configmaps/{talk.namespace}", kept=False)
+    await talk.made(CONFIGMAPS, configmap("a"))
+    answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion={version(talk, made)}", events=1)
+    assert answer.body[0]["object"]["metadata"]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/watch/namespaces/{ns}/configmaps",
+        "/api/v1/watch/namespaces/{ns}/configmaps?watch=false",
+        "/api/v1/watch/namespaces/{ns}/configmaps?resourceVersion={v}",
+        "/api/v1/watch/configmaps?fieldSelector=metadata.namespace%3D{ns}",
+    ],
+    ids=["all", "no", "version", "everywhere"],
+)
+async def test_there_are_paths_for_watches(talk: Talk, path: str) -> None:
+    await two(talk)
+    await followed(talk, path)
+    assert talk.exchanges[-1]["body"][-1]["object"]["metadata"]["name"] == "z"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/watch/namespaces/{ns}/configmaps/b", "/api/v1/watch/namespaces/{ns}/configmaps/b?fieldSelector=x%3Dy"],
+    ids=["name", "field"],
+)
+async def test_there_is_a_path_for_the_watch_of_one_object(talk: Talk, path: str) -> None:
+    await two(talk)
+    answer = await talk.watched(path, events=1)
+    assert answer.status in (200, 400)
+
+
+async def test_a_watch_of_an_object_by_its_path_is_a_read(talk: Talk) -> None:
+    await two(talk)
+    answer = await talk("GET", f"{A}?watch=true&timeoutSeconds=1")
+    assert answer.status == 200
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_a_streaming_list_ends_with_a_marked_bookmark(talk: Talk) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", events=3)
+    assert answer.body[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_streaming_list_of_nothing_is_a_bookmark(talk: Talk) -> None:
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", events=1)
+    assert kinds(answer.body) == ["BOOKMARK"]
+
+
+async def test_a_streaming_list_may_be_narrowed(talk: Talk) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&labelSelector=n%3D2", events=2)
+    assert kinds(answer.body) == ["ADDED", "BOOKMARK"]
+
+
+async def test_a_watch_ends_when_its_time_is_over(talk: Talk) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?watch=true&timeoutSeconds=1")
+    assert len(answer.body) == 2
+
+
+async def test_a_watch_of_a_version_that_has_not_happened_tells_nothing(talk: Talk) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1")
+    assert answer.body == []
+
+
+async def test_a_streaming_list_of_a_version_that_has_not_happened_fails(talk: Talk) -> None:
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&resourceVersion=999999999", events=1)
+    assert answer.status == 200
+
+
+@variants(
+    "accept",
+    {
+        "partial": PARTIAL,
+        "partial-beta": PARTIAL.replace("v=v1", "v=v1beta1"),
+        "partial-list": PARTIAL.replace("PartialObjectMetadata", "PartialObjectMetadataList"),
+        "table": TABLE,
+        "table-beta": TABLE.replace("v=v1", "v=v1beta1"),
+        "table-v2": TABLE.replace("v=v1", "v=v2"),
+        "table-or-json": f"{TABLE},application/json",
+        "stream": "application/json;stream=watch",
+        "yaml": "application/yaml",
+        "yaml-or-json": "application/yaml,application/json",
+        "anything": "*/*",
+        "text": "text/plain",
+    },
+)
+async def test_events_come_in_the_form_that_was_asked_for(talk: Talk, accept: str) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", accept=accept, events=3)
+    assert answer.status in (200, 406)
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
+async def test_rows_of_events_carry_what_was_asked_for(talk: Talk, include: str) -> None:
+    await two(talk)
+    answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&includeObject={include}", accept=TABLE, events=3)
+    assert answer.status in (200, 400)
+
+
+STREAMING = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+
+def configmap(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **metadata}}
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+def version(talk: Talk, obj: dict[str, Any]) -> str:
+    """How the version of an object is written in a path."""
+    talk.words["v"] = obj["metadata"]["resourceVersion"]
+    return "{v}"
+
+
+async def two(talk: Talk) -> None:
+    """Two objects. Sets {v}, the version at which there was one of them."""
+    version(talk, await talk.made(CONFIGMAPS, configmap("a", labels={"n": "1"})))
+    await talk.made(CONFIGMAPS, configmap("b", labels={"n": "2"}))
+
+
+async def followed(talk: Talk, path: str) -> None:
+    """A watch, up to the event of something that is made once it is open."""
+    async with talk.watching(path) as watch:
+        if "sendInitialEvents=true" in path and "allowWatchBookmarks" in path:
+            await watch.read_until(lambda event: event.get("type") in (None, "BOOKMARK", "ERROR"))
+        await talk.made(CONFIGMAPS, configmap("z"))
+        await watch.read_until(lambda event: event.get("type") in (None, "ERROR") or named(event) == "z")
+
+
+def named(event: Any) -> str:
+    name: str = event["object"]["metadata"].get("name", "")
+    return name
