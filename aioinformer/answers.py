@@ -6,6 +6,7 @@ between two of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: As much of the body of a failure is read; a Status is far below that.
 _MAX_STATUS = 256 * 1024
+#: So many seconds it may take.
+_FAILURE_TIMEOUT = 10.0
 
 
 class AnswerReader:
@@ -35,7 +38,7 @@ class AnswerReader:
         response: the answer; closed by `close()`.
         step: what was asked.
         intake: makes records of objects.
-        options: the cap on objects, and the length of slices.
+        options: the cap on objects, the length of slices, and how long `answers` bears silence.
     """
 
     def __init__(self, response: Response, step: Send, intake: Intake, options: ReflectorOptions) -> None:
@@ -45,6 +48,7 @@ class AnswerReader:
         self._intake = intake
         self._compare = step.compare
         self._watch = step.options.watch
+        self._idle_timeout = options.idle_timeout
         self._splitter = LineSplitter(options.max_frame)
         self._parser: ListParser[Record] = ListParser(self._listed, options.max_frame)
 
@@ -60,14 +64,40 @@ class AnswerReader:
         """The error in an answer whose status is not success.
 
         Raises:
-            TransportError: the connection broke before that could be read.
+            TransportError: the connection broke, or fell silent, before that could be read.
         """
         body = bytearray()
-        async for chunk in self._chunks:
-            body += chunk
-            if len(body) > _MAX_STATUS:
-                break
+        try:
+            async with asyncio.timeout(_FAILURE_TIMEOUT):
+                async for chunk in self._chunks:
+                    body += chunk
+                    if len(body) > _MAX_STATUS:
+                        break
+        except TimeoutError as error:
+            raise TransportError(f"the server answered {self._response.status} and then fell silent") from error
         return status_error(self._response.status, bytes(body), retry_after=retry_after(self._response.headers))
+
+    async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
+        """All that the body says, as it comes.
+
+        Args:
+            initial: what comes is a part of a list.
+
+        Raises:
+            TransportError: the connection broke, or brought nothing whole for too long.
+        """
+        clock = asyncio.get_running_loop().time
+        silent_at = clock() + self._idle_timeout
+        chunk: bytes | None = b""
+        while chunk is not None:
+            try:
+                async with asyncio.timeout_at(silent_at):
+                    chunk = await self.read()
+            except TimeoutError as error:
+                raise TransportError(f"the server fell silent for {self._idle_timeout:g} s") from error
+            for answer in self.digest(chunk, initial=initial):
+                yield answer
+                silent_at = clock() + self._idle_timeout
 
     def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
         """What a chunk, or the end of the body, says. One answer is about one slice of work.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.answers import AnswerReader
-from aioinformer.errors import DecodeError, Expired, TransportError, UsageError
+from aioinformer.errors import DecodeError, Expired, UsageError
 from aioinformer.object_type import BodyDecoder, ObjectType
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.steps import Failed, Listed, PageEnded, Send
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
 
 T = TypeVar("T")
-
-_FAILURE_TIMEOUT = 10.0
 
 
 class ListPager(Generic[T]):
@@ -142,21 +139,12 @@ async def read_page(
     reader = AnswerReader(response, Send(options, initial=True), intake, how)
     try:
         if response.status != 200:
-            async with asyncio.timeout(_FAILURE_TIMEOUT):
-                raise await reader.read_failure()
-        clock = asyncio.get_running_loop().time
-        chunk: bytes | None = b""
-        silent_at = clock() + how.idle_timeout
-        while chunk is not None:
-            async with asyncio.timeout_at(silent_at):
-                chunk = await reader.read()
-            for answer in reader.digest(chunk, initial=True):
+            raise await reader.read_failure()
+        async with aclosing(reader.answers(initial=True)) as answers:
+            async for answer in answers:
                 if isinstance(answer, Failed):
                     raise answer.error
                 if isinstance(answer, (Listed, PageEnded)):
                     yield answer
-                silent_at = clock() + how.idle_timeout
-    except TimeoutError as error:
-        raise TransportError("the server fell silent in the middle of a list") from error
     finally:
         await reader.close()

@@ -38,8 +38,6 @@ _log = logging.getLogger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0
-#: As long may a refusal take to be read.
-_FAILURE_TIMEOUT = 10.0
 
 WatchErrorHandler = Callable[[Exception], Any]
 
@@ -194,10 +192,7 @@ class Reflector:
             return
         failure: ApiError | TransportError
         try:
-            async with asyncio.timeout(_FAILURE_TIMEOUT):
-                failure = await self._reader.read_failure()
-        except TimeoutError:
-            failure = TransportError(f"the server answered {response.status} and then fell silent")
+            failure = await self._reader.read_failure()
         except TransportError as error:
             failure = error
         except Exception as error:

@@ -44,7 +44,6 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between the beginnings of two watches, at least.
 _PACE = 1.0
-_FAILURE_TIMEOUT = 10.0
 
 
 class WatchClosed(AioinformerError):
@@ -133,7 +132,7 @@ class RetryWatcher(Generic[T]):
                     raise
                 next_at = max(next_at, clock() + (error.retry_after or 0.0))
                 _log.debug("the watch is opened again after %s", error)
-            except (TransportError, TimeoutError) as error:
+            except TransportError as error:
                 _log.debug("the watch is opened again after %s", error)
             await asyncio.sleep(max(0.0, next_at - clock()))
 
@@ -144,15 +143,9 @@ class RetryWatcher(Generic[T]):
         reader = AnswerReader(response, Send(options), Intake(admit), self._options)
         try:
             if response.status != 200:
-                async with asyncio.timeout(_FAILURE_TIMEOUT):
-                    raise await reader.read_failure()
-            clock = asyncio.get_running_loop().time
-            chunk: bytes | None = b""
-            silent_at = clock() + self._options.idle_timeout
-            while chunk is not None:
-                async with asyncio.timeout_at(silent_at):
-                    chunk = await reader.read()
-                for answer in reader.digest(chunk, initial=False):
+                raise await reader.read_failure()
+            async with aclosing(reader.answers(initial=False)) as answers:
+                async for answer in answers:
                     if isinstance(answer, Failed):
                         if isinstance(answer.error, FrameTooLarge):
                             raise answer.error
@@ -161,7 +154,6 @@ class RetryWatcher(Generic[T]):
                     for event in answer.events if isinstance(answer, Watched) else ():
                         if (happened := self._taken(event)) is not None:
                             yield happened
-                    silent_at = clock() + self._options.idle_timeout
         finally:
             await reader.close()
 
