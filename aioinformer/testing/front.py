@@ -13,7 +13,7 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import SERVER_CLOCK, json_answer, standing_headers, status_answer, text_answer
+from aioinformer.testing.answers import PRIORITY_HEADERS, SERVER_CLOCK, json_answer, standing_headers, status_answer, text_answer
 from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain, pretty
 from aioinformer.testing.fault_effects import CUTTING
@@ -25,6 +25,7 @@ from aioinformer.testing.routes import Target, UnknownPath, find_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from aioinformer.testing.access import Access
     from aioinformer.testing.fault_effects import FaultEffects
     from aioinformer.testing.handlers import ResourceHandlers
     from aioinformer.testing.served import Registry
@@ -69,7 +70,7 @@ class FrontDoor:
         handlers: who answers what is about resources.
         faults: that are active.
         effects: what they do.
-        tokens: accepted bearer tokens, None to accept everyone.
+        access: who is let in, and may do what.
         faults_over_http: serve `/_faults`.
         clock: seconds since 1970.
 
@@ -85,7 +86,7 @@ class FrontDoor:
         faults: FaultSet,
         effects: FaultEffects,
         *,
-        tokens: Mapping[str, str] | None,
+        access: Access,
         faults_over_http: bool,
         clock: Callable[[], float],
     ) -> None:
@@ -95,7 +96,7 @@ class FrontDoor:
         self._handlers = handlers
         self._faults = faults
         self._effects = effects
-        self._tokens = tokens
+        self._access = access
         self._faults_over_http = faults_over_http
         self._clock = clock
 
@@ -110,6 +111,9 @@ class FrontDoor:
             response = await self._answer(request, path, query, entry)
         except statuses.StatusError as error:
             response = status_answer(request, error)
+            if not error.queued:
+                for name in PRIORITY_HEADERS:
+                    response.headers.pop(name, None)
         except UnknownPath:
             response = text_answer(request, "404 page not found\n", 404)
         except ConnectionResetError:
@@ -131,26 +135,22 @@ class FrontDoor:
         try:
             target = find_target(self._registry, request.method, path, query)
         except (statuses.StatusError, UnknownPath):
-            await self._effects.intercept(request, Target(request.method, path, query))
+            replaced = await self._effects.intercept(request, Target(request.method, path, query))
+            if replaced is not None:
+                return replaced
+            self._access.admit(request)
             raise
         entry.verb = target.verb
         entry.resource = target.served.resource.group_resource if target.served else ""
         replaced = await self._effects.intercept(request, target)
         if replaced is not None:
             return replaced
-        self._authenticate(request)
+        self._access.admit(request)
         if target.served is not None:
             if request.content_length and request.content_length > LARGEST_BODY:
                 raise _too_large()
             return await self._handlers.answer(request, target)
         return self._about_itself(request, path)
-
-    def _authenticate(self, request: web.BaseRequest) -> None:
-        if self._tokens is None:
-            return
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or token.strip() not in self._tokens:
-            raise statuses.unauthorized()
 
     def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         plain = path.rstrip("/") or "/"

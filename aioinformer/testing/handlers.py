@@ -10,6 +10,7 @@ from aioinformer.testing.negotiation import negotiate
 from aioinformer.testing.pod_streams import STREAMS, pod_stream_answer
 from aioinformer.testing.reads import Reads
 from aioinformer.testing.scaling import Scaling
+from aioinformer.testing.token_requests import TokenRequests
 from aioinformer.testing.writes import Writes
 
 if TYPE_CHECKING:
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.access import Access
     from aioinformer.testing.cluster import Cluster
     from aioinformer.testing.faults import FaultSet
     from aioinformer.testing.routes import Target
     from aioinformer.testing.streams import WatchStream
 
+_WITH_OTHER_KINDS = frozenset({"scale", "token"})
 _WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephemeralcontainers"})
 
 
@@ -30,6 +33,7 @@ class ResourceHandlers:
 
     Args:
         cluster: what it is answered from.
+        access: who may do what.
         faults: that change how.
         bookmark_interval: seconds between the bookmarks of a watch.
         version_wait: seconds to wait for a version that has not happened yet.
@@ -40,6 +44,7 @@ class ResourceHandlers:
     def __init__(
         self,
         cluster: Cluster,
+        access: Access,
         faults: FaultSet,
         *,
         bookmark_interval: float,
@@ -56,7 +61,8 @@ class ResourceHandlers:
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._writes = Writes(cluster)
+        self._writes = Writes(cluster, access)
+        self._token_requests = TokenRequests(cluster, access)
         self._scaling = Scaling(cluster)
 
     @property
@@ -75,7 +81,11 @@ class ResourceHandlers:
         if target.subresource in STREAMS and served.resource.group_resource == "pods":
             pod = decode(self._cluster.get(served, target.namespace, target.name).body)
             return pod_stream_answer(request, pod, target.subresource, target.query)
-        if target.subresource and target.subresource != "scale" and target.subresource not in _WRITTEN_AS_PARTS:
+        if (
+            target.subresource
+            and target.subresource not in _WITH_OTHER_KINDS
+            and target.subresource not in _WRITTEN_AS_PARTS
+        ):
             message = f"this server does not implement {served.resource.plural}/{target.subresource}"
             raise statuses.StatusError(501, "NotImplemented", message)
         wanted = negotiate(
@@ -87,6 +97,8 @@ class ResourceHandlers:
         reads, writes = self._reads, self._writes
         if target.subresource == "scale":
             return await self._scaling.answer(request, target, served, wanted)
+        if target.subresource == "token":
+            return await self._token_requests.answer(request, target, served, wanted)
         match verb:
             case "list":
                 return await reads.list(request, target, served, wanted)

@@ -23,6 +23,8 @@ from aioinformer.testing.patches import PatchSchema
 
 _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
+# Kinds that are described where they are served, which is not in their own group.
+_SUBRESOURCE_KINDS = {"Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
 _STAND_IN_GROUP, _STAND_IN_VERSION = "standingroup.io", "v7"
 
 
@@ -103,9 +105,8 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
     group, _, version = api_version.rpartition("/")
     wanted = {"group": group, "version": version, "kind": kind}
     schemas = _schemas(f"apis/{api_version}" if group else f"api/{api_version}")
-    if kind == "Scale":
-        # It belongs to one group, and is described by those that have something to scale.
-        schemas = _schemas("apis/apps/v1")
+    if kind in _SUBRESOURCE_KINDS:
+        schemas = _schemas(_SUBRESOURCE_KINDS[kind])
     for name, node in schemas.items():
         if wanted in node.get(_GVK, ()):
             return PatchSchema.of(schemas, {"$ref": _REF + name})

@@ -6,8 +6,10 @@ import logging
 import random
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from aioinformer.errors import UsageError
+from aioinformer.testing.access import Access
 from aioinformer.testing.cluster import Cluster
 from aioinformer.testing.durable import Database
 from aioinformer.testing.encoding import decode, encode_plain
@@ -52,7 +54,9 @@ class ApiServer:
     Args:
         host: address to listen on.
         port: 0 for a free one.
-        tokens: bearer tokens that are accepted, with the user's name; None accepts everyone.
+        tokens: bearer tokens that are accepted, with the user's name and, after commas, his groups (members of
+            "system:masters" may do everything); None takes everyone for the administrator.
+        authorization_mode: "RBAC" to let roles and their bindings decide, "AlwaysAllow" to let everyone do everything.
         faults_over_http: serve `/_faults`.
         bookmark_interval: seconds between bookmarks of a watch.
         version_wait: seconds that a read waits for a version that has not happened yet.
@@ -74,6 +78,7 @@ class ApiServer:
         host: str = "127.0.0.1",
         port: int = 0,
         tokens: Mapping[str, str] | None = None,
+        authorization_mode: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
         faults_over_http: bool = False,
         bookmark_interval: float = 60.0,
         version_wait: float = 3.0,
@@ -94,8 +99,12 @@ class ApiServer:
         self._registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
         self._cluster = Cluster(self._registry, self._storage, now, rng)
+        if authorization_mode not in ("AlwaysAllow", "RBAC"):
+            raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
+        access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
         self._handlers = ResourceHandlers(
             self._cluster,
+            access,
             self._faults,
             bookmark_interval=bookmark_interval,
             version_wait=version_wait,
@@ -113,7 +122,7 @@ class ApiServer:
             self._handlers,
             self._faults,
             self._effects,
-            tokens=self._tokens,
+            access=access,
             faults_over_http=faults_over_http,
             clock=now,
         )

@@ -56,6 +56,7 @@ class StatusError(Exception):
         details: the `details` member, or None to leave it out.
         metadata: the `metadata` member; only expired continue tokens put something into it.
         retry_after: seconds for the `Retry-After` header, or None.
+        queued: whether the request came as far as being queued by its priority.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class StatusError(Exception):
         self.details = details
         self.metadata = metadata or {}
         self.retry_after = retry_after
+        self.queued = True
 
     def body(self) -> dict[str, Any]:
         """The `Status` object, in the field order of the API."""

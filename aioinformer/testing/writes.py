@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing import statuses
 from aioinformer.testing.answers import json_answer
 from aioinformer.testing.bodies import read_object, read_options
-from aioinformer.testing.encoding import decode, encode_object, encode_plain
+from aioinformer.testing.encoding import decode, encode_plain
 from aioinformer.testing.field_checks import check_object, validation_directive, warning_headers
 from aioinformer.testing.field_managers import LONGEST_MANAGER, Manager, manager_name
 from aioinformer.testing.list_options import parse_options
 from aioinformer.testing.lists import read_page
+from aioinformer.testing.negotiation import media_type
 from aioinformer.testing.object_answers import object_answer, page_answer
-from aioinformer.testing.patching import patch_object
+from aioinformer.testing.patching import APPLY, patch_object
 from aioinformer.testing.preconditions import check_creation
-from aioinformer.testing.reviews import reviewed
+from aioinformer.testing.reviews import is_review, reviewed
 from aioinformer.testing.statuses import Cause
 from aioinformer.testing.strategies import is_created_by_update, returns_deleted
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.access import Access
     from aioinformer.testing.cluster import Cluster
     from aioinformer.testing.negotiation import Wanted
     from aioinformer.testing.routes import Target
@@ -44,10 +46,12 @@ class Writes:
 
     Args:
         cluster: what they change.
+        access: who may do what.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
+        self._access = access
 
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -57,9 +61,10 @@ class Writes:
         directive = validation_directive(target.query, "CreateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, directive, repeated)
-        review = reviewed(served, obj)
-        if review is not None:
-            return json_answer(request, encode_object(review, custom=False), status=201, wanted=wanted)
+        if is_review(served):
+            user = self._access.user()
+            review = reviewed(served, target.namespace, obj, user, self._access, by, self._cluster.now())
+            return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
         body = self._cluster.create(served, target.namespace, obj, by=by, dry_run=dry_run)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
         return with_warnings(answer, warnings)
@@ -79,6 +84,7 @@ class Writes:
                 served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
             )
         else:
+            self._access.check_creation(request)
             check_creation(served, namespace, name, obj)
             body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
         answer = object_answer(
@@ -92,13 +98,16 @@ class Writes:
         dry_run = dry_run_of(target.query, "PatchOptions")
         by = writer(request, target, served, "PatchOptions")
         warnings: list[str] = []
+        data, content_type = await request.read(), request.headers.get("Content-Type", "")
+        if media_type(content_type) == APPLY and not self._cluster.holds(served, target.namespace, target.name):
+            self._access.check_creation(request)
         body, created = patch_object(
             self._cluster,
             served,
             target.namespace,
             target.name,
-            await request.read(),
-            request.headers.get("Content-Type", ""),
+            data,
+            content_type,
             target.query,
             subresource=target.subresource,
             by=by,

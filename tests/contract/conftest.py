@@ -58,7 +58,7 @@ async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Acc
     if side == "real":
         yield request.getfixturevalue("real")
         return
-    async with ApiServer() as server:
+    async with ApiServer(authorization_mode="RBAC") as server:
         yield Access(server.url)
 
 

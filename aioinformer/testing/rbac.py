@@ -1,0 +1,213 @@
+"""Who may do what: roles and bindings, evaluated as kube-apiserver's RBAC does.
+
+A request is allowed by the first binding that names its user (or one of his groups) and whose role has a rule for it.
+Cluster role bindings count everywhere, role bindings in their namespace. Rules only add up: nothing can be forbidden.
+Members of `system:masters` may do everything, whatever the roles say.
+
+A few cluster roles are there from the start and need not be stored: those that let everybody discover the API and ask
+about himself, and `cluster-admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MASTERS = "system:masters"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+
+Find = Callable[[str, str], Sequence[Mapping[str, Any]]]
+
+_HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = ["/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]
+_ROLES: Mapping[str, list[dict[str, Any]]] = {
+    "cluster-admin": [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+        {"verbs": ["*"], "nonResourceURLs": ["*"]},
+    ],
+    "system:basic-user": [
+        {
+            "verbs": ["create"],
+            "apiGroups": ["authorization.k8s.io"],
+            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        },
+        {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
+    ],
+    "system:discovery": [{"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", *_DISCOVERY]}],
+    "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _HEALTH}],
+}
+_BINDINGS = {
+    "cluster-admin": (MASTERS,),
+    "system:basic-user": (AUTHENTICATED,),
+    "system:public-info-viewer": (AUTHENTICATED, UNAUTHENTICATED),
+    "system:discovery": (AUTHENTICATED,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks.
+
+    Attributes:
+        name: "jane", "system:serviceaccount:default:robot".
+        uid: "" where there is none.
+        groups: in the order in which they are told.
+        extra: whatever else is known of him.
+    """
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """The user as reviews show him."""
+        shown = {
+            "username": self.name,
+            "uid": self.uid,
+            "groups": list(self.groups),
+            "extra": {name: list(values) for name, values in self.extra.items()},
+        }
+        return {name: value for name, value in shown.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What somebody wants to do: to a resource, or with a path that is about none.
+
+    Attributes:
+        verb: "get", "list", "create" and so on; for paths the method in lower case.
+        path: "" for what is about a resource.
+    """
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f'{self.verb} path "{self.path}"'
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f'{self.verb} resource "{resource}" in API group "{self.group}" {where}'
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether something is allowed.
+
+    Attributes:
+        reason: what allowed it, or what went wrong in finding out.
+    """
+
+    allowed: bool
+    reason: str = ""
+
+
+class RoleAuthorizer:
+    """Decides by roles.
+
+    Args:
+        find: gives the objects of a resource of `rbac.authorization.k8s.io`, in a namespace or ("") in the cluster.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    def decide(self, user: User, deed: Deed) -> Decision:
+        """Whether a user may do it."""
+        if MASTERS in user.groups:
+            return Decision(True)
+        missing = []
+        for bound in self._bound(user, deed.namespace):
+            if bound.rules is None:
+                missing.append(bound.missing)
+            elif any(_allows(rule, deed) for rule in bound.rules):
+                return Decision(True, bound.reason)
+        told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+        return Decision(False, f"RBAC: {told}" if missing else "")
+
+    def rules(self, user: User, namespace: str) -> list[Mapping[str, Any]]:
+        """All rules for a user in a namespace."""
+        return [rule for bound in self._bound(user, namespace) for rule in bound.rules or ()]
+
+    def _bound(self, user: User, namespace: str) -> Iterator[_Bound]:
+        for name, groups in _BINDINGS.items():
+            for group in groups:
+                if group in user.groups:
+                    reason = f'ClusterRoleBinding "{name}" of ClusterRole "{name}" to Group "{group}"'
+                    yield _Bound(_ROLES[name], f"RBAC: allowed by {reason}")
+                    break
+        for plural, where in (("clusterrolebindings", ""), ("rolebindings", namespace)):
+            if plural == "rolebindings" and not namespace:
+                continue
+            for binding in self._find(plural, where):
+                subject = next((each for each in binding.get("subjects") or () if _is(each, user, where)), None)
+                if subject is not None:
+                    yield self._role(binding, where, subject)
+
+    def _role(self, binding: Mapping[str, Any], namespace: str, subject: Mapping[str, Any]) -> _Bound:
+        reference, metadata = binding["roleRef"], binding["metadata"]
+        kind, name = reference["kind"], reference["name"]
+        where = namespace if kind == "Role" else ""
+        stored = (each for each in self._find(f"{kind.lower()}s", where) if each["metadata"]["name"] == name)
+        rules = next((each.get("rules") or [] for each in stored), None)
+        if rules is None and kind == "ClusterRole":
+            rules = _ROLES.get(name)
+        own = f"{metadata['name']}/{namespace}" if namespace else metadata["name"]
+        whom = subject["name"]
+        if subject["kind"] == "ServiceAccount":
+            whom = f"{whom}/{subject.get('namespace') or namespace}"
+        reason = f'{binding["kind"]} "{own}" of {kind} "{name}" to {subject["kind"]} "{whom}"'
+        missing = f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found'
+        return _Bound(rules, f"RBAC: allowed by {reason}", missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    rules: Sequence[Mapping[str, Any]] | None
+    reason: str
+    missing: str = ""
+
+
+def _is(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
+    match subject["kind"]:
+        case "User":
+            return bool(subject["name"] == user.name)
+        case "Group":
+            return subject["name"] in user.groups
+        case "ServiceAccount":
+            where = subject.get("namespace") or namespace
+            return user.name == f"system:serviceaccount:{where}:{subject['name']}"
+    return False
+
+
+def _allows(rule: Mapping[str, Any], deed: Deed) -> bool:
+    if not _has(rule, "verbs", deed.verb):
+        return False
+    if deed.path:
+        return any(_covers(each, deed.path) for each in rule.get("nonResourceURLs") or ())
+    if not _has(rule, "apiGroups", deed.group):
+        return False
+    names = rule.get("resourceNames")
+    return (not names or deed.name in names) and _has_resource(rule.get("resources") or (), deed)
+
+
+def _has(rule: Mapping[str, Any], field: str, wanted: str) -> bool:
+    return not {"*", wanted}.isdisjoint(rule.get(field) or ())
+
+
+def _has_resource(resources: Sequence[str], deed: Deed) -> bool:
+    if not deed.subresource:
+        return not {"*", deed.resource}.isdisjoint(resources)
+    return not {"*", f"{deed.resource}/{deed.subresource}", f"*/{deed.subresource}"}.isdisjoint(resources)
+
+
+def _covers(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))

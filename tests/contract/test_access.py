@@ -1,0 +1,298 @@
+"""Who is let in, and who may do what: tokens, impersonation, roles, and the reviews that tell of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
+from tests.contract.talk import APPLY, MERGE_PATCH, PATIENCE
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = f"{RBAC}/namespaces/{{ns}}/roles"
+BINDINGS = f"{RBAC}/namespaces/{{ns}}/rolebindings"
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+_BETWEEN_QUESTIONS = 0.02
+CORE: dict[str, Any] = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+
+
+async def granted(talk: Talk, *rules: dict[str, Any], user: str = "jane", **subject: str) -> None:
+    """Lets a user do something in the namespace."""
+    await talk.made(ROLES, {"metadata": {"name": "role"}, "rules": list(rules)})
+    subject = subject or {"kind": "User", "name": user}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
+    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await allowed(talk, subject, rules[0])
+
+
+async def allowed(talk: Talk, subject: dict[str, str], rule: dict[str, Any]) -> None:
+    """Waits until a server has seen what allows something."""
+    name = subject["name"]
+    who: dict[str, Any] = {"user": name}
+    if subject["kind"] == "ServiceAccount":
+        who = {"user": f"system:serviceaccount:{subject['namespace']}:{name}"}
+    if subject["kind"] == "Group":
+        who = {"groups": [name]}
+    resource, _, subresource = rule["resources"][0].partition("/")
+    attributes = {
+        "namespace": talk.namespace,
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "name": rule.get("resourceNames", [""])[0],
+    }
+    review = {"spec": {**who, "resourceAttributes": attributes}}
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await talk("POST", f"{REVIEWS}/subjectaccessreviews", review, kept=False)
+            if answer.body["status"]["allowed"]:
+                return
+            await asyncio.sleep(_BETWEEN_QUESTIONS)
+
+
+async def test_who_has_no_token_is_nobody(talk: Talk) -> None:
+    answer = await talk("GET", CONFIGMAPS, headers={"Authorization": "Bearer not-a-token"})
+    assert answer.status == 401
+
+
+async def test_a_user_without_roles_may_do_nothing(talk: Talk) -> None:
+    answer = await talk("GET", CONFIGMAPS, user="jane")
+    assert answer.status == 403
+
+
+FORBIDDEN: dict[str, tuple[str, str]] = {
+    "get": ("GET", A),
+    "list": ("GET", CONFIGMAPS),
+    "list_all": ("GET", "/api/v1/configmaps"),
+    "watch": ("GET", f"{CONFIGMAPS}?watch=true"),
+    "watch_one": ("GET", f"{CONFIGMAPS}?watch=true&fieldSelector=metadata.name%3Da"),
+    "watch_path": ("GET", "/api/v1/watch/namespaces/{ns}/configmaps/a"),
+    "create": ("POST", CONFIGMAPS),
+    "update": ("PUT", A),
+    "patch": ("PATCH", A),
+    "delete": ("DELETE", A),
+    "delete_all": ("DELETE", CONFIGMAPS),
+    "group": ("GET", DEPLOYMENTS),
+    "status": ("PUT", f"{DEPLOYMENTS}/a/status"),
+    "scale": ("GET", f"{DEPLOYMENTS}/a/scale"),
+    "log": ("GET", f"{PODS}/a/log"),
+    "namespace": ("GET", "/api/v1/namespaces/{ns}"),
+    "namespaces": ("GET", NAMESPACES),
+    "nodes": ("GET", "/api/v1/nodes"),
+    "node": ("GET", "/api/v1/nodes/a"),
+    "definition": ("DELETE", f"{DEFINITIONS}/a.example.com"),
+    "unknown_resource": ("GET", "/api/v1/namespaces/{ns}/things"),
+    "unknown_group": ("GET", "/apis/example.com/v1/things/a"),
+    "metrics": ("GET", "/metrics"),
+    "elsewhere": ("GET", "/nowhere"),
+    "token": ("POST", f"{ACCOUNTS}/a/token"),
+}
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+async def test_what_is_forbidden_is_told(talk: Talk, case: str) -> None:
+    method, path = FORBIDDEN[case]
+    body = {"metadata": {"name": "a"}} if method in ("POST", "PUT", "PATCH") else None
+    answer = await talk(method, path, body, content_type=MERGE_PATCH, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["version", "api", "apis", "apis/apps/v1", "openapi/v3", "healthz", "livez"],
+    ids=lambda path: path.replace("/", "_"),
+)
+async def test_everybody_may_discover(talk: Talk, path: str) -> None:
+    answer = await talk("GET", f"/{path}", user="jane", kept=False)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["version", "healthz", "api", "apis/apps/v1"], ids=lambda path: path.replace("/", "_"))
+async def test_strangers_may_ask_for_its_health_only(talk: Talk, path: str) -> None:
+    headers = {"Impersonate-User": "system:anonymous", "Impersonate-Group": "system:unauthenticated"}
+    answer = await talk("GET", f"/{path}", headers=headers, kept=False)
+    assert answer.status == (200 if path in ("version", "healthz") else 403)
+
+
+async def test_a_role_allows_what_it_says(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await granted(talk, CORE)
+    await talk("GET", A, user="jane")
+    await talk("GET", CONFIGMAPS, user="jane")
+    answer = await talk("DELETE", A, user="jane")
+    assert answer.status == 403
+
+
+async def test_a_role_counts_in_its_namespace(talk: Talk) -> None:
+    await granted(talk, CORE)
+    answer = await talk("GET", "/api/v1/namespaces/default/configmaps/a", user="jane")
+    assert answer.status == 403
+
+
+async def test_a_role_may_be_for_some_names(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "list", "watch"]})
+    await talk("GET", A, user="jane")
+    await talk("GET", f"{CONFIGMAPS}/b", user="jane")
+    await talk("GET", CONFIGMAPS, user="jane")
+    answer = await talk("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+    assert answer.status == 200
+
+
+async def test_a_subresource_is_not_its_resource(talk: Talk) -> None:
+    await granted(talk, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]})
+    await talk("GET", f"{DEPLOYMENTS}/a", user="jane")
+    answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("resource", ["*", "deployments/scale", "*/scale", "deployments/*"])
+async def test_subresources_are_named(talk: Talk, resource: str) -> None:
+    await granted(talk, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
+    answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane", kept=False)
+    assert answer.status == (403 if resource == "deployments/*" else 404)
+
+
+async def test_a_group_is_bound(talk: Talk) -> None:
+    await granted(talk, CORE, kind="Group", name="readers")
+    headers = {"Impersonate-User": "joe", "Impersonate-Group": "readers"}
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_a_service_account_is_bound(talk: Talk) -> None:
+    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
+    answer = await talk("GET", A, user=f"system:serviceaccount:{talk.namespace}:robot")
+    assert answer.status == 404
+
+
+async def test_a_cluster_role_may_be_bound_in_a_namespace(talk: Talk) -> None:
+    name = f"{talk.namespace}-role"
+    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": "jane"}
+    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await allowed(talk, subject, CORE)
+    await talk("GET", A, user="jane")
+    await talk("GET", "/api/v1/namespaces/{ns}/secrets", user="jane")
+    answer = await talk("GET", "/api/v1/configmaps", user="jane")
+    assert answer.status == 403
+    await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
+
+
+async def test_a_cluster_role_is_bound_everywhere(talk: Talk) -> None:
+    name = f"{talk.namespace}-role"
+    rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
+    user = f"jane-{talk.namespace}"
+    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": user}
+    await talk.made(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
+    await allowed(talk, subject, rules[0])
+    await talk("GET", A, user=user)
+    answer = await talk("GET", "/api/v1/namespaces/default/configmaps/a", user=user)
+    assert answer.status == 404
+    await talk("DELETE", f"{RBAC}/clusterrolebindings/{name}", kept=False)
+    await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
+
+
+async def test_a_binding_without_its_role_allows_nothing(talk: Talk) -> None:
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "none"}
+    subject = {"kind": "User", "name": "jane"}
+    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    answer = await talk("GET", f"{PODS}/a", user="jane")
+    assert answer.status == 403
+
+
+async def test_an_apply_that_may_create_needs_both_verbs(talk: Talk) -> None:
+    await granted(talk, CORE | {"verbs": ["patch"]})
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    answer = await talk("PATCH", f"{A}?fieldManager=one", obj, content_type=APPLY, user="jane")
+    assert answer.status == 403
+
+
+async def test_only_who_may_impersonates(talk: Talk) -> None:
+    await granted(talk, CORE)
+    token = await token_of(talk, "robot")
+    headers = {"Authorization": f"Bearer {token}", "Impersonate-User": "joe"}
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status == 403
+
+
+async def test_groups_need_a_user(talk: Talk) -> None:
+    answer = await talk("GET", A, headers={"Impersonate-Group": "readers"})
+    assert answer.status == 400
+
+
+async def token_of(talk: Talk, account: str, **spec: Any) -> str:
+    """A token of a new service account."""
+    await talk.made(ACCOUNTS, {"metadata": {"name": account}})
+    answer = await talk("POST", f"{ACCOUNTS}/{account}/token", {"spec": spec}, kept=False)
+    token: str = answer.body["status"]["token"]
+    return token
+
+
+async def test_a_service_account_gets_a_token(talk: Talk) -> None:
+    await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
+    assert answer.status == 201
+
+
+async def test_a_token_says_who_one_is(talk: Talk) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
+    answer = await talk("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
+    assert answer.body["status"]["userInfo"]["username"] == f"system:serviceaccount:{talk.namespace}:robot"
+
+
+async def test_a_token_opens_what_its_account_may_see(talk: Talk) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
+    await talk("GET", A, headers=headers)
+    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_a_token_goes_with_its_account(talk: Talk) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
+    await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status == 401
+
+
+TOKENS: dict[str, Any] = {
+    "short": {"expirationSeconds": 60},
+    "long": {"expirationSeconds": 2**33},
+    "audience": {"audiences": ["https://example.com"], "expirationSeconds": 3600},
+    "text": {"expirationSeconds": "1h"},
+}
+
+
+@pytest.mark.parametrize("case", TOKENS)
+async def test_a_token_is_asked_for(talk: Talk, case: str) -> None:
+    await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": TOKENS[case]})
+    assert answer.status in (201, 400, 422)
+
+
+async def test_who_is_not_there_gets_no_token(talk: Talk) -> None:
+    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {}})
+    assert answer.status == 404
+
+
+async def test_a_token_is_reviewed(talk: Talk) -> None:
+    token = await token_of(talk, "robot")
+    answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+    assert answer.body["status"]["authenticated"]
+
+
+async def test_a_token_that_is_none_is_reviewed(talk: Talk) -> None:
+    answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
+    assert "authenticated" not in answer.body["status"]
