@@ -21,7 +21,7 @@ from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
 from aioinformer.notifications import AddNotification, Delivery, Notification, UpdateNotification
-from aioinformer.owner import IN_HANDLER
+from aioinformer.owner import IN_HANDLER, is_cancelled
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class ProcessorListener(Generic[T]):
                 except (Exception, asyncio.CancelledError) as error:
                     # Something that the handler awaited may have been cancelled: that is an error of the handler,
                     # unless it is this task that is to end.
-                    if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    if isinstance(error, asyncio.CancelledError) and is_cancelled():
                         raise
                     self.errors += 1
                     _log.exception("%s raised for %s", self.name, _key_of(notification))
@@ -190,11 +190,6 @@ class ProcessorListener(Generic[T]):
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:
             self.synced.set()
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _key_of(notification: Notification[Any]) -> str:
