@@ -74,6 +74,7 @@ generate: $(VENV)/.package $(VENV)/.dev ## Write anew what is made from other fi
 	@$(BIN)/python scripts/generate.py
 	@$(BIN)/python scripts/conformance.py
 	@$(BIN)/python scripts/contract.py
+	@$(BIN)/python scripts/kubectl_page.py
 
 UV ?= uv
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

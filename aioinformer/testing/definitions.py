@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
 from aioinformer.testing.statuses import Cause
+from aioinformer.testing.validation import letter_label_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+_MIXED_CASE = "may have mixed case, but should otherwise match: "
 
 
 def prepare_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
@@ -19,7 +22,8 @@ def prepare_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None
         old: what it replaces, None for a new one.
 
     Raises:
-        StatusError: 422, its name is not made of its plural and its group, or a part is missing.
+        StatusError: 422, its name is not made of its plural and its group, a part is missing or malformed, or one has
+            changed that must not.
     """
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
@@ -32,6 +36,9 @@ def prepare_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None
     if missing:
         causes = [Cause.required(f"spec.{part}") for part in missing]
         raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, causes)
+    causes = [*_name_causes(names), *(_change_causes(spec, old["spec"]) if old is not None else ())]
+    if causes:
+        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, causes)
     obj["spec"] = spec = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
     spec["names"] = names = _in_order(names, ("plural", "singular", "shortNames", "kind", "listKind", "categories"))
     names.setdefault("singular", str(names.get("kind", "")).lower())
@@ -40,6 +47,21 @@ def prepare_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None
     if old is None:
         stored = [version["name"] for version in spec.get("versions", ()) if version.get("storage")]
         obj["status"]["storedVersions"] = stored
+
+
+def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
+    for part, lead in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE), ("listKind", _MIXED_CASE)):
+        value = str(names.get(part) or "")
+        for why in letter_label_faults(value.lower() if lead else value) if value else ():
+            yield Cause.invalid(f"spec.names.{part}", f'"{value}"', lead + why)
+
+
+def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+    for place in ("group", "scope", "names.kind", "names.plural"):
+        part, _, below = place.partition(".")
+        new, former = (each[part][below] if below else each[part] for each in (spec, old))
+        if new != former:
+            yield Cause.invalid(f"spec.{place}", f'"{new}"', "field is immutable")
 
 
 def established(obj: dict[str, Any], now: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aioinformer.resources import Resource
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LETTER_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
@@ -22,6 +23,11 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LETTER_LABEL_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -113,6 +119,11 @@ def label_name_faults(name: str) -> list[str]:
 def label_value_faults(value: str) -> list[str]:
     """What is wrong with the value of a label."""
     return _faults(value, _VALUE, _VALUE_TEXT, 63)
+
+
+def letter_label_faults(name: str) -> list[str]:
+    """What is wrong with a name that has to be a label that begins with a letter."""
+    return _faults(name, _LETTER_LABEL, _LETTER_LABEL_TEXT, 63)
 
 
 def label_faults(name: str) -> list[str]:

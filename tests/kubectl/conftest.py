@@ -1,19 +1,32 @@
-"""kubectl, the real one, beside an API server of ours in this process."""
+"""kubectl, the real one, beside an API server of ours in this process, or a real one."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from aioinformer.testing import ApiServer
+from tests.e2e.real_cluster import RealCluster
 from tests.kubectl.running import Kubectl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterator
+
+KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
+TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")
+_CONTROLLERS = "--controllers=garbage-collector-controller,namespace-controller"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "side" in metafunc.fixturenames:
+        metafunc.parametrize("side", ["real", "ours"] if KUBECONFIG or TOOLS else ["ours"])
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +35,14 @@ def kubectl_program() -> str:
     if not program:
         pytest.skip("no kubectl: put one on PATH, or name it in AIOINFORMER_KUBECTL")
     return program
+
+
+@pytest.fixture(scope="session")
+def client_version(kubectl_program: str) -> str:
+    """Of kubectl, without the patch: "v1.36"."""
+    told = subprocess.run([kubectl_program, "version", "--client", "-o", "json"], check=True, stdout=subprocess.PIPE)
+    version: str = json.loads(told.stdout)["clientVersion"]["gitVersion"]
+    return version.rpartition(".")[0]
 
 
 @pytest.fixture
@@ -33,5 +54,61 @@ async def server(kubectl_program: str) -> AsyncIterator[ApiServer]:
 @pytest.fixture
 def kubectl(kubectl_program: str, server: ApiServer, tmp_path: Path) -> Kubectl:
     config = server.kubeconfig(tmp_path / "kubeconfig")
-    # The home is a new one: kubectl caches discovery and OpenAPI there, by the server's host and port.
-    return Kubectl(kubectl_program, {"HOME": str(tmp_path), "KUBECONFIG": str(config), "PATH": os.defpath})
+    return Kubectl(kubectl_program, environment(tmp_path, config))
+
+
+@pytest.fixture(scope="session")
+def real_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of a real API server: the one of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite."""
+    if KUBECONFIG:
+        yield Path(KUBECONFIG)
+        return
+    assert TOOLS is not None
+    folder = tmp_path_factory.mktemp("kubectl") / "data"
+    cluster = RealCluster(Path(TOOLS), folder, ("--with-controllers", _CONTROLLERS))
+    cluster.up()
+    try:
+        yield cluster.kubeconfig
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
+async def kubeconfig(side: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path]:
+    """Of the server of this test, for its administrator."""
+    if side == "real":
+        yield request.getfixturevalue("real_kubeconfig")
+        return
+    async with ApiServer() as server:
+        yield server.kubeconfig(tmp_path / "of-the-server")
+
+
+def environment(home: Path, kubeconfig: Path) -> dict[str, str]:
+    """All that kubectl is told about the world.
+
+    Args:
+        home: a new folder: kubectl caches discovery and OpenAPI there, by the server's host and port.
+        kubeconfig: of the server.
+    """
+    return {"HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": os.defpath, "TMPDIR": str(home)}
+
+
+def for_namespace(kubeconfig: Path, namespace: str, path: Path) -> str:
+    """Writes a kubeconfig for the same server in which only addresses and credentials are the server's own.
+
+    Returns:
+        The server's URL.
+    """
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    told = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "cluster", "user": "admin", "namespace": namespace}}],
+        "current-context": "test",
+    }
+    path.write_text(yaml.safe_dump(told))
+    server: str = cluster["server"]
+    return server

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
 PATIENCE = 30.0
 
@@ -21,10 +22,17 @@ class KubectlError(AssertionError):
 
 @dataclass(frozen=True)
 class Kubectl:
-    """Runs kubectl against the server of the test."""
+    """Runs kubectl against the server of the test.
+
+    Attributes:
+        program: its path.
+        environment: all of it.
+        directory: where it runs, None for here.
+    """
 
     program: str
     environment: dict[str, str]
+    directory: Path | None = None
 
     async def __call__(self, *arguments: str, stdin: Any = None) -> str:
         """What kubectl prints; objects on its standard input are given as they are."""
@@ -51,15 +59,23 @@ class Kubectl:
         ]
 
     @asynccontextmanager
-    async def running(self, *arguments: str, stdin: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
-        """A kubectl that is still at work; it is ended at the end."""
+    async def running(
+        self, *arguments: str, stdin: bool = False, variables: Mapping[str, str] | None = None
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        """A kubectl that is still at work; it is ended at the end.
+
+        Args:
+            stdin: whether it is given something there.
+            variables: others, for its environment.
+        """
         process = await asyncio.create_subprocess_exec(
             self.program,
             *arguments,
             stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=self.environment,
+            env={**self.environment, **(variables or {})},
+            cwd=self.directory,
         )
         try:
             yield process

@@ -1,0 +1,136 @@
+"""Scripts of kubectl commands: what they say, how they are run, and what of their output counts.
+
+A script is a text file: a heading ("# Reading"), then a command on each line, as in a shell, run in the folder `files`
+and in a namespace of its own, for which "{ns}" stands. Variables may precede a command. "&3 kubectl get … --watch" runs
+beside those that follow and is ended once it has printed three lines; they follow when it has printed the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.normal import Normal
+from tests.kubectl.running import PATIENCE, next_line
+
+if TYPE_CHECKING:
+    from tests.kubectl.running import Kubectl
+
+HERE = Path(__file__).parent
+FILES = HERE / "files"
+SCRIPTS = HERE / "scripts"
+
+Outputs = list[dict[str, Any]]
+
+_VERSION = re.compile(r'(resourceVersion"?: ?"|Resource Version: +)\d+')
+_GAP = re.compile(r"(?<=\S) {2,}")
+_AGE = re.compile(r"(?<=  )(?:\d+[smhd])+(?=  |$)")
+_LOG_LINE = re.compile(r"^([EWI])\d{4} [\d:.]+ +\d+ ")
+# It depends on the moment whether the end of one of kubectl's own watches comes too early for its taste.
+_OWN_WATCHES = "<I> reflector.go:"
+_DATE = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000")
+_AGO = re.compile(r"(?<=[ (])(?:\d+[smhd])+(?= \(x\d+ over| ago|\))|(?<= over )(?:\d+[smhd])+")
+_DIFF_LINE = re.compile(r"^(---|\+\+\+|diff .*?) ?\S*/(LIVE|MERGED)-\d+/(\S+)(?: \S*/(MERGED)-\d+/\S+)?(?:\t.*)?$")
+_EDITED = re.compile(r"\S*kubectl-edit-\d+\.yaml")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One line of a script.
+
+    Attributes:
+        line: as written.
+        words: of the command, kubectl itself not among them.
+        variables: of its environment.
+        lines: how many it prints before it is ended; 0 if it ends by itself.
+    """
+
+    line: str
+    words: tuple[str, ...]
+    variables: dict[str, str]
+    lines: int = 0
+
+
+def heading(script: Path) -> str:
+    """What a script is about."""
+    return script.read_text().partition("\n")[0].removeprefix("#").strip()
+
+
+def commands(script: Path) -> list[Command]:
+    """The commands of a script.
+
+    Raises:
+        ValueError: a line is neither a comment nor a kubectl command.
+    """
+    return [_parsed(line) for line in script.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def _parsed(line: str) -> Command:
+    lines, command = 0, line
+    if beside := re.match(r"&(\d+) ", line):
+        lines, command = int(beside[1]), line[beside.end() :]
+    words = shlex.split(command)
+    variables = {}
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        name, _, value = words.pop(0).partition("=")
+        variables[name] = value
+    if not words or words.pop(0) != "kubectl":
+        raise ValueError(f"{line!r} is no kubectl command")
+    return Command(line, tuple(words), variables, lines)
+
+
+async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> Outputs:
+    """Runs all commands, and returns what each has printed, without what no two servers can share."""
+    outputs: Outputs = []
+    shown = _Shown(namespace, server)
+    async with AsyncExitStack() as stack:
+        beside = []
+        for command in commands(script):
+            words = [word.replace("{ns}", namespace) for word in command.words]
+            run = kubectl.running(*words, variables=command.variables)
+            output: dict[str, Any] = {"command": command.line}
+            outputs.append(output)
+            if command.lines:
+                process = await stack.enter_async_context(run)
+                beside.append((output, command.lines, process, [await next_line(process)]))
+                continue
+            async with run as process, asyncio.timeout(PATIENCE):
+                out, err = await process.communicate()
+            output |= {
+                "status": process.returncode,
+                "stdout": shown.lines(out.decode()),
+                "stderr": shown.lines(err.decode()),
+            }
+        for output, wanted, process, lines in beside:
+            while len(lines) < wanted:
+                lines.append(await next_line(process))
+            output["stdout"] = shown.lines("\n".join(lines))
+    return outputs
+
+
+class _Shown:
+    """Takes out of one conversation's output what differs by nature."""
+
+    def __init__(self, namespace: str, server: str) -> None:
+        bare = server.partition("://")[2]
+        self._normal = Normal({server: "<server>", bare: "<server>", namespace: "<namespace>"})
+
+    def lines(self, text: str) -> list[str]:
+        shown = (self._line(line) for line in text.splitlines())
+        return [line for line in shown if not line.startswith(_OWN_WATCHES)]
+
+    def _line(self, line: str) -> str:
+        line = _LOG_LINE.sub(r"<\1> ", line)
+        line = _DIFF_LINE.sub(r"\1 \2 \3", line)
+        line = _EDITED.sub("<edited file>", line)
+        # Columns are as wide as what is in them.
+        line = _GAP.sub("  ", line).rstrip()
+        line = _VERSION.sub(r"\1<version>", line)
+        line = _DATE.sub("<date>", line)
+        line = _AGO.sub("<age>", f" {line}")[1:]
+        return _AGE.sub("<age>", self._normal.text(line))
