@@ -12,6 +12,13 @@ FIGURES = {
     "sync_wall_seconds": "first list, s",
     "sync_us_per_object": "first list, CPU µs an object",
     "kib_per_object": "KiB an object",
+    "events_per_second": "events/s, all watches",
+    "events_lost": "events lost",
+    "server_cpu_share": "the server's share of its core",
+    "kib_per_watch": "KiB an idle watch",
+    "kib_per_busy_watch": "KiB a busy watch",
+    "populate_cpu_seconds": "50,000 pods loaded, CPU s",
+    "whole_list_seconds": "whole list, s",
     "latency_ms_p50": "p50, ms",
     "latency_ms_p99": "p99, ms",
     "latency_ms_max": "max, ms",
@@ -133,6 +140,13 @@ SECTIONS = (
         "the dashed lines.",
     ),
     Section(
+        "server_scale",
+        "The server for tests",
+        "`aioinformer.testing.ApiServer` on a core of its own, with 50,000 pods: 1,000 connections on another core "
+        "watch all of them, and a pod is patched every 20 ms over HTTP. How late a change is, is the time from the "
+        "moment at which its patch was due until the last of the watches has it.",
+    ),
+    Section(
         "relist",
         "A relist",
         "50,000 pods, with indices by namespace, by a path and by a function, are listed again, and none has changed.",
@@ -162,7 +176,7 @@ TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("The loop", (("loop_holds", ""),)),
     ("Memory", (("memory", ""), ("beside_others", "memory"))),
     ("Reads", (("reads", ""), ("declared_fields", ""))),
-    ("Scale", (("scale", ""), ("relist", ""))),
+    ("Scale", (("scale", ""), ("relist", ""), ("server_scale", ""))),
     (
         "The first list",
         (("initial_list", ""), ("initial_list_large", ""), ("beside_others", "first"), ("beside_others_list", "")),
