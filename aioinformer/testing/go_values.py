@@ -45,6 +45,7 @@ _LAYOUT = (
     ("05", r"\d\d(?:\.\d+)?"),
     ("Z07:00", r"Z|[+-]\d\d:\d\d"),
 )
+_TIME = re.compile("".join(f"(?:{pattern})" for _, pattern in _LAYOUT))
 
 
 class GoValueError(ValueError):
@@ -149,8 +150,10 @@ def _struct(
 ) -> None:
     properties = node.get("properties") or {}
     for name, value in obj.items():
-        if name in properties:
-            obj[name] = _decoded(value, properties[name], schemas, place.field(struct, name))
+        below = properties.get(name)
+        # Most of what is written are plain texts; they are as they are, and need no place.
+        if below is not None and not (type(value) is str and below.get("type") == "string" and "format" not in below):
+            obj[name] = _decoded(value, below, schemas, place.field(struct, name))
 
 
 def _list(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
@@ -201,6 +204,8 @@ def _quantity(value: Any) -> str:
 def _time(value: Any) -> Any:
     if not isinstance(value, str):
         raise GoValueError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
+    if _TIME.match(value):
+        return value
     left = value
     for element, pattern in _LAYOUT:
         found = re.match(pattern, left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -67,6 +68,26 @@ async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothin
     for watch in watches:
         since, told = watch.result()
         assert told == list(range(since + 1, told[-1] + 1))
+
+
+async def test_who_comes_between_two_changes_of_one_turn_hears_the_second_only(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audiences, "_AT_ONCE", 1)
+    server.create("configmaps", {"metadata": {"name": "a"}})
+    first = int(server.resource_version)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(server.url, connector=connector) as session, AsyncExitStack() as stack:
+        watch = f"{CONFIGMAPS}?watch=true&resourceVersion="
+        before = [await stack.enter_async_context(session.get(f"{watch}{first}")) for _ in range(50)]
+        change(server, 1)
+        await asyncio.sleep(0)  # the turn begins, and takes fifty steps of the loop
+        change(server, 2)
+        late = await stack.enter_async_context(session.get(f"{watch}{first + 2}"))
+        last = change(server, 3)
+        assert await versions(late.content, last) == [last]
+        for each in before:
+            assert await versions(each.content, last) == [first + 1, first + 2, last]
 
 
 async def test_watches_of_other_selections_and_forms_are_told_their_own(server: ApiServer) -> None:
