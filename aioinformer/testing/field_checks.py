@@ -17,7 +17,7 @@ from aioinformer.testing.defaults import default_object
 from aioinformer.testing.go_values import GoValueError, decode_values
 from aioinformer.testing.openapi import custom_schema, patch_schema
 from aioinformer.testing.statuses import Cause, StatusError
-from aioinformer.testing.structural import default_fields, schema_causes
+from aioinformer.testing.structural import default_fields, has_rules, schema_causes
 from aioinformer.testing.typed_fields import FieldType
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] 
             stand in the way of a change.
 
     Raises:
-        StatusError: 422, with everything that its schema does not allow.
+        StatusError: 422, with everything that its schema does not allow; 501, its schema has rules in CEL.
     """
     if served.schema is None:
         return
@@ -154,6 +154,11 @@ def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] 
         causes = [cause for cause in causes if cause not in known]
     if causes:
         raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
+    if has_rules(served.schema):
+        # Nobody should take for right what was not looked at.
+        resource = served.resource.group_resource
+        why = f"this server does not evaluate CEL, and the schema of {resource} has rules: x-kubernetes-validations"
+        raise StatusError(501, "NotImplemented", why)
 
 
 def warning_headers(warnings: list[str]) -> list[str]:

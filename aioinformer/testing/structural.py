@@ -2,7 +2,8 @@
 
 Defaults first: a missing field gets its default, and then the fields in it get theirs; a null where none is allowed is
 the same as a missing field. Then everything the schema says about values is checked, and all faults are told at once,
-in the words of kube-openapi, in the order of the object. Rules in CEL (`x-kubernetes-validations`) are not evaluated.
+in the words of kube-openapi, in the order of the object. Rules in CEL (`x-kubernetes-validations`) are not
+evaluated: whoever stores objects refuses those that have some.
 
 The metadata of an object is not the schema's to say anything of; neither is that of embedded objects.
 """
@@ -46,7 +47,7 @@ def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cau
         schema: the `openAPIV3Schema` of its version.
     """
     causes = list(_faults(obj, schema, "", is_object=True))
-    if causes and _has_rules(schema):
+    if causes and has_rules(schema):
         causes.append(Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}"))
     return causes
 
@@ -186,10 +187,11 @@ def _combination_faults(value: Any, schema: Mapping[str, Any], path: str) -> Ite
         yield _nameless(f'"{path}" must not validate the schema (not)')
 
 
-def _has_rules(schema: Any) -> bool:
+def has_rules(schema: Any) -> bool:
+    """Whether a schema has rules in CEL, at any depth."""
     if isinstance(schema, list):
-        return any(map(_has_rules, schema))
-    return isinstance(schema, dict) and ("x-kubernetes-validations" in schema or any(map(_has_rules, schema.values())))
+        return any(map(has_rules, schema))
+    return isinstance(schema, dict) and ("x-kubernetes-validations" in schema or any(map(has_rules, schema.values())))
 
 
 def _nameless(text: str) -> Cause:

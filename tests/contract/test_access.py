@@ -154,7 +154,9 @@ async def test_a_subresource_is_not_its_resource(talk: Talk) -> None:
     assert answer.status == 403
 
 
-@pytest.mark.parametrize("resource", ["*", "deployments/scale", "*/scale", "deployments/*"])
+@pytest.mark.parametrize(
+    "resource", ["*", "deployments/scale", "*/scale", "deployments/*"], ids=["all", "one", "of_all", "all_of"]
+)
 async def test_subresources_are_named(talk: Talk, resource: str) -> None:
     await granted(talk, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
     answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane", kept=False)

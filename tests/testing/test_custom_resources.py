@@ -68,6 +68,14 @@ async def test_a_definition_is_named_by_its_plural_and_group(api: Api) -> None:
     assert 'must be spec.names.plural+"."+spec.group' in body["message"]
 
 
+async def test_what_rules_say_is_not_passed_over(api: Api) -> None:
+    schema = {"type": "object", "x-kubernetes-validations": [{"rule": "has(self.spec)"}]}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
+    await api("POST", DEFINITIONS, {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": versions}})
+    status, body = await api("POST", WIDGETS, widget("w"))
+    assert (status, body["reason"]) == (501, "NotImplemented")
+
+
 async def test_discovery_knows_both_of_its_forms(api: Api) -> None:
     await api("POST", DEFINITIONS, DEFINITION)
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
