@@ -228,7 +228,8 @@ async def test_the_command_line_shows_that_secrets_change_and_not_what_they_hold
                 *("--dump-on-exit", "--timeout", "20"),
             )
             await command.line()
-            server.patch("secrets", "s", {"data": {"password": ENCODED, "kind": base64.b64encode(form.encode()).decode()}})
+            kind = base64.b64encode(form.encode()).decode()
+            server.patch("secrets", "s", {"data": {"password": ENCODED, "kind": kind}})
             finished = await command.finish()
             await shell.close()
             assert finished.code == 0
