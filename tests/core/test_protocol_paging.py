@@ -7,7 +7,7 @@ import pytest
 from aioinformer.errors import DecodeError
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
-from aioinformer.steps import Elapsed, Listed, PageEnded
+from aioinformer.steps import Elapsed, Listed, PageEnded, Replaced
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import record
 
@@ -39,6 +39,18 @@ def test_a_page_size_of_zero_asks_for_everything_at_once() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=0)).ask() == "list"
 
 
+@pytest.mark.conformance("REF-24")
+def test_a_list_is_told_with_its_version_when_its_last_page_has_ended_and_not_before() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.accept()
+    talk.answer(Listed([record("a")]))
+    assert (talk.protocol.version, talk.news) == ("", [])
+    told = talk.protocol.receive(PageEnded("12"), talk.now)
+    assert [(len(each.records), each.version) for each in told if isinstance(each, Replaced)] == [(1, "12")]
+    assert talk.protocol.version == "12"
+
+
 @pytest.mark.conformance("REF-17", "REF-18")
 def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
     talk = Conversation(FROM_MEMORY)
@@ -50,7 +62,7 @@ def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
     assert talk.ask() == "list limit=500 @12"
 
 
-@pytest.mark.conformance("REF-20")
+@pytest.mark.conformance("REF-17", "REF-20")
 def test_lists_from_the_servers_memory_name_no_version_after_that_was_lost() -> None:
     talk = watching(version=12, options=FROM_MEMORY)
     talk.error(410, after=60)

@@ -119,6 +119,7 @@ def test_a_watch_that_lived_makes_the_next_short_one_the_first_again() -> None:
     assert talk.delay() == 0
 
 
+@pytest.mark.conformance("REF-39")
 def test_a_version_that_only_gives_watches_that_end_at_once_is_given_up_for_a_list() -> None:
     talk = watching()
     asked = []
@@ -129,6 +130,7 @@ def test_a_version_that_only_gives_watches_that_end_at_once_is_given_up_for_a_li
     assert asked == ["watch @10", "watch @10", "watch @10", "list limit=500"]
 
 
+@pytest.mark.conformance("REF-39")
 def test_short_watches_that_bring_events_never_lead_to_a_list() -> None:
     talk = watching("a")
     for turn in range(20):

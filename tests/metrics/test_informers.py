@@ -143,7 +143,7 @@ async def test_metrics_hold_no_informer_in_memory(shop: InformerName, registry: 
     assert b"shop" not in generate_latest(registry)
 
 
-@pytest.mark.conformance("MET-07")
+@pytest.mark.conformance("FAC-01", "MET-07")
 async def test_the_shutdown_of_a_factory_releases_its_name(registry: CollectorRegistry) -> None:
     class Unreachable:
         async def request(self, *args: Any, **kwargs: Any) -> Any:

@@ -122,6 +122,26 @@ def test_events_that_are_too_many_are_combined_and_counted_all_the_same() -> Non
 
 
 @pytest.mark.conformance("EV-08")
+def test_the_numbers_are_client_gos_unless_others_are_chosen() -> None:
+    options = CorrelatorOptions()
+    assert (options.lru_cache_size, options.burst_size, options.qps) == (4096, 25, 1 / 300)
+    assert (options.max_events, options.max_interval) == (10, 600)
+
+
+@pytest.mark.conformance("EV-08")
+def test_the_interval_and_the_rate_can_be_chosen() -> None:
+    correlation = Correlation(max_events=2, max_interval=5.0, burst_size=1, qps=0.125)
+    results = [correlation.see(after=after, note=note) for after, note in ((0, "a"), (4, "b"), (6, "c"), (4, "d"))]
+    assert [each.event.note for each in results] == [
+        "a",
+        "(combined from similar events): b",
+        "c",
+        "(combined from similar events): d",
+    ]
+    assert [each.skip for each in results] == [False, True, False, True]
+
+
+@pytest.mark.conformance("EV-08")
 def test_every_number_and_function_can_be_chosen() -> None:
     correlation = Correlation(
         max_events=2,

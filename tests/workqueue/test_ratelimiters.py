@@ -112,6 +112,13 @@ def test_the_longest_delay_of_several_limiters_counts() -> None:
     assert delays(limiter, "a", 1) == [5]
 
 
+@pytest.mark.conformance("WQ-12")
+def test_several_limiters_have_the_count_of_the_one_that_counts_most() -> None:
+    limiter: RateLimiter[str] = MaxOfRateLimiter(BucketRateLimiter(), ItemExponentialFailureRateLimiter(1.0, 10.0))
+    delays(limiter, "a", 3)
+    assert limiter.num_requeues("a") == 3
+
+
 @pytest.mark.conformance("WQ-13")
 def test_a_bucket_among_several_limiters_gives_a_token_each_time() -> None:
     limiter: RateLimiter[str] = MaxOfRateLimiter(ItemFastSlowRateLimiter(50.0, 50.0, 1), BucketRateLimiter(1.0, 1))

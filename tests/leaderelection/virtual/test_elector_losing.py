@@ -61,6 +61,7 @@ async def test_a_leader_that_cannot_renew_stops_before_anybody_else_leads() -> N
     assert served == sorted(served)
 
 
+@pytest.mark.conformance("LE-07")
 @pytest.mark.parametrize("holder", ["other", ""])
 async def test_a_leader_that_reads_that_it_is_none_stops_at_once(holder: str) -> None:
     server = LeaseServer()
