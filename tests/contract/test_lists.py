@@ -6,8 +6,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from tests.contract.paths import CONFIGMAPS
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, PODS
 from tests.contract.tables import variants
+from tests.contract.talk import MERGE_PATCH, PARTIAL_LIST
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -164,6 +167,87 @@ async def test_labels_select(talk: Talk, selector: str) -> None:
 async def test_fields_select(talk: Talk, selector: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
+    assert answer.status in (200, 400)
+
+
+@pytest.mark.conformance("FK-03")
+@pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&labelSelector=odd%3D1"], ids=["all", "zero", "labels"])
+async def test_pages_together_are_the_list_of_the_first_page(talk: Talk, query: str) -> None:
+    await three(talk)
+    await talk("GET", f"{CONFIGMAPS}?limit=1{query}")
+    await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "bb"}})
+    page = await talk("GET", f"{CONFIGMAPS}?limit=1&continue={{token}}{query.replace('&resourceVersion=0', '')}")
+    rest = await talk("GET", f"{CONFIGMAPS}?continue={{token}}{query.replace('&resourceVersion=0', '')}")
+    assert page.metadata["resourceVersion"] == rest.metadata["resourceVersion"]
+
+
+async def test_an_exact_version_shows_the_past(talk: Talk) -> None:
+    await three(talk)
+    await talk("PATCH", f"{CONFIGMAPS}/a", {"data": {"k": "v"}}, content_type=MERGE_PATCH, kept=False)
+    await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
+    answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion={{v}}&resourceVersionMatch=Exact")
+    assert answer.metadata["resourceVersion"] == talk.words["v"]
+
+
+@pytest.mark.parametrize("match", ["NotOlderThan", "Exact", ""])
+async def test_a_version_that_has_not_happened_is_too_large(talk: Talk, match: str) -> None:
+    await three(talk)
+    answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
+    assert answer.status == 504
+
+
+async def test_a_list_of_all_namespaces_may_be_narrowed_to_one(talk: Talk) -> None:
+    await three(talk)
+    answer = await talk("GET", "/api/v1/configmaps?fieldSelector=metadata.namespace%3D{ns}")
+    assert len(answer.body["items"]) == 3
+
+
+async def test_a_namespace_that_is_none_has_nothing(talk: Talk) -> None:
+    answer = await talk("GET", "/api/v1/namespaces/{ns}-none/configmaps")
+    assert answer.body["items"] == []
+
+
+READS = {
+    "any": "a",
+    "zero": "a?resourceVersion=0",
+    "old": "a?resourceVersion={v}",
+    "future": "a?resourceVersion=999999999",
+    "word": "a?resourceVersion=abc",
+    "negative": "a?resourceVersion=-1",
+    "missing": "missing",
+    "missing-zero": "missing?resourceVersion=0",
+    "other-parameters": "a?labelSelector=n%3D2&fieldSelector=x&limit=abc",
+}
+
+
+@variants("path", READS)
+async def test_one_object_is_read(talk: Talk, path: str) -> None:
+    await three(talk)
+    answer = await talk("GET", f"{CONFIGMAPS}/{path}")
+    assert answer.status in (200, 404, 500, 504)
+
+
+POD_FIELDS = {
+    "node": "spec.nodeName=n",
+    "no-node": "spec.nodeName=",
+    "phase": "status.phase=Pending",
+    "policy": "spec.restartPolicy!=Never",
+    "scheduler": "spec.schedulerName=default-scheduler",
+    "network": "spec.hostNetwork=false",
+    "address": "status.podIP=",
+    "two": "status.phase=Pending,spec.nodeName=n",
+    "image": "spec.containers=x",
+    "label": "metadata.labels.a=b",
+}
+
+
+@variants("selector", POD_FIELDS)
+async def test_pods_are_selected_by_some_fields(talk: Talk, selector: str) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    await talk.made(PODS, {"metadata": {"name": "b"}, "spec": spec | {"nodeName": "n", "restartPolicy": "Never"}})
+    answer = await talk("GET", f"{PODS}?fieldSelector={quote(selector, safe='')}", accept=PARTIAL_LIST)
     assert answer.status in (200, 400)
 
 
