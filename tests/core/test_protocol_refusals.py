@@ -193,7 +193,7 @@ def test_internal_errors_within_a_watch_open_it_again_from_its_version_until_the
     talk = watching("a", options=INSISTING)
     talk.error(500, after=60)
     begun = talk.now
-    asked = []
+    asked: list[str] = []
     while not asked or asked[-1] == "watch @10":
         assert talk.delay() > 0
         asked.append(talk.ask())
