@@ -112,11 +112,10 @@ class History:
         return next((at for at in range(after + 1, len(states)) if states[at].serial == serial), -1)
 
     def covers(self, key: str, place: int, serial: int) -> bool:
-        """Whether a state is that at a place of the history, or a later one."""
-        states = self._of.get(key, [])
-        if serial == ABSENT and not states:
+        """Whether a state is that at a place of the history, or a later one; -1 is before all of them."""
+        if serial == ABSENT and place < 0:
             return True
-        return any(state.serial == serial for state in states[place:])
+        return any(state.serial == serial for state in self._of.get(key, [])[max(place, 0) :])
 
     def latest(self, key: str) -> int:
         """The place of the last state of an object, -1 if there is none."""
