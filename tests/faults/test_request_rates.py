@@ -39,12 +39,15 @@ _CASES = [(name, _WORST.get(name, {})) for name in sorted(FAULTS)] + [
 #: Faults that make no request fail in the first 2 s of an informer.
 _HARMLESS = {
     "black_hole",
+    "clock_skew",
     "compaction",
     "latency",
     "no_bookmarks",
     "restart",
     "restore",
     "slow",
+    "slow_reader",
+    "stale_replica",
     "undecodable_object",
     "unknown_event_type",
 }

@@ -56,7 +56,7 @@ async def test_the_older_api_has_one_event_with_a_count(server: ApiServer, trans
     await record_three(server, CoreEventSink(transport))
     [event] = server.list("v1/events")
     about = (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["source"]["component"])
-    assert about == ("Pod", "app-00-000000000-00000", "example.com/web")
+    assert about == ("Pod", make_pod("default", 0)["metadata"]["name"], "example.com/web")
     assert (event["count"], event["message"], event["reportingInstance"]) == (3, "it runs", "web-0")
 
 
