@@ -13,7 +13,14 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing import statuses
-from aioinformer.testing.answers import PRIORITY_HEADERS, SERVER_CLOCK, json_answer, standing_headers, status_answer, text_answer
+from aioinformer.testing.answers import (
+    PRIORITY_HEADERS,
+    SERVER_CLOCK,
+    json_answer,
+    standing_headers,
+    status_answer,
+    text_answer,
+)
 from aioinformer.testing.discovery import VERSION, discovery_document
 from aioinformer.testing.encoding import decode, encode_plain, pretty
 from aioinformer.testing.fault_effects import CUTTING
