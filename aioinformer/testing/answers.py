@@ -27,6 +27,9 @@ JSON = "application/json"
 SERVER_CLOCK: ContextVar[Callable[[], float]] = ContextVar("server_clock", default=time.time)
 """What tells the time to the server whose request is being answered: seconds since 1970."""
 
+DEPRECATED = "aioinformer.deprecated"
+"""Where a request has what its answer warns of, if the version that it asks for is deprecated."""
+
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -60,7 +63,8 @@ def standing_headers(request: web.BaseRequest) -> dict[str, str]:
     """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
     deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
-    warnings = {"Warning": f'299 - "{_DEPRECATED[deprecated[1]]}"'} if deprecated else {}
+    warned = _DEPRECATED[deprecated[1]] if deprecated else request.get(DEPRECATED, "")
+    warnings = {"Warning": f'299 - "{warned}"'} if warned else {}
     date = formatdate(SERVER_CLOCK.get()(), usegmt=True)
     return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **PRIORITY_HEADERS, **warnings}
 

@@ -146,13 +146,11 @@ def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
     resource = served.resource
     kind, version = obj.get("kind", ""), obj.get("apiVersion", "")
     if served.custom:
-        shown = data.decode("utf-8", "replace")
-        for name, value in (("Kind", kind), ("apiVersion", version)):
-            if not value:
-                raise statuses.bad_request(
-                    f"the object provided is unrecognized (must be of type {resource.kind}): "
-                    f"Object '{name}' is missing in '{shown}' ({shown})"
-                )
+        if not kind:
+            raise statuses.bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): "
+                f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}' ({_summary(data)})"
+            )
         if version != resource.api_version:
             raise statuses.bad_request(
                 f"the API version in the data ({version}) does not match the expected API version "

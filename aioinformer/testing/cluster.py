@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
-from aioinformer.testing.definitions import established, prepare_definition
+from aioinformer.testing.definitions import check_definition, default_definition, established, is_established
 from aioinformer.testing.dependents import FOREGROUND, ORPHAN, Dependents, Place
 from aioinformer.testing.encoding import decode, encode_object, with_version
 from aioinformer.testing.field_checks import check_schema, fill_defaults
@@ -124,7 +124,7 @@ class Cluster:
         metadata = self._check_body(served, namespace, obj)
         for name in _SERVER_OWNED:
             metadata.pop(name, None)
-        fill_defaults(served, obj)
+        self._fill_defaults(served, obj)
         if owners is None:
             track(served, None, obj, by or _ourselves(served), self.now())
         else:
@@ -142,7 +142,7 @@ class Cluster:
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
         if served.resource.group_resource == _CRD:
-            prepare_definition(obj)
+            check_definition(obj)
         name = metadata["name"]
         check_schema(served, obj)
         if (there := self.collection(served).get(_key(namespace, name))) is not None:
@@ -209,7 +209,7 @@ class Cluster:
         record = self.get(served, namespace, name)
         check_preconditions(served, record, metadata)
         old = decode(record.body)
-        fill_defaults(served, obj)
+        self._fill_defaults(served, obj)
         asked = metadata.get("managedFields")
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
@@ -227,7 +227,7 @@ class Cluster:
             raise statuses.invalid_object(served.resource, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
-            prepare_definition(obj, old)
+            check_definition(obj, old)
         metadata["resourceVersion"] = str(record.version)
         if owners is None:
             metadata["managedFields"] = asked
@@ -246,7 +246,7 @@ class Cluster:
             return body
         changed = self._commit(served, "MODIFIED", obj, record)
         self._suspect(served, changed, metadata)
-        if served.resource.group_resource == _CRD and not subresource:
+        if served.resource.group_resource == _CRD and not subresource and is_established(obj):
             self.registry.define(obj)
         return changed.body
 
@@ -433,7 +433,8 @@ class Cluster:
         metadata = obj.get("metadata")
         if metadata is None:
             metadata = obj["metadata"] = {}
-        check_metadata_types(resource.kind, resource.api_version, metadata)
+        version = resource.version if served.custom else resource.api_version
+        check_metadata_types(resource.kind, version, metadata, custom=served.custom)
         if resource.namespaced:
             if (metadata.get("namespace") or namespace) != namespace:
                 why = "the namespace of the provided object does not match the namespace sent on the request"
@@ -444,6 +445,11 @@ class Cluster:
         for empty in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
             del metadata[empty]
         return metadata
+
+    def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
+        fill_defaults(served, obj)
+        if served.resource.group_resource == _CRD:
+            default_definition(obj)
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         if not served.resource.namespaced:
@@ -474,9 +480,11 @@ class Cluster:
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""
         old = decode(encode_object(obj, custom=False))
-        obj = established(decode(encode_object(obj, custom=False)), self.now())
+        others = [decode(record.body) for record in self.collection(served).records()]
+        obj = established(decode(encode_object(obj, custom=False)), others, self.now())
         track(served, old, obj, Manager("kube-apiserver", "Update", served.resource.api_version, "status"), self.now())
-        self.registry.define(obj)
+        if is_established(obj):
+            self.registry.define(obj)
         self._commit(served, "MODIFIED", obj, self.get(served, "", obj["metadata"]["name"]))
 
 

@@ -5,55 +5,61 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
+from aioinformer.testing.definition_checks import definition_causes
 from aioinformer.testing.statuses import Cause
-from aioinformer.testing.validation import letter_label_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-_MIXED_CASE = "may have mixed case, but should otherwise match: "
+    from collections.abc import Iterable, Iterator, Mapping
 
 
-def prepare_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
+def default_definition(obj: dict[str, Any]) -> None:
     """Fills in what a definition may leave out.
 
     Args:
         obj: is changed.
-        old: what it replaces, None for a new one.
-
-    Raises:
-        StatusError: 422, its name is not made of its plural and its group, a part is missing or malformed, or one has
-            changed that must not.
     """
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
-    name = obj["metadata"]["name"]
-    if name != f"{names.get('plural')}.{spec.get('group')}":
-        cause = Cause.invalid("metadata.name", f'"{name}"', 'must be spec.names.plural+"."+spec.group')
-        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, [cause])
-    missing = [part for part in ("scope", "versions") if not spec.get(part)]
-    missing += [f"names.{part}" for part in ("kind",) if not names.get(part)]
-    if missing:
-        causes = [Cause.required(f"spec.{part}") for part in missing]
-        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, causes)
-    causes = [*_name_causes(names), *(_change_causes(spec, old["spec"]) if old is not None else ())]
-    if causes:
-        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", name, causes)
-    obj["spec"] = spec = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
-    spec["names"] = names = _in_order(names, ("plural", "singular", "shortNames", "kind", "listKind", "categories"))
-    names.setdefault("singular", str(names.get("kind", "")).lower())
-    names.setdefault("listKind", f"{names.get('kind', '')}List")
-    spec.setdefault("conversion", {"strategy": "None"})
+    if names.get("kind"):
+        names["singular"] = names.get("singular") or str(names["kind"]).lower()
+        names["listKind"] = names.get("listKind") or f"{names['kind']}List"
+    if not spec.get("conversion"):
+        spec["conversion"] = {"strategy": "None"}
+    spec["names"] = _in_order(names, ("plural", "singular", "shortNames", "kind", "listKind", "categories"))
+    obj["spec"] = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
+
+
+def check_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
+    """Looks at a definition that is about to be stored, and notes the version that a new one stores its objects in.
+
+    Args:
+        obj: with its defaults; the status of a new one is changed.
+        old: what it replaces, None for a new one.
+
+    Raises:
+        StatusError: 422, a part is missing or malformed, or one has changed that must not.
+    """
+    spec = obj["spec"]
+    stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
     if old is None:
-        stored = [version["name"] for version in spec.get("versions", ()) if version.get("storage")]
+        stored = stored[:1]
         obj["status"]["storedVersions"] = stored
+    else:
+        known = (old.get("status") or {}).get("storedVersions") or ()
+        stored = [*known, *(name for name in stored if name not in known)]
+        obj.setdefault("status", {})["storedVersions"] = stored
+    causes = definition_causes(obj, stored)
+    if old is None:
+        causes = [*_own_name_causes(obj["metadata"]["name"], spec), *causes]
+    else:
+        causes += _change_causes(spec, old["spec"])
+    if causes:
+        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", obj["metadata"]["name"], causes)
 
 
-def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
-    for part, lead in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE), ("listKind", _MIXED_CASE)):
-        value = str(names.get(part) or "")
-        for why in letter_label_faults(value.lower() if lead else value) if value else ():
-            yield Cause.invalid(f"spec.names.{part}", f'"{value}"', lead + why)
+def _own_name_causes(name: str, spec: Mapping[str, Any]) -> Iterator[Cause]:
+    if name != f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}":
+        yield Cause.invalid("metadata.name", f'"{name}"', 'must be spec.names.plural+"."+spec.group')
 
 
 def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
@@ -64,22 +70,65 @@ def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[
             yield Cause.invalid(f"spec.{place}", f'"{new}"', "field is immutable")
 
 
-def established(obj: dict[str, Any], now: str) -> dict[str, Any]:
-    """The definition as it is once its names are accepted and its resource is served.
+def established(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: str) -> dict[str, Any]:
+    """The definition as it is once its names were looked at; it is served if all of them are accepted.
 
     Args:
         obj: is changed.
+        others: all definitions that are stored.
         now: time of the transition.
     """
-    obj["status"]["acceptedNames"] = obj["spec"]["names"]
+    accepted, reason, message = _accepted_names(obj, others)
+    obj["status"]["acceptedNames"] = accepted
+    conditions = [
+        ("NamesAccepted", reason or "NoConflicts", message or "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    ]
+    if reason:
+        conditions[1] = ("Established", "NotAccepted", "not all names are accepted")
+    status = "False" if reason else "True"
     obj["status"]["conditions"] = [
-        {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
-        for kind, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        )
+        {"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+        for kind, reason, message in conditions
     ]
     return obj
+
+
+def is_established(obj: Mapping[str, Any]) -> bool:
+    """Whether the resource of a definition is served."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], str, str]:
+    """The names that no other definition of the group has, and why one is not among them (the last one is told)."""
+    spec, name = obj["spec"], obj["metadata"]["name"]
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        if other["spec"]["group"] == spec["group"] and other["metadata"]["name"] != name:
+            taken = (other.get("status") or {}).get("acceptedNames") or {}
+            resources.update([taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or ())])
+            kinds.update([taken.get("kind", ""), taken.get("listKind", "")])
+    accepted: dict[str, Any] = {"plural": "", "kind": ""}
+    reason = message = ""
+    for part in ("plural", "singular", "shortNames", "kind", "listKind", "categories"):
+        if part not in spec["names"]:
+            continue
+        values = spec["names"][part]
+        used = _used(part, resources, kinds)
+        if conflicts := [each for each in ([values] if isinstance(values, str) else values) if each in used]:
+            reason = f"{part[0].upper()}{part[1:].removesuffix('s')}Conflict"
+            message = ", ".join(f'"{each}" is already in use' for each in conflicts)
+        else:
+            accepted[part] = values
+    return accepted, reason, message
+
+
+def _used(part: str, resources: set[str], kinds: set[str]) -> set[str]:
+    if part in ("kind", "listKind"):
+        return kinds
+    return resources if part != "categories" else set()
 
 
 def _in_order(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

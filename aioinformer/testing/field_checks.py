@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _DIRECTIVES = ("", "Ignore", "Strict", "Warn")
 _NESTED = (dict, list)
+# Larger numbers Go writes with an exponent.
+_IN_FULL = 1e21
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -80,13 +82,14 @@ def check_values(served: Served, obj: dict[str, Any]) -> None:
     """Writes values as Go does.
 
     Args:
-        obj: of any kind; that of a custom resource is left alone.
+        obj: of any kind. Of the values of a custom resource only whole numbers are written anew: 4.0 is 4.
 
     Raises:
         GoValueError: one does not fit its field.
     """
-    schema = None if served.custom else kind_schema(served)
-    if schema is not None:
+    if served.custom:
+        _with_whole_numbers(obj)
+    elif (schema := kind_schema(served)) is not None:
         decode_values(obj, schema.schemas, schema.node, served.resource.kind)
 
 
@@ -170,13 +173,13 @@ def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
     """Removes the fields that the kind does not have.
 
     Returns:
-        The server's words for each of them, in the order of the object.
+        The server's words for each of them, in the order of the object; those of a custom resource are sorted.
     """
     type_ = kind_type(served)
     unknown: list[str] = []
     if type_ is not None:
         _drop(obj, type_, "", served.custom, unknown)
-    return unknown
+    return sorted(unknown) if served.custom else unknown
 
 
 def kind_schema(served: Served) -> PatchSchema | None:
@@ -197,6 +200,17 @@ def kind_type(served: Served) -> FieldType | None:
 @lru_cache(maxsize=64)
 def _custom_schema(served: Served) -> PatchSchema:
     return custom_schema(served.schema or {})
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            value[key] = _with_whole_numbers(inner)
+    elif isinstance(value, list):
+        value[:] = map(_with_whole_numbers, value)
+    elif isinstance(value, float) and value.is_integer() and abs(value) < _IN_FULL:
+        return int(value)
+    return value
 
 
 def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aioinformer.testing import statuses
+from aioinformer.testing.answers import DEPRECATED
 from aioinformer.testing.encoding import decode
 from aioinformer.testing.negotiation import negotiate
 from aioinformer.testing.pod_streams import STREAMS, pod_stream_answer
@@ -78,6 +79,8 @@ class ResourceHandlers:
         """
         served, verb = target.served, target.verb
         assert served is not None
+        if served.deprecated:
+            request[DEPRECATED] = served.deprecated
         if target.subresource in STREAMS and served.resource.group_resource == "pods":
             pod = decode(self._cluster.get(served, target.namespace, target.name).body)
             return pod_stream_answer(request, pod, target.subresource, target.query)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from aioinformer.testing.definitions import is_established
 from aioinformer.testing.encoding import decode
 from aioinformer.testing.garbage import GarbageCollector
 from aioinformer.testing.statuses import StatusError
@@ -76,10 +77,11 @@ class Housekeeper:
             spec = obj["spec"]
             version = next(version["name"] for version in spec["versions"] if version.get("storage"))
             served = self._cluster.registry.find(spec["group"], version, spec["names"]["plural"])
-            if served is not None and await self._delete_all(served, ""):
+            if served is not None and is_established(obj) and await self._delete_all(served, ""):
                 continue
             if self._is_current(definitions, definition):
-                self._cluster.registry.forget(obj)
+                if is_established(obj):
+                    self._cluster.registry.forget(obj)
                 self._cluster.storage.drop(definition.name)
                 self._cluster.remove(definitions, definition)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.definitions import is_established
 from aioinformer.testing.encoding import decode
 from aioinformer.testing.field_checks import drop_unknown_fields
 from aioinformer.testing.manifests import read_manifests, saved_version
@@ -54,7 +55,7 @@ def load_database(cluster: Cluster, database: Database) -> None:
 
 def _take_over(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
     for obj in objects:
-        if obj["kind"] == _CRD:
+        if obj["kind"] == _CRD and is_established(obj):
             cluster.registry.define(obj)
     for obj in sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)):
         cluster.load(_served(cluster, obj), obj, version=int(obj["metadata"].get("resourceVersion") or 0) or None)

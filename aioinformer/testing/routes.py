@@ -66,7 +66,7 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     group = "" if parts[0] == "api" else parts[1]
     version, rest = parts[depth - 1], parts[depth:]
     if version not in registry.versions(group):
-        if registry.versions(group):
+        if any(not each.custom for each in registry if each.resource.group == group):
             raise statuses.resource_not_found()
         raise UnknownPath(path)
     watch = rest[0] == "watch" and len(rest) > 1

@@ -35,6 +35,7 @@ class Served:
         columns: printer columns of a custom resource.
         schema: OpenAPI schema of a custom resource.
         scale: paths of the scale subresource of a custom resource.
+        deprecated: what to warn of whoever asks for this version of a custom resource, "" for nothing.
     """
 
     resource: Resource[Any]
@@ -45,6 +46,7 @@ class Served:
     columns: tuple[Mapping[str, Any], ...] = ()
     schema: Mapping[str, Any] | None = None
     scale: Mapping[str, Any] | None = None
+    deprecated: str = ""
     head: bytes = b""
     list_kind: str = ""
 
@@ -237,8 +239,19 @@ def _custom(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Served:
         columns=tuple(version.get("additionalPrinterColumns") or ()),
         schema=schema,
         scale=subresources.get("scale"),
+        deprecated=_deprecation(spec, version) if version.get("deprecated") else "",
         list_kind=names["listKind"],
     )
+
+
+def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    kind, own = spec["names"]["kind"], _version_priority(version["name"])
+    others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    better = sorted((name for name in others if _version_priority(name) < own), key=_version_priority)
+    instead = f"; use {spec['group']}/{better[0]} {kind}" if better else ""
+    return f"{spec['group']}/{version['name']} {kind} is deprecated{instead}"
 
 
 def _version_priority(version: str) -> tuple[int, int, int, str]:

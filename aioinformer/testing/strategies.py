@@ -162,7 +162,9 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
     if generation is None:
         obj["metadata"].pop("generation", None)
     else:
-        changed = _spec(obj) != _spec(old) or (
+        counts_status = served.custom and "status" not in served.subresources
+        changed = _spec(obj) != _spec(old) or (counts_status and obj.get("status") != old.get("status"))
+        changed = changed or (
             served.resource.group_resource == "deployments.apps"
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
         )

@@ -5,7 +5,8 @@ the same as a missing field. Then everything the schema says about values is che
 in the words of kube-openapi, in the order of the object. Rules in CEL (`x-kubernetes-validations`) are not
 evaluated: whoever stores objects refuses those that have some.
 
-The metadata of an object is not the schema's to say anything of; neither is that of embedded objects.
+The metadata of an object is not the schema's to say anything of; neither is that of embedded objects, which have to
+say what they are.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.json_patches import same
 from aioinformer.testing.statuses import Cause
+from aioinformer.testing.validation import labelling_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,6 +52,11 @@ def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cau
     if causes and has_rules(schema):
         causes.append(Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}"))
     return causes
+
+
+def value_causes(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
+    """Everything in a value of its own that a schema does not allow."""
+    return list(_faults(value, schema, ""))
 
 
 def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) -> None:
@@ -109,6 +116,8 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
         yield Cause.invalid(path, _quoted(value), f"{path} in body should match '{pattern}'")
     if schema.get("format") == "date-time" and not _is_date_time(value):
         yield Cause("FieldValueTypeInvalid", path, _wrong_type(path, "date-time", value))
+    if schema.get("format") == "date" and not _is_date(value):
+        yield Cause("FieldValueTypeInvalid", path, _wrong_type(path, "date", value))
 
 
 def _number_faults(value: float, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -149,7 +158,9 @@ def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iter
 
 
 def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, is_object: bool) -> Iterator[Cause]:
-    is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
+    if schema.get("x-kubernetes-embedded-resource"):
+        is_object = True
+        yield from _embedded_faults(value, path)
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if most is not None and len(value) > most:
         yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
@@ -165,6 +176,15 @@ def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, 
                 yield from _faults(item, properties[key], _join(path, key))
         elif isinstance(others, dict):
             yield from _faults(item, others, _join(path, key))
+
+
+def _embedded_faults(value: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for field in ("apiVersion", "kind"):
+        if not value.get(field):
+            yield Cause.required(_join(path, field))
+    if isinstance(metadata := value.get("metadata"), dict):
+        for cause in labelling_causes(metadata):
+            yield Cause(cause.reason, _join(path, cause.field), cause.message)
 
 
 def _combination_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -230,6 +250,13 @@ def _type_name(value: Any) -> str:
         case str():
             return "string"
     return "array" if isinstance(value, list) else "object"
+
+
+def _is_date(value: str) -> bool:
+    try:
+        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value)) and bool(date.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 def _is_date_time(value: str) -> bool:

@@ -59,17 +59,17 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
     causes += name_causes(resource, str(metadata.get("name") or ""))
     if (generation := metadata.get("generation") or 0) < 0:
         causes.append(Cause.invalid("metadata.generation", str(generation), "must be greater than or equal to 0"))
-    causes += _labelling_causes(metadata)
+    causes += labelling_causes(metadata)
     causes += _reference_causes(metadata.get("ownerReferences") or ())
     return causes + _finalizer_causes(metadata.get("finalizers") or ())
 
 
 def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
     """The same for metadata that replace others: the API looks at some of them four times, and tells each time."""
-    return [*(_labelling_causes(metadata) * 2), *(metadata_causes(resource, metadata) * 2)]
+    return [*(labelling_causes(metadata) * 2), *(metadata_causes(resource, metadata) * 2)]
 
 
-def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
+def check_metadata_types(served_kind: str, version: str, metadata: Any, *, custom: bool = False) -> None:
     """Refuses what Go could not decode, and turns the nulls of string maps into empty strings as it does.
 
     Raises:
@@ -80,14 +80,14 @@ def check_metadata_types(served_kind: str, version: str, metadata: Any) -> None:
         found = {bool: "bool", dict: "object", list: "array", str: "string"}.get(type(value), "number")
         return bad_request(
             f'{served_kind} in version "{version}" cannot be handled as a {served_kind}: json: cannot unmarshal '
-            f"{found} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
+            f"{found} into Go struct field ObjectMeta.{'' if custom else 'metadata.'}{field} of type {wanted}"
         )
 
     if not isinstance(metadata, dict):
         found = {list: "array", str: "string", bool: "bool"}.get(type(metadata), "number")
         raise bad_request(
             f'{served_kind} in version "{version}" cannot be handled as a {served_kind}: json: cannot unmarshal '
-            f"{found} into Go struct field {served_kind}.metadata of type v1.ObjectMeta"
+            f"{found} into Go {'value' if custom else f'struct field {served_kind}.metadata'} of type v1.ObjectMeta"
         )
     for field in ("name", "generateName", "namespace", "uid", "resourceVersion"):
         if not isinstance(metadata.get(field) or "", str):
@@ -209,7 +209,8 @@ def _shown(reference: Mapping[str, Any]) -> str:
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
-def _labelling_causes(metadata: Mapping[str, Any]) -> list[Cause]:
+def labelling_causes(metadata: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with labels and annotations."""
     return _label_causes(metadata.get("labels") or {}) + _annotation_causes(metadata.get("annotations") or {})
 
 

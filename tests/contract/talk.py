@@ -133,13 +133,14 @@ class Talk:
             response.close()
         self._keep("GET", path, Answer(response.status, response.headers, watching.events))
 
-    async def until(self, path: str, holds: Callable[[Answer], bool]) -> Answer:
-        """Reads until something holds; the protocol has the last answer only."""
+    async def until(self, path: str, holds: Callable[[Answer], bool], *, kept: bool = True) -> Answer:
+        """Reads until something holds; the protocol has the last answer only, or none if it is not kept."""
         async with asyncio.timeout(PATIENCE):
             # A server tells of its own steps to whoever asks; there is nothing else to wait for.
             while not holds(answer := await self("GET", path, kept=False)):  # noqa: ASYNC110
                 await asyncio.sleep(_BETWEEN_READS)
-        self._keep("GET", path, answer)
+        if kept:
+            self._keep("GET", path, answer)
         return answer
 
     @asynccontextmanager

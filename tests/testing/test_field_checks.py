@@ -95,7 +95,7 @@ async def test_custom_resources_are_pruned_to_their_schema(server: ApiServer) ->
     stored, warnings = await send(server, "POST", path, obj)
 
     assert stored["spec"] == {"size": 1}
-    assert warnings == ['299 - "unknown field \\"spec.sise\\""', '299 - "unknown field \\"extra\\""']
+    assert warnings == ['299 - "unknown field \\"extra\\""', '299 - "unknown field \\"spec.sise\\""']
 
 
 async def test_what_a_schema_preserves_is_kept(server: ApiServer) -> None:
