@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import deque
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing import statuses
@@ -476,6 +477,13 @@ class Cluster:
 
     def _uid(self) -> str:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def accept_names(self, definitions: Served) -> None:
+        """Serves the definitions whose names are free by now."""
+        stored = [decode(record.body) for record in self.collection(definitions).records()]
+        for obj in stored:
+            if not is_established(obj) and is_established(established(deepcopy(obj), stored, "")):
+                self._establish(definitions, obj)
 
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""

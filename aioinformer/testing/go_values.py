@@ -118,7 +118,7 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
         if name == _QUANTITY:
             return _quantity(value)
         if name in _TIMES:
-            return _time(value)
+            return _time(value, ".000000" if name.endswith("MicroTime") else "")
         if name == _INT_OR_STRING:
             if not isinstance(value, str):
                 _integer(value, "int32", place)
@@ -201,7 +201,7 @@ def _quantity(value: Any) -> str:
         raise GoValueError(str(error)) from None
 
 
-def _time(value: Any) -> Any:
+def _time(value: Any, fraction: str) -> Any:
     if not isinstance(value, str):
         raise GoValueError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
     if _TIME.match(value):
@@ -211,7 +211,7 @@ def _time(value: Any) -> Any:
         found = re.match(pattern, left)
         if found is None:
             told = f'cannot parse "{left}" as "{element}"'
-            raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": {told}')
+            raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05{fraction}Z07:00": {told}')
         left = left[found.end() :]
     return value
 

@@ -84,6 +84,7 @@ class Housekeeper:
                     self._cluster.registry.forget(obj)
                 self._cluster.storage.drop(definition.name)
                 self._cluster.remove(definitions, definition)
+                self._cluster.accept_names(definitions)
 
     async def _collect_garbage(self) -> None:
         steps = 0

@@ -31,6 +31,14 @@ def specification_causes(group_resource: str, obj: Mapping[str, Any]) -> list[Ca
     return list(check(spec)) if check is not None and isinstance(spec, dict) else []
 
 
+def _lease(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if duration is not None and duration <= 0:
+        yield Cause.invalid("spec.leaseDurationSeconds", str(duration), "must be greater than 0")
+    if transitions is not None and transitions < 0:
+        yield Cause.invalid("spec.leaseTransitions", str(transitions), "must be greater than or equal to 0")
+
+
 def _workload(spec: Mapping[str, Any]) -> Iterator[Cause]:
     selected = spec.get("selector")
     template = spec.get("template") or {}
@@ -114,6 +122,7 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Cause]]] = {
     "daemonsets.apps": _workload,
     "deployments.apps": _workload,
     "jobs.batch": _job,
+    "leases.coordination.k8s.io": _lease,
     "pods": _pod,
     "replicasets.apps": _workload,
     "services": _service,

@@ -337,6 +337,17 @@ async def test_names_that_are_taken_are_not_accepted(talk: Talk) -> None:
     assert answer.body["status"]["conditions"][0]["status"] == "False"
 
 
+async def test_names_that_are_given_back_are_accepted(talk: Talk) -> None:
+    where = await defined(talk)
+    other = await talk.made(DEFINITIONS, definition(talk, names={"plural": "gadgets", "kind": "Widget"}))
+    waiting = f"{DEFINITIONS}/{other['metadata']['name']}"
+    await talk.until(waiting, lambda answer: bool(answer.body["status"]["conditions"]), kept=False)
+    await talk("DELETE", where, kept=False)
+    await talk.until(waiting, _is_established, kept=False)
+    answer = await talk("GET", waiting, shown=lambda body: body["status"])
+    assert answer.body["status"]["acceptedNames"]["kind"] == "Widget"
+
+
 async def test_what_rules_say_is_not_passed_over(talk: Talk) -> None:
     schema = with_spec(size={"type": "integer"})
     schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.size < 3", "message": "too large"}]
