@@ -204,7 +204,9 @@ def _network_policy(obj: dict[str, Any]) -> None:
 
 def _autoscaler(obj: dict[str, Any]) -> None:
     spec = _spec(obj)
-    target = {"type": "Utilization", "averageUtilization": 80}
+    # The older API has one metric, as a field of its own; what is stored has the newer form.
+    share = spec.pop("targetCPUUtilizationPercentage", None)
+    target = {"type": "Utilization", "averageUtilization": 80 if share is None else share}
     fill(spec, minReplicas=1)
     if not spec.get("metrics"):
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
