@@ -32,7 +32,7 @@ _GAP = re.compile(r"(?<=\S) {2,}")
 _AGE = re.compile(r"(?<=  )(?:\d+[smhd])+(?=  |$)")
 _LOG_LINE = re.compile(r"^([EWI])\d{4} [\d:.]+ +\d+ ")
 # It depends on the moment whether the end of one of kubectl's own watches comes too early for its taste.
-_OWN_WATCHES = "<I> reflector.go:"
+_OWN_WATCHES = ("<I> reflector.go:", "<W> reflector.go:")
 _DATE = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000")
 _AGO = re.compile(r"(?<=[ (])(?:\d+[smhd])+(?= \(x\d+ over| ago|\))|(?<= over )(?:\d+[smhd])+")
 _DIFF_LINE = re.compile(r"^(---|\+\+\+|diff .*?) ?\S*/(LIVE|MERGED)-\d+/(\S+)(?: \S*/(MERGED)-\d+/\S+)?(?:\t.*)?$")
