@@ -84,11 +84,13 @@ class DecodeError(AioinformerError):
 
     Attributes:
         key: `namespace/name` of the object concerned, or "" if not even that could be read.
+        version: its resourceVersion, or "" if that could not be read.
     """
 
-    def __init__(self, message: str, *, key: str = "") -> None:
+    def __init__(self, message: str, *, key: str = "", version: str = "") -> None:
         super().__init__(message)
         self.key = key
+        self.version = version
 
 
 class FrameTooLarge(DecodeError):

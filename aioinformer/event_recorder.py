@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -14,6 +15,8 @@ from aioinformer.references import get_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from aioinformer.references import ObjectReference
 
 _TYPES = (NORMAL, WARNING)
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -54,8 +57,8 @@ class Recorder(Protocol):
         ...
 
 
-class _Formatting:
-    """`eventf` and `annotated_eventf`, by way of `event`."""
+class _Recording(ABC):
+    """The forms of `event`, for those who say what becomes of an Event that can be like this."""
 
     def event(
         self,
@@ -68,7 +71,37 @@ class _Formatting:
         related: Any = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        raise NotImplementedError
+        """Records an Event about an object.
+
+        Args:
+            obj: what it is about: what the cache hands out, a model, a mapping with `apiVersion` and `kind`, or an
+                `ObjectReference`.
+            type: "Normal" or "Warning".
+            reason: why, for machines: one word in UpperCamelCase, of a small set.
+            message: what, for people. It is stored on the server, for everybody who may read Events.
+            action: what was done, for machines; the reason by default. Only the newer API shows it.
+            related: another object that plays a part in it.
+            annotations: of the Event.
+
+        Raises:
+            UsageError: the type is another, the reason is empty, or nothing says of which kind the object is.
+            KeyFuncError: the object has no name.
+        """
+        check(type, reason)
+        other = get_reference(related) if related is not None else None
+        self._take(get_reference(obj), type, reason, message, action or reason, other, annotations)
+
+    @abstractmethod
+    def _take(
+        self,
+        regarding: ObjectReference,
+        type: str,
+        reason: str,
+        message: str,
+        action: str,
+        related: ObjectReference | None,
+        annotations: Mapping[str, str] | None,
+    ) -> None: ...
 
     def eventf(self, obj: Any, type: str, reason: str, message: str, *args: object, **options: Any) -> None:
         """As `event`, with a message whose `%` are filled from the arguments, as in `logging`.
@@ -107,7 +140,7 @@ class _Formatting:
         self.eventf(obj, type, reason, message, *args, annotations=annotations, **options)
 
 
-class EventRecorder(_Formatting):
+class EventRecorder(_Recording):
     """Records Events of one component; a broadcaster makes it.
 
     Every method is a plain call that never waits, made on the thread of the event loop; other threads call
@@ -136,35 +169,16 @@ class EventRecorder(_Formatting):
         self._wall = wall
         self._last_name = 0
 
-    def event(
+    def _take(
         self,
-        obj: Any,
+        regarding: ObjectReference,
         type: str,
         reason: str,
         message: str,
-        *,
-        action: str = "",
-        related: Any = None,
-        annotations: Mapping[str, str] | None = None,
+        action: str,
+        related: ObjectReference | None,
+        annotations: Mapping[str, str] | None,
     ) -> None:
-        """Records an Event about an object.
-
-        Args:
-            obj: what it is about: what the cache hands out, a model, a mapping with `apiVersion` and `kind`, or an
-                `ObjectReference`.
-            type: "Normal" or "Warning".
-            reason: why, for machines: one word in UpperCamelCase, of a small set.
-            message: what, for people. It is stored on the server, for everybody who may read Events.
-            action: what was done, for machines; the reason by default. Only the newer API shows it.
-            related: another object that plays a part in it.
-            annotations: of the Event.
-
-        Raises:
-            UsageError: the type is another, the reason is empty, or nothing says of which kind the object is.
-            KeyFuncError: the object has no name.
-        """
-        check(type, reason)
-        regarding = get_reference(obj)
         at = self._wall()
         self._record(
             Event(
@@ -174,12 +188,12 @@ class EventRecorder(_Formatting):
                 type=type,
                 reason=reason,
                 note=message,
-                action=action or reason,
+                action=action,
                 controller=self._component,
                 instance=self._instance,
                 first_time=at,
                 last_time=at,
-                related=get_reference(related) if related is not None else None,
+                related=related,
                 annotations=annotations,
             )
         )
@@ -190,7 +204,7 @@ class EventRecorder(_Formatting):
         return generate_event_name(obj, self._last_name)
 
 
-class FakeRecorder(_Formatting):
+class FakeRecorder(_Recording):
     """Keeps what is recorded, for tests.
 
     Attributes:
@@ -200,24 +214,7 @@ class FakeRecorder(_Formatting):
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def event(
-        self,
-        obj: Any,
-        type: str,
-        reason: str,
-        message: str,
-        *,
-        action: str = "",
-        related: Any = None,
-        annotations: Mapping[str, str] | None = None,
-    ) -> None:
-        """Keeps an Event.
-
-        Raises:
-            UsageError: as an `EventRecorder` would.
-        """
-        check(type, reason)
-        get_reference(obj)
+    def _take(self, regarding: ObjectReference, type: str, reason: str, message: str, *rest: object) -> None:
         self.events.append(f"{type} {reason} {message}")
 
 

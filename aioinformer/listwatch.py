@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from aioinformer.errors import UsageError
@@ -10,6 +11,7 @@ from aioinformer.transport import Request, Response, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from aioinformer.options import ListOptions
     from aioinformer.resources import Resource
@@ -17,11 +19,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_JSON = {"Accept": "application/json"}
-_METADATA_LIST = {
-    "Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+# What is asked for, by whether it is a watch.
+_OBJECTS = {watch: {"Accept": "application/json"} for watch in (False, True)}
+_METADATA = {
+    False: {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"},
+    True: {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"},
 }
-_METADATA = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"}
 
 
 class ListerWatcher(Protocol[T_co]):
@@ -87,7 +90,7 @@ class ListWatch(Generic[T]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._tweak = tweak
-        self._headers = {True: _METADATA, False: _METADATA_LIST} if metadata_only else {True: _JSON, False: _JSON}
+        self._headers = _METADATA if metadata_only else _OBJECTS
         self.namespace = namespace
         self.metadata_only = metadata_only
 
@@ -96,17 +99,11 @@ class ListWatch(Generic[T]):
         """What is listed."""
         return self._resource
 
-    def only_metadata(self) -> ListWatch[T]:
+    def only_metadata(self) -> Self:
         """The same, but for metadata alone."""
-        return ListWatch(
-            self._transport,
-            self._resource,
-            self.namespace,
-            self._label_selector,
-            self._field_selector,
-            self._tweak,
-            metadata_only=True,
-        )
+        other = copy(self)
+        other.metadata_only, other._headers = True, _METADATA
+        return other
 
     async def request(self, options: ListOptions) -> Response:
         """Sends a list or a watch, with the selection added."""

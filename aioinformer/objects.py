@@ -207,16 +207,16 @@ def make_record(raw: bytes, decode: Callable[[bytes], _E]) -> tuple[_E, Record]:
 
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:
     """The error for an object that does not decode: says where, and whose it is, but quotes none of its content."""
-    key = ""
+    key = version = ""
     try:
-        document = msgspec.json.decode(raw)
-        metadata = document.get("metadata")
-        name, namespace = metadata.get("name"), metadata.get("namespace")
-        if isinstance(name, str) and name:
-            key = f"{namespace}/{name}" if isinstance(namespace, str) and namespace else name
+        metadata = msgspec.json.decode(raw).get("metadata")
+        said = {field: value for field, value in metadata.items() if isinstance(value, str) and value}
+        if "name" in said:
+            key = f"{said['namespace']}/{said['name']}" if "namespace" in said else said["name"]
+        version = said.get("resourceVersion", "")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
         pass
-    return DecodeError(f"the object cannot be read: {_without_content(cause)}", key=key)
+    return DecodeError(f"the object cannot be read: {_without_content(cause)}", key=key, version=version)
 
 
 def _without_content(cause: Exception) -> str:

@@ -28,6 +28,7 @@ from aioinformer.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from typing import Self
 
     from aioinformer.options import ListOptions
     from aioinformer.resources import Resource
@@ -82,18 +83,11 @@ class ShardedListWatch(ListWatch[T]):
         self.shard = shard
         self.left_out = 0
 
-    def only_metadata(self) -> ListWatch[T]:
-        """The same, but for metadata alone."""
-        return ShardedListWatch(
-            self._transport,
-            self._resource,
-            self.shard,
-            self.namespace,
-            self._label_selector,
-            self._field_selector,
-            self._tweak,
-            metadata_only=True,
-        )
+    def only_metadata(self) -> Self:
+        """The same, but for metadata alone; it counts what it leaves out by itself."""
+        other = super().only_metadata()
+        other.left_out = 0
+        return other
 
     async def request(self, options: ListOptions) -> Response:
         """Sends a list or a watch, with the selection added; the answer holds objects of the shard only."""

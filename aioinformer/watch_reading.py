@@ -131,6 +131,10 @@ class WatchReader:
                 said.failure = event.error  # whose it is cannot be read: a list shows what is left
                 break
             else:
+                passed = event.error.version if isinstance(event.error, DecodeError) else ""
+                if 0 <= version_number(passed) < number:
+                    said.older = passed
+                    break
                 said.quarantined |= self._pass_over(event)
                 continue
             current = version_number(version)

@@ -53,7 +53,7 @@ class _Refused(DecodeError):
     """The object decodes, but is not admitted."""
 
     def __init__(self, message: str, record: Record) -> None:
-        super().__init__(message, key=record.key)
+        super().__init__(message, key=record.key, version=record.resource_version)
         self.record = record
 
 

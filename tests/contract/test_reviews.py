@@ -40,11 +40,11 @@ async def test_a_user_asks_for_himself(talk: Talk, verb: str) -> None:
     assert answer.body["status"]["allowed"] == (verb == "get")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/metrics"], ids=["healthz", "metrics"])
+@pytest.mark.parametrize("path", ["/api", "/metrics"], ids=["api", "metrics"])
 async def test_a_user_asks_for_a_path(talk: Talk, path: str) -> None:
     spec = {"nonResourceAttributes": {"path": path, "verb": "get"}}
     answer = await talk("POST", SELF, {"spec": spec}, user="jane")
-    assert answer.body["status"]["allowed"] == (path == "/healthz")
+    assert answer.body["status"]["allowed"] == (path == "/api")
 
 
 @pytest.mark.parametrize("spec", [{}, {"resourceAttributes": {}, "nonResourceAttributes": {}}], ids=["nothing", "both"])

@@ -23,7 +23,7 @@ def refuse(found: Record) -> Record:
 def test_an_object_that_is_refused_is_an_event_with_its_key_and_without_what_the_refusal_quoted() -> None:
     error = decode_watch_line(line("MODIFIED", POD), Intake(refuse).changed).error
     assert isinstance(error, DecodeError)
-    assert error.key == "ns/a"
+    assert (error.key, error.version) == ("ns/a", "7")
     assert "hunter2" not in str(error)
 
 

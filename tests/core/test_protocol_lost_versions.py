@@ -7,7 +7,7 @@ import pytest
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
 from tests.core.conversation import Conversation, watching
-from tests.core.wire_objects import added, bookmark, initial_events_end, modified
+from tests.core.wire_objects import added, bookmark, initial_events_end, modified, undecodable
 
 STREAMING = ReflectorOptions()
 
@@ -106,6 +106,13 @@ def test_an_event_that_goes_back_behind_the_watch_leads_to_a_list_that_compares(
     talk.events(modified("a", 101), after=60)
     talk.events(modified("a", 50))
     assert talk.cache["ns/a"].resource_version == "101"
+    step = talk.request()
+    assert (step.compare, step.options.resource_version) == (True, "")
+
+
+def test_an_event_that_goes_back_is_not_skipped_because_it_cannot_be_decoded() -> None:
+    talk = watching("a", version=100)
+    talk.events(undecodable("b", version=50), after=60)
     step = talk.request()
     assert (step.compare, step.options.resource_version) == (True, "")
 

@@ -115,18 +115,19 @@ def test_an_object_that_does_not_decode_is_the_error_of_its_event(name: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("metadata", "key"),
+    ("metadata", "key", "version"),
     [
-        (b'{"name":"a","namespace":"ns","uid":7}', "ns/a"),
-        (b'{"name":"a","resourceVersion":7}', "a"),
-        (b'{"name":"a","namespace":7}', "a"),
-        (b'{"name":"a","namespace":"ns","resourceVersion":{}}', "ns/a"),
+        (b'{"name":"a","namespace":"ns","uid":7,"resourceVersion":"3"}', "ns/a", "3"),
+        (b'{"name":"a","resourceVersion":7}', "a", ""),
+        (b'{"name":"a","namespace":7}', "a", ""),
+        (b'{"name":"a","namespace":"ns","resourceVersion":{}}', "ns/a", ""),
+        (b'{"name":7,"resourceVersion":"3"}', "", "3"),
     ],
 )
-def test_an_object_with_metadata_of_wrong_types_is_named(metadata: bytes, key: str) -> None:
+def test_of_an_object_with_metadata_of_wrong_types_is_told_what_can_be(metadata: bytes, key: str, version: str) -> None:
     error = read(line("MODIFIED", b'{"metadata":' + metadata + b"}")).error
     assert isinstance(error, DecodeError)
-    assert error.key == key
+    assert (error.key, error.version) == (key, version)
 
 
 def test_the_error_of_an_object_never_quotes_it() -> None:

@@ -46,6 +46,6 @@ def error_event(status: int, **details: Any) -> WatchEvent:
     return WatchEvent(ERROR, error=api_error(0, {"code": status, "reason": "Said", "details": details}))
 
 
-def undecodable(name: str = "", kind: str = MODIFIED) -> WatchEvent:
+def undecodable(name: str = "", kind: str = MODIFIED, version: int | str = "") -> WatchEvent:
     """An event whose object cannot be shown; without a name, not even its key could be read."""
-    return WatchEvent(kind, error=DecodeError("not to be read", key=f"ns/{name}" if name else ""))
+    return WatchEvent(kind, error=DecodeError("not to be read", key=f"ns/{name}" if name else "", version=str(version)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import TransportError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _APART = 1e-4
 
 
-class Answer:
+class Answer(ABC):
     """One answer; as a `Response`.
 
     Attributes:
@@ -49,8 +50,9 @@ class Answer:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @abstractmethod
     def chunks(self) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+        """The body, as it arrives."""
 
     async def sleep(self, until: float | None) -> None:
         """Waits until a time, or until there may be news."""
