@@ -125,18 +125,14 @@ class WatchReader:
                 break
             elif event.type == DELETED and (key := _deleted_key(event)):
                 # A deletion whose last state cannot be shown: what was cached last is shown in its place.
-                version = record.resource_version if record is not None else ""
+                version = _unreadable_version(event)
                 delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, self._known(key)))
             elif event.type == DELETED:
                 said.failure = event.error  # whose it is cannot be read: a list shows what is left
                 break
             else:
-                passed = event.error.version if isinstance(event.error, DecodeError) else ""
-                if 0 <= version_number(passed) < number:
-                    said.older = passed
-                    break
-                said.quarantined |= self._pass_over(event)
-                continue
+                # The version counts all the same: a server that was restored to one before it is found out by it.
+                version = _unreadable_version(event)
             current = version_number(version)
             if 0 <= current < number:
                 said.older = version
@@ -147,6 +143,8 @@ class WatchReader:
                 said.deltas.append(delta)
                 if self._quarantine and self._quarantine.release(delta.object.key):
                     said.quarantined = True
+            elif event.type != BOOKMARK:
+                said.quarantined |= self._pass_over(event)
         return said
 
     def _pass_over(self, event: WatchEvent) -> bool:
@@ -162,3 +160,7 @@ def _deleted_key(event: WatchEvent) -> str:
     if event.record is not None:
         return event.record.key
     return event.error.key if isinstance(event.error, DecodeError) else ""
+
+
+def _unreadable_version(event: WatchEvent) -> str:
+    return event.error.version if isinstance(event.error, DecodeError) else ""

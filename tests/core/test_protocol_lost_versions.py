@@ -6,6 +6,7 @@ import pytest
 
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
+from aioinformer.wire import DELETED, MODIFIED
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import added, bookmark, initial_events_end, modified, undecodable
 
@@ -110,11 +111,19 @@ def test_an_event_that_goes_back_behind_the_watch_leads_to_a_list_that_compares(
     assert (step.compare, step.options.resource_version) == (True, "")
 
 
-def test_an_event_that_goes_back_is_not_skipped_because_it_cannot_be_decoded() -> None:
+@pytest.mark.parametrize("kind", [MODIFIED, DELETED])
+def test_an_event_that_goes_back_is_found_out_although_it_cannot_be_decoded(kind: str) -> None:
     talk = watching("a", version=100)
-    talk.events(undecodable("b", version=50), after=60)
+    talk.events(undecodable("b", kind, version=50), after=60)
     step = talk.request()
     assert (step.compare, step.options.resource_version) == (True, "")
+
+
+def test_a_watch_goes_on_behind_what_cannot_be_decoded() -> None:
+    talk = watching("a", version=100)
+    talk.events(undecodable("b", version=101), after=60)
+    talk.end()
+    assert talk.request().options.resource_version == "101"
 
 
 def test_what_came_before_a_version_that_goes_back_counts() -> None:

@@ -68,7 +68,7 @@ def test_an_object_whose_key_cannot_be_read_is_skipped_too() -> None:
 
 def test_a_deletion_whose_object_is_refused_still_deletes() -> None:
     talk = watching("a")
-    talk.events(WatchEvent(DELETED, record("a", 12), error=DecodeError("refused", key="ns/a")))
+    talk.events(WatchEvent(DELETED, record("a", 12), error=DecodeError("refused", key="ns/a", version="12")))
     assert talk.news == ["replaced", "Deleted ns/a"]
     assert talk.protocol.version == "12"
 

@@ -24,6 +24,7 @@ class Answer(ABC):
     Attributes:
         closed: the client let go of it.
         broken: the connection broke.
+        leave_alone: for so many seconds, as its headers say.
     """
 
     def __init__(self, server: ModelServer, status: int, headers: Mapping[str, str]) -> None:
@@ -31,6 +32,7 @@ class Answer(ABC):
         self.headers = headers
         self.closed = False
         self.broken = False
+        self.leave_alone = 0
         self._server = server
         self._waiter: asyncio.Future[None] | None = None
 

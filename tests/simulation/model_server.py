@@ -180,6 +180,8 @@ class ModelServer:
             raise
         finally:
             asked.refused = refusals != self.refusals
+        if answer.leave_alone:
+            self.promises.append(Promise(self._now(), self._now() + answer.leave_alone))
         self.open.append(answer)
         return answer
 
@@ -229,9 +231,10 @@ class ModelServer:
             headers["Retry-After"] = f"Fri, 13 Feb 2009 23:{31 + (30 + seconds) // 60}:{(30 + seconds) % 60:02} GMT"
             if not dated:
                 headers["Retry-After"] = str(seconds)
-            self.promises.append(Promise(self._now(), self._now() + seconds))
         self._refused("%d %s%s", status["code"], status["reason"], f", Retry-After {seconds} s" if seconds else "")
-        return Body(self, status["code"], headers, msgspec.json.encode(status), kind)
+        answer = Body(self, status["code"], headers, msgspec.json.encode(status), kind)
+        answer.leave_alone = seconds
+        return answer
 
     def _refused(self, what: str, *details: object) -> None:
         self.refusals += 1
