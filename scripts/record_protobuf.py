@@ -5,7 +5,7 @@
 
 Needs Go, which gets the modules of Kubernetes' API in that version; `protobuf_schema.go` reads their types. Kept are
 those of the API versions in the catalog and of requests. Written is `aioinformer/testing/data/protobuf.json`;
-`aioinformer/testing/protobuf_schema.py` says how to read it.
+`aioinformer/testing/protobuf/schema.py` says how to read it.
 """
 
 from __future__ import annotations

@@ -79,3 +79,10 @@ def modules_of_a_factory() -> set[str]:
 def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[str]) -> None:
     assert "aioinformer.shared_informer" in modules_of_a_factory
     assert module not in modules_of_a_factory
+
+
+@pytest.mark.parametrize(
+    "module", ["aioinformer.testing.server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"]
+)
+def test_the_plugin_of_pytest_is_imported_without(module: str) -> None:
+    assert module not in modules_after("import aioinformer.testing.plugin")

@@ -1,15 +1,22 @@
-"""An API server in your own process, for tests of whatever talks to Kubernetes: real HTTP, and faults at will."""
+"""An API server in your own process, for tests of whatever talks to Kubernetes: real HTTP, and faults at will.
+
+A name is imported when it is first asked for: pytest loads the plugin in every run, and most runs start no server.
+"""
 
 from __future__ import annotations
 
-from aioinformer.testing.fault_scopes import FaultController, FaultScope
-from aioinformer.testing.faults import FAULTS, Fault
-from aioinformer.testing.front import RequestEntry
-from aioinformer.testing.population import make_pod, make_pods, populate
-from aioinformer.testing.server import ApiServer
-from aioinformer.testing.statuses import StatusError
-from aioinformer.testing.storage import Backup
-from aioinformer.testing.workload import Workload
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aioinformer.testing.api.statuses import StatusError
+    from aioinformer.testing.fault_controller import FaultController
+    from aioinformer.testing.faults import FAULTS, Fault
+    from aioinformer.testing.http.fault_scope import FaultScope
+    from aioinformer.testing.http.front import RequestEntry
+    from aioinformer.testing.population import make_pod, make_pods, populate
+    from aioinformer.testing.server import ApiServer
+    from aioinformer.testing.state.storage import Backup
+    from aioinformer.testing.workload import Workload
 
 __all__ = [
     "FAULTS",
@@ -25,3 +32,32 @@ __all__ = [
     "make_pods",
     "populate",
 ]
+
+_MODULES = {
+    "FAULTS": "faults",
+    "ApiServer": "server",
+    "Backup": "state.storage",
+    "Fault": "faults",
+    "FaultController": "fault_controller",
+    "FaultScope": "http.fault_scope",
+    "RequestEntry": "http.front",
+    "StatusError": "api.statuses",
+    "Workload": "workload",
+    "make_pod": "population",
+    "make_pods": "population",
+    "populate": "population",
+}
+
+if not TYPE_CHECKING:  # else every misspelt name would pass for one
+
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f"aioinformer.testing.{_MODULES[name]}"), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

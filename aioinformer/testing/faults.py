@@ -25,8 +25,8 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from aioinformer.testing.routes import Target
-    from aioinformer.testing.storage import Storage
+    from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.state.storage import Storage
 
 Sort = Literal["answer", "transport", "stream", "belief", "act"]
 

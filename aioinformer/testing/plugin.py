@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.factory import SharedInformerFactory
-    from aioinformer.testing.fault_scopes import FaultController
+    from aioinformer.testing.fault_controller import FaultController
     from aioinformer.testing.server import ApiServer
 
 
@@ -41,7 +41,7 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
 async def _api_faults(api_server: ApiServer) -> AsyncIterator[FaultController]:
     """Starts and ends faults of `api_server`; those that are left end with the test."""
-    from aioinformer.testing.fault_scopes import FaultController
+    from aioinformer.testing.fault_controller import FaultController
 
     async with FaultController(api_server) as controller:
         yield controller

@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from aioinformer.errors import UsageError
-from aioinformer.testing.access import Access
-from aioinformer.testing.cluster import Cluster
-from aioinformer.testing.durable import Database
-from aioinformer.testing.encoding import decode, encode_plain
-from aioinformer.testing.fault_effects import FaultEffects
-from aioinformer.testing.fault_scopes import FaultScope
+from aioinformer.testing.access.doorkeeper import Access
+from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.served import Registry, Served
 from aioinformer.testing.faults import Fault, FaultSet
-from aioinformer.testing.field_checks import drop_unknown_fields
-from aioinformer.testing.front import FrontDoor, RequestEntry
-from aioinformer.testing.handlers import ResourceHandlers
-from aioinformer.testing.housekeeping import Housekeeper
+from aioinformer.testing.http.fault_effects import FaultEffects
+from aioinformer.testing.http.fault_scope import FaultScope
+from aioinformer.testing.http.front import FrontDoor, RequestEntry
+from aioinformer.testing.http.handlers import ResourceHandlers
+from aioinformer.testing.http.listening import Listener
+from aioinformer.testing.http.patching import patch_object
+from aioinformer.testing.kinds.field_checks import drop_unknown_fields
 from aioinformer.testing.kubeconfigs import write_kubeconfig
-from aioinformer.testing.listening import Listener
-from aioinformer.testing.loading import all_bodies, load_database, load_manifests
-from aioinformer.testing.manifests import write_manifests
-from aioinformer.testing.patching import patch_object
-from aioinformer.testing.served import Registry, Served
-from aioinformer.testing.storage import Backup, Storage
+from aioinformer.testing.state.cluster import Cluster
+from aioinformer.testing.state.durable import Database
+from aioinformer.testing.state.housekeeping import Housekeeper
+from aioinformer.testing.state.ledger import Ledger
+from aioinformer.testing.state.loading import all_bodies, load_database, load_manifests
+from aioinformer.testing.state.manifests import write_manifests
+from aioinformer.testing.state.storage import Backup, Storage
 
 if TYPE_CHECKING:
     from collections import deque
@@ -98,7 +99,7 @@ class ApiServer:
         self._tokens = None if tokens is None else dict(tokens)
         self._registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
-        self._cluster = Cluster(self._registry, self._storage, now, rng)
+        self._cluster = Cluster(Ledger(self._registry, self._storage), now, rng)
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
         access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
@@ -242,12 +243,12 @@ class ApiServer:
             StatusError: 404.
         """
         served = self._registry.resolve(resource)
-        return _decoded(served.body(self._cluster.get(served, _namespace(served, {}, namespace), name).body))
+        return _decoded(served.body(self._cluster.ledger.get(served, _namespace(served, {}, namespace), name).body))
 
     def list(self, resource: str | Resource[Any], namespace: str = "") -> list[dict[str, Any]]:
         """Returns copies of all objects, of one namespace or of all, in the order of a list."""
         served = self._registry.resolve(resource)
-        records = self._cluster.collection(served).records(namespace)
+        records = self._cluster.ledger.collection(served).records(namespace)
         return [_decoded(served.body(record.body)) for record in records]
 
     def update(
@@ -349,7 +350,7 @@ class ApiServer:
 
     def _use(self, database: Database) -> Database:
         load_database(self._cluster, database)
-        self._cluster.changed = database.note
+        self._cluster.ledger.changed = database.note
         self._storage.restored = database.replace
         return database
 

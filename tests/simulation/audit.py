@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -144,20 +145,25 @@ class Audit:
 
     # At rest.
 
-    def differences(self) -> str:
-        """In what the cache, or what was told, differs from the server; "" if in nothing."""
+    def differences(self, joined_by: float = math.inf) -> str:
+        """In what the cache, or what was told, differs from the server; "" if in nothing.
+
+        Args:
+            joined_by: of handlers that joined later, nothing is asked.
+        """
         stage = self._stage
+        present = [witness for witness in stage.present if witness.joined <= joined_by]
         there = {key: (obj.uid, str(obj.version), obj.serial) for key, obj in stage.collection.visible().items()}
         cached = {key_of(obj): identity_of(obj) for obj in stage.informer.get_store().list()}
         if cached != there:
             return f"the cache differs from the server: {_difference(cached, there)}"
         serials = {key: serial for key, (_, _, serial) in there.items()}
-        for witness in stage.present:
+        for witness in present:
             if witness.present != serials:
                 return f"what {witness.name} was told differs from the server: {_difference(witness.present, serials)}"
         if stage.informer.state.phase is not Phase.WATCHING:
             return f"the state is {stage.informer.state}"
-        for witness in stage.present:
+        for witness in present:
             if not witness.synced:
                 return f"{witness.name} has not synced"
         return ""

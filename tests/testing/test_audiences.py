@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from aioinformer.testing import ApiServer, audiences
+from aioinformer.testing import ApiServer
+from aioinformer.testing.http import audiences
 from tests.testing.api import CONFIGMAPS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.testing.openapi import patch_schema
-from aioinformer.testing.patches import (
+from aioinformer.testing.openapi.v3 import patch_schema
+from aioinformer.testing.patches.media_types import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.catalog import BUILTIN_RESOURCES
-from aioinformer.testing import ApiServer, protobuf_schema
-from aioinformer.testing.protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
-from aioinformer.testing.protobuf_values import NUMBERS, SPECIAL, TEXTS
+from aioinformer.testing import ApiServer
+from aioinformer.testing.protobuf import schema
+from aioinformer.testing.protobuf.messages import MEDIA_TYPE, ProtobufError, decode_protobuf
+from aioinformer.testing.protobuf.values import NUMBERS, SPECIAL, TEXTS
 from tests.kubectl.objects import holds
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class TestObjects:
         text = resources.files("aioinformer.testing").joinpath("data/protobuf.json").read_text("utf-8")
         names = json.loads(text)["messages"].keys()
 
-        kinds = {field.kind for name in names for field in protobuf_schema.message(name).fields}
+        kinds = {field.kind for name in names for field in schema.message(name).fields}
         assert kinds <= {*NUMBERS, *TEXTS, *SPECIAL, *names}
 
     def test_options_are_known_in_the_version_of_what_they_are_for(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.testing.structural import default_fields, schema_causes
+from aioinformer.testing.schemas.structural import default_fields, schema_causes
 
 FIELDS: dict[str, Any] = {
     "int": {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 2},

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from aioinformer.catalog import BUILTIN_RESOURCES
 from aioinformer.resources import Resource
-from aioinformer.testing import jsonpath
-from aioinformer.testing.cells import human_duration, selector
-from aioinformer.testing.tables import layout
+from aioinformer.testing.tables import jsonpath
+from aioinformer.testing.tables.cells import human_duration, selector
+from aioinformer.testing.tables.rendering import layout
 
 UNHURRIED = settings(deadline=None)
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

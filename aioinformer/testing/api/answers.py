@@ -1,0 +1,160 @@
+"""Answers on the wire: bodies with their headers, in one piece or many, compressed where the API does so."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+import zlib
+from contextvars import ContextVar
+from email.utils import formatdate
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import yaml
+from aiohttp import web
+
+from aioinformer.testing.api.encoding import decode, encode_plain, pretty
+from aioinformer.testing.api.negotiation import Wanted, clauses, prefers_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aioinformer.testing.api.statuses import StatusError
+
+JSON = "application/json"
+SERVER_CLOCK: ContextVar[Callable[[], float]] = ContextVar("server_clock", default=time.time)
+"""What tells the time to the server whose request is being answered: seconds since 1970."""
+
+DEPRECATED = "aioinformer.deprecated"
+"""Where a request has what its answer warns of, if the version that it asks for is deprecated."""
+
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+_DEPRECATED_PATH = re.compile(rf"/api/v1/(?:namespaces/[^/]+/)?({'|'.join(_DEPRECATED)})(?:/|$)")
+_COMPRESS_FROM = 128 * 1024
+_COMPRESSION = 1
+# Requests are not told apart by priority; clients that log these headers find one level for all.
+PRIORITY_HEADERS = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
+
+# Booleans of an older YAML, that this one's resolver takes for text.
+_BOOLEANS = frozenset("yYnN")
+
+
+class _YamlDumper(yaml.SafeDumper):
+    """Writes strings that look like something else in double quotes, as the API's YAML does."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    tag = "tag:yaml.org,2002:str"
+    if "\n" in text:
+        return dumper.represent_scalar(tag, text, style="|")
+    plain = text and text not in _BOOLEANS and dumper.resolve(yaml.ScalarNode, text, (True, False)) == tag  # type: ignore[no-untyped-call]
+    return dumper.represent_scalar(tag, text, style=None if plain else '"')
+
+
+_YamlDumper.add_representer(str, _represent_text)
+
+
+def standing_headers(request: web.BaseRequest) -> dict[str, str]:
+    """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
+    audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
+    deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
+    warned = _DEPRECATED[deprecated[1]] if deprecated else request.get(DEPRECATED, "")
+    warnings = {"Warning": f'299 - "{warned}"'} if warned else {}
+    date = formatdate(SERVER_CLOCK.get()(), usegmt=True)
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **PRIORITY_HEADERS, **warnings}
+
+
+def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
+    """A failure as the API reports it."""
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    wanted = Wanted(yaml=prefers_yaml(request.headers.get("Accept", "")))
+    return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
+
+
+def text_answer(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
+    """Plain text, as health checks and unknown paths are answered."""
+    return web.Response(
+        text=text,
+        status=status,
+        content_type="text/plain",
+        headers={"X-Content-Type-Options": "nosniff", **standing_headers(request)},
+    )
+
+
+def json_answer(
+    request: web.BaseRequest,
+    body: bytes,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    wanted: Wanted | None = None,
+) -> web.Response:
+    """One JSON value: indented for people, as YAML for those who ask for it."""
+    kind = JSON
+    if wanted is not None and wanted.yaml:
+        kind = "application/yaml"
+        body = yaml.dump(decode(body), Dumper=_YamlDumper, default_flow_style=False, sort_keys=True).encode()
+    elif wants_pretty(request):
+        body = pretty(body)
+    elif not body.endswith(b"\n"):
+        body += b"\n"
+    all_headers = {"Content-Type": kind, **standing_headers(request), **(headers or {})}
+    if len(body) > _COMPRESS_FROM and accepts_gzip(request):
+        all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        compressor = zlib.compressobj(_COMPRESSION, wbits=31)
+        body = compressor.compress(body) + compressor.flush()
+    return web.Response(body=body, status=status, headers=all_headers)
+
+
+async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted) -> web.StreamResponse:
+    """A list: sent piece by piece, so that neither memory nor the loop is taken for long."""
+    first = next(chunks)
+    second = next(chunks, None)
+    if second is None or wanted.yaml or wants_pretty(request):
+        body = b"".join(chain((first, second or b""), chunks))
+        return json_answer(request, body, wanted=wanted)
+    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+    compressor = None
+    if accepts_gzip(request):
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Vary"] = "Accept-Encoding"
+        compressor = zlib.compressobj(_COMPRESSION, wbits=31)
+    await response.prepare(request)
+    for chunk in chain((first, second), chunks):
+        data = chunk if compressor is None else compressor.compress(chunk)
+        if data:
+            await response.write(data)
+        await asyncio.sleep(0)
+    if compressor is not None:
+        await response.write(compressor.flush())
+    await response.write_eof()
+    return response
+
+
+async def half_answer(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
+    """The first half of a body; then the connection closes without the end of it."""
+    body = b"".join(chunks)
+    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
+    return response
+
+
+def accepts_gzip(request: web.BaseRequest) -> bool:
+    accepted = clauses(request.headers.get("Accept-Encoding") or "identity")
+    return any(coding == "gzip" and quality for coding, _, quality in accepted)
+
+
+def wants_pretty(request: web.BaseRequest) -> bool:
+    """Whether a person is reading: `pretty` is set, or the client is one that people use by hand."""
+    asked = request.query.get("pretty")
+    if asked:
+        return asked.lower() not in ("0", "false")
+    return request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -1,0 +1,134 @@
+"""What a client wants to get, from its Accept header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from aioinformer.testing.api import statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Served
+
+Form = Literal["object", "partial", "table", "nothing"]
+
+_FORMS: Mapping[str, Form] = {
+    "Table": "table",
+    "PartialObjectMetadata": "partial",
+    "PartialObjectMetadataList": "partial",
+}
+BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_YAML = "application/yaml"
+_WRITTEN = ("application/json", _YAML)
+_STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The representation of an answer.
+
+    Attributes:
+        form: whole objects, their metadata alone, a table, or what no event can be made into.
+        yaml: whether as YAML.
+        group_version: of metadata and tables, "meta.k8s.io/v1" or the beta.
+        of_list: whether metadata are asked for as those of a list.
+    """
+
+    form: Form = "object"
+    yaml: bool = False
+    group_version: str = "meta.k8s.io/v1"
+    of_list: bool = False
+
+
+def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool = False) -> Wanted:
+    """The first representation of an Accept header that the server has.
+
+    Args:
+        accept: the header, "" for none.
+        served: what is asked for.
+        watch: whether it is asked for as a watch.
+        is_list: whether it is asked for as a list.
+
+    Raises:
+        StatusError: 406, none of them.
+    """
+    if not served.custom:
+        _check_route(accept, (*BODY_TYPES, *_STREAM_TYPES) if watch or is_list else BODY_TYPES)
+    for media_type, params, _ in clauses(accept):
+        if media_type not in (*_WRITTEN, "application/*", "*/*"):
+            continue
+        as_yaml = media_type == _YAML
+        if watch and as_yaml:
+            raise _only(_STREAM_TYPES)
+        if "as" not in params:
+            return Wanted(yaml=as_yaml)
+        kind, version = params["as"], params.get("v", "")
+        form = _FORMS.get(kind)
+        if form is None or params.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+            continue
+        of_list = kind == "PartialObjectMetadataList"
+        if watch and of_list:
+            return Wanted("nothing")
+        return Wanted(form, as_yaml, f"meta.k8s.io/{version}", of_list)
+    asked_in_protobuf = {media_type for media_type, _, _ in clauses(accept)} == {BODY_TYPES[-1]}
+    raise _only(_WRITTEN if served.custom or asked_in_protobuf else BODY_TYPES)
+
+
+def _check_route(accept: str, offered: tuple[str, ...]) -> None:
+    """Of a built-in resource: the first look at the header is at the names of media types alone."""
+    asked = [text.partition(";")[0].strip() for text in accept.split(",")] if accept else ["*/*"]
+    if not any(name in ("*/*", *offered) for name in asked):
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
+        raise statuses.StatusError(406, "NotAcceptable", message, details={})
+
+
+def _only(media_types: tuple[str, ...]) -> statuses.StatusError:
+    return statuses.not_acceptable(f"only the following media types are accepted: {', '.join(media_types)}")
+
+
+def clauses(accept: str) -> list[tuple[str, dict[str, str], float]]:
+    """Media types with their parameters and qualities, best first."""
+    found = [_clause(text) for text in (accept or "*/*").split(",") if text.strip()]
+    return sorted(found, key=lambda clause: -clause[2])
+
+
+def prefers_yaml(accept: str) -> bool:
+    """Whether what cannot be had as it was asked for, such as the status of a failure, is to be YAML."""
+    plain = [kind for kind, params, _ in clauses(accept) if "as" not in params]
+    return next((kind for kind in plain if kind in ("application/json", "application/yaml", "*/*")), "") == _YAML
+
+
+def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
+    """Refuses metadata of one object for a list, and the other way round; the answer has been found by then.
+
+    Raises:
+        StatusError: 406.
+    """
+    if wanted.form != "partial" or wanted.of_list == is_list:
+        return
+    resource = served.resource
+    name = (
+        "unstructured.Unstructured"
+        if served.custom
+        else f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
+    )
+    kind = "PartialObjectMetadataList" if wanted.of_list else "PartialObjectMetadata"
+    found = f"a list (*{name}List)" if is_list else f"not a list (*{name})"
+    raise statuses.not_acceptable(f"you requested {kind}, but the requested object is {found}")
+
+
+def media_type(header: str) -> str:
+    """The type of a Content-Type header, without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def _clause(text: str) -> tuple[str, dict[str, str], float]:
+    name, *rest = text.split(";")
+    params = dict(part.strip().partition("=")[::2] for part in rest)
+    try:
+        quality = float(params.pop("q", "1"))
+    except ValueError:
+        quality = 1.0
+    return name.strip().lower(), params, quality

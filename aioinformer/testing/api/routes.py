@@ -1,0 +1,105 @@
+"""What a request is about, read from its method, path and query as the real server does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from aioinformer.testing.api import statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Registry, Served
+
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class UnknownPath(Exception):
+    """Nothing is served there; the API answers with plain text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one request is about.
+
+    Attributes:
+        method: HTTP method.
+        path: absolute path.
+        query: first value of each parameter.
+        verb: "list", "watch", "get", "create", "update", "patch", "delete", "deletecollection", "discovery" or "other".
+        served: the resource, None if it is about none.
+        namespace: "" if there is none in the path.
+        name: "" for a collection; that of the one object of a watch whose path says so.
+        subresource: "" for the object itself.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    verb: str = "other"
+    served: Served | None = None
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def find_target(registry: Registry, method: str, path: str, query: Mapping[str, str]) -> Target:
+    """Reads a request line.
+
+    Args:
+        path: as sent, percent-encoded.
+        query: first value of each parameter, decoded.
+
+    Raises:
+        UnknownPath: nothing of that group and version is served.
+        StatusError: 404 for a resource that the version lacks, 405 for a method that the resource lacks.
+    """
+    parts = [unquote(part) for part in path.split("/") if part]
+    if not parts or parts[0] not in ("api", "apis"):
+        return Target(method, path, query)
+    depth = 2 if parts[0] == "api" else 3
+    if len(parts) <= depth:
+        return Target(method, path, query, "discovery")
+    group = "" if parts[0] == "api" else parts[1]
+    version, rest = parts[depth - 1], parts[depth:]
+    if version not in registry.versions(group):
+        if any(not each.custom for each in registry if each.resource.group == group):
+            raise statuses.resource_not_found()
+        raise UnknownPath(path)
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    served = registry.find(group, version, rest[0])
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = "/".join(rest[2:])
+    if served is None or (subresource and subresource not in served.subresources and not served.custom):
+        raise statuses.resource_not_found()
+    if not served.resource.namespaced and namespace:
+        raise statuses.resource_not_found()
+    if served.resource.namespaced and name and not namespace and not watch:
+        raise statuses.resource_not_found()
+    if subresource and subresource not in served.subresources:
+        raise statuses.not_found(served.resource, name)
+    if watch:
+        if method != "GET":
+            raise statuses.method_not_allowed()
+        return Target(method, path, {**query, "watch": "true"}, "watch", served, namespace, name)
+    verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(method, "")
+    if subresource:
+        allowed = next(row["verbs"] for row in served.entries if row["name"] == f"{rest[0]}/{subresource}")
+        verb = "create" if method == "POST" else verb
+    else:
+        allowed = served.entries[0]["verbs"]
+        if verb in ("create", "deletecollection") and served.resource.namespaced and not namespace:
+            verb = ""
+    if verb not in allowed:
+        raise statuses.method_not_allowed()
+    if verb == "list" and "watch" in query and query["watch"].lower() not in ("0", "false"):
+        verb = "watch"
+    return Target(method, path, query, verb, served, namespace, name, subresource)

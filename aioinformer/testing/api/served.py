@@ -1,0 +1,266 @@
+"""Which resources the server serves, built-in and custom, and how each is found by URL or by name."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.errors import UsageError
+from aioinformer.resources import Resource
+from aioinformer.testing.api.field_labels import selectable_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_STATUS_VERBS = ["get", "patch", "update"]
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """One resource in one API version, as this server serves it.
+
+    Attributes:
+        resource: group, version, names, scope.
+        custom: whether a CustomResourceDefinition stands behind it.
+        entries: its rows in a resource list of discovery, subresources included.
+        fields: names of fields, beyond name and namespace, by which it can be selected.
+        subresources: those in `entries`.
+        columns: printer columns of a custom resource.
+        schema: OpenAPI schema of a custom resource.
+        scale: paths of the scale subresource of a custom resource.
+        deprecated: what to warn of whoever asks for this version of a custom resource, "" for nothing.
+    """
+
+    resource: Resource[Any]
+    custom: bool = False
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    fields: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    columns: tuple[Mapping[str, Any], ...] = ()
+    schema: Mapping[str, Any] | None = None
+    scale: Mapping[str, Any] | None = None
+    deprecated: str = ""
+    head: bytes = b""
+    list_kind: str = ""
+
+    def __post_init__(self) -> None:
+        resource = self.resource
+        self.list_kind = self.list_kind or f"{resource.kind}List"
+        version = f'"apiVersion":"{resource.api_version}",'
+        self.head = ("{" + (version if self.custom else f'"kind":"{resource.kind}",{version}')).encode()
+
+    def body(self, stored: bytes) -> bytes:
+        """A stored object in this API version (the versions of one resource share one collection)."""
+        if stored.startswith(self.head):
+            return stored
+        rest = stored.index(b'"kind":' if self.custom else b'"metadata":')
+        return self.head + stored[rest:]
+
+
+class Registry:
+    """All resources that are served, now: custom ones come and go.
+
+    Args:
+        extra: resources of the catalogue to serve beside the stable ones, such as beta versions.
+    """
+
+    def __init__(self, extra: Iterable[Resource[Any]] = ()) -> None:
+        self._served: dict[tuple[str, str, str], Served] = {}
+        self._versions: dict[str, list[str]] = {}
+        recorded = recorded_discovery()
+        for api_version in recorded:
+            group, _, version = api_version.rpartition("/")
+            self._versions.setdefault(group, []).append(version)
+        for resource in (*BUILTIN_RESOURCES, *extra):
+            entries = recorded.get(resource.api_version)
+            if entries is None and resource not in extra:
+                continue
+            own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
+            self._add(Served(resource, False, own or [_entry(resource)], selectable_fields(resource)))
+
+    def __iter__(self) -> Iterator[Served]:
+        return iter(self._served.values())
+
+    def find(self, group: str, version: str, plural: str) -> Served | None:
+        return self._served.get((group, version, plural))
+
+    def find_kind(self, api_version: str, kind: str) -> Served | None:
+        """What holds objects that call themselves so."""
+        for served in self._served.values():
+            if served.resource.kind == kind and served.resource.api_version == api_version:
+                return served
+        return None
+
+    def find_collection(self, group_resource: str) -> Served | None:
+        """What holds these objects, in any version of the API."""
+        for served in self._served.values():
+            if served.resource.group_resource == group_resource:
+                return served
+        return None
+
+    def versions(self, group: str) -> list[str]:
+        """The versions of a group, preferred one first; empty for an unknown group."""
+        return list(self._versions.get(group, ()))
+
+    def groups(self) -> list[str]:
+        return list(self._versions)
+
+    def of_version(self, group: str, version: str) -> list[Served]:
+        return [
+            served
+            for served in self._served.values()
+            if served.resource.group == group and served.resource.version == version
+        ]
+
+    def resolve(self, wanted: str | Resource[Any]) -> Served:
+        """Finds a resource as a person names it.
+
+        Args:
+            wanted: a `Resource`, "pods", "deployments.apps", "apps/v1/deployments" or "v1/pods".
+
+        Raises:
+            UsageError: the server serves no such resource.
+        """
+        if isinstance(wanted, Resource):
+            found = self.find(wanted.group, wanted.version, wanted.plural)
+            candidates = [found] if found else []
+        elif "/" in wanted:
+            candidates = [served for served in self._served.values() if served.resource.gvr == wanted]
+        else:
+            candidates = [
+                served
+                for served in self._served.values()
+                if wanted in (served.resource.group_resource, served.resource.plural)
+            ]
+            # "events" means those of the core group, as it does for kubectl.
+            candidates.sort(key=lambda served: (bool(served.resource.group), self._rank(served)))
+        if not candidates:
+            raise UsageError(f"the server does not serve {str(wanted)!r}; create its CustomResourceDefinition first")
+        return candidates[0]
+
+    def define(self, definition: Mapping[str, Any]) -> list[Served]:
+        """Serves what a CustomResourceDefinition describes, in place of what it described before."""
+        spec = definition["spec"]
+        self.forget(definition)
+        added = [self._add(_custom(spec, version)) for version in spec["versions"] if version.get("served")]
+        versions = [served.resource.version for served in added]
+        known = self._versions.setdefault(spec["group"], [])
+        known[:] = sorted({*known, *versions}, key=_version_priority)
+        return added
+
+    def forget(self, definition: Mapping[str, Any]) -> None:
+        """Stops serving what a CustomResourceDefinition describes."""
+        spec = definition["spec"]
+        group, plural = spec["group"], spec["names"]["plural"]
+        for key in [key for key in self._served if key[0] == group and key[2] == plural]:
+            del self._served[key]
+        left = {version for other, version, _ in self._served if other == group}
+        if group in self._versions:
+            self._versions[group] = [version for version in self._versions[group] if version in left]
+            if not self._versions[group]:
+                del self._versions[group]
+
+    def _add(self, served: Served) -> Served:
+        resource = served.resource
+        served.subresources = frozenset(row["name"].partition("/")[2] for row in served.entries if "/" in row["name"])
+        self._served[resource.group, resource.version, resource.plural] = served
+        if resource.version not in self._versions.setdefault(resource.group, []):
+            self._versions[resource.group].append(resource.version)
+        return served
+
+    def _rank(self, served: Served) -> int:
+        return self._versions[served.resource.group].index(served.resource.version)
+
+
+@cache
+def recorded_discovery() -> Mapping[str, list[dict[str, Any]]]:
+    """Resource lists of a real server by API version, in the order in which it names groups and versions."""
+    document = json.loads(files("aioinformer.testing").joinpath("data/discovery.json").read_text("utf-8"))
+    resources: dict[str, list[dict[str, Any]]] = document["resources"]
+    return resources
+
+
+def _entry(resource: Resource[Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": resource.singular or resource.kind.lower(),
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs or _VERBS),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    return entry
+
+
+def _custom(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Served:
+    names = spec["names"]
+    subresources = version.get("subresources") or {}
+    resource: Resource[Any] = Resource(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names["singular"],
+        short_names=tuple(names.get("shortNames") or ()),
+        subresources=tuple(sorted(subresources)),
+        verbs=_VERBS,
+        categories=tuple(names.get("categories") or ()),
+    )
+    entries = [_entry(resource)]
+    digest = hashlib.sha256(f"{resource.api_version}/{resource.kind}".encode()).digest()
+    entries[0]["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
+    for name in ("status", "scale"):
+        if name not in subresources:
+            continue
+        row = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+        if name == "scale":
+            row |= {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        else:
+            row["kind"] = resource.kind
+        entries.append(row | {"verbs": _STATUS_VERBS})
+    fields = [item["jsonPath"].lstrip(".") for item in version.get("selectableFields") or ()]
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    return Served(
+        resource,
+        True,
+        entries,
+        tuple(fields),
+        columns=tuple(version.get("additionalPrinterColumns") or ()),
+        schema=schema,
+        scale=subresources.get("scale"),
+        deprecated=_deprecation(spec, version) if version.get("deprecated") else "",
+        list_kind=names["listKind"],
+    )
+
+
+def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    kind, own = spec["names"]["kind"], _version_priority(version["name"])
+    others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    better = sorted((name for name in others if _version_priority(name) < own), key=_version_priority)
+    instead = f"; use {spec['group']}/{better[0]} {kind}" if better else ""
+    return f"{spec['group']}/{version['name']} {kind} is deprecated{instead}"
+
+
+def _version_priority(version: str) -> tuple[int, int, int, str]:
+    """Sorts as Kubernetes does: v2, v1, v1beta2, v1alpha1, then anything else by name."""
+    head, _, rest = version.removeprefix("v").partition("beta")
+    stage = 1 if rest else 0
+    if not rest:
+        head, _, rest = version.removeprefix("v").partition("alpha")
+        stage = 2 if rest else 0
+    if version.startswith("v") and head.isdigit() and (not rest or rest.isdigit()):
+        return (stage, -int(head), -int(rest or 0), "")
+    return (3, 0, 0, version)

@@ -1,0 +1,156 @@
+"""What the server says about itself: versions, groups, resources, health."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.negotiation import BODY_TYPES, clauses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Registry, Served
+
+VERSION: Mapping[str, str] = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.4",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "go1.26.8",
+    "compiler": "gc",
+    "platform": "linux/amd64",
+}
+"""The version whose behaviour this server shows; the field names are the API's."""
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+
+
+def discovery_document(
+    registry: Registry, path: str, accept: str, address: str
+) -> tuple[Mapping[str, Any], dict[str, str]] | None:
+    """One document of discovery and its headers, or None for a group or version that is not served.
+
+    Args:
+        path: "/api", "/apis", "/api/v1", "/apis/GROUP" or "/apis/GROUP/VERSION".
+        accept: the Accept header; both forms of aggregated discovery are known to it.
+        address: host and port of the server.
+
+    Raises:
+        StatusError: 404 for a version of a group that has others, 406 for a form of discovery that there is not.
+    """
+    parts = [part for part in path.split("/") if part]
+    if len(parts) == 1:
+        groups = [""] if parts == ["api"] else [group for group in registry.groups() if group]
+        if wants_aggregated(accept):
+            document = _aggregated(registry, groups)
+            etag = hashlib.sha512(encode_plain(document)).hexdigest().upper()
+            return document, {
+                "Content-Type": AGGREGATED,
+                "ETag": f'"{etag}"',
+                "Vary": "Accept",
+                "Cache-Control": "public",
+            }
+        if parts == ["api"]:
+            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}, {}
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(registry, name) for name in groups]}, {}
+    group = "" if parts[0] == "api" else parts[1]
+    if parts[0] == "apis" and len(parts) == 2:
+        if not group or not registry.versions(group):
+            return None
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, group)}, {}
+    version = parts[-1]
+    if version not in registry.versions(group):
+        if registry.versions(group):
+            raise statuses.resource_not_found()
+        return None
+    served = registry.of_version(group, version)
+    resources = [row for one in served for row in one.entries]
+    head: dict[str, Any] = {"kind": "APIResourceList"}
+    if group:
+        head["apiVersion"] = "v1"
+    return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": resources}, {}
+
+
+def _group(registry: Registry, group: str) -> dict[str, Any]:
+    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in registry.versions(group)]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+
+def wants_aggregated(accept: str) -> bool:
+    """Whether all groups are wanted with their resources.
+
+    Raises:
+        StatusError: 406, another form is wanted, and no other will do.
+    """
+    for media_type, params, _ in clauses(accept):
+        if media_type not in (*BODY_TYPES, "application/*", "*/*"):
+            continue
+        if "as" not in params:
+            return False
+        if media_type == "application/json" and {name: params.get(name) for name in _AGGREGATED} == _AGGREGATED:
+            return True
+    raise statuses.not_acceptable(f"only the following media types are accepted: {', '.join(BODY_TYPES)}")
+
+
+def _aggregated(registry: Registry, groups: list[str]) -> dict[str, Any]:
+    items = [
+        {
+            "metadata": {"name": group} if group else {},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [_resource(served) for served in registry.of_version(group, version)],
+                    "freshness": "Current",
+                }
+                for version in registry.versions(group)
+            ],
+        }
+        for group in groups
+    ]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _resource(served: Served) -> dict[str, Any]:
+    row, *others = served.entries
+    resource: dict[str, Any] = {
+        "resource": row["name"],
+        "responseKind": _response_kind(served, row),
+        "scope": "Namespaced" if row["namespaced"] else "Cluster",
+        "singularResource": row["singularName"],
+        "verbs": row["verbs"],
+    }
+    for name in ("shortNames", "categories"):
+        if name in row:
+            resource[name] = row[name]
+    if others:
+        resource["subresources"] = [
+            {
+                "subresource": other["name"].partition("/")[2],
+                "responseKind": _response_kind(served, other),
+                "verbs": other["verbs"],
+            }
+            for other in others
+        ]
+    return resource
+
+
+def _response_kind(served: Served, row: Mapping[str, Any]) -> dict[str, str]:
+    # Built-in kinds leave group and version out where they are those of the list; custom ones name them.
+    group, version = (served.resource.group, served.resource.version) if served.custom else ("", "")
+    return {"group": row.get("group", group), "version": row.get("version", version), "kind": row["kind"]}

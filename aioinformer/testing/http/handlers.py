@@ -1,0 +1,121 @@
+"""HTTP requests to answers: which verb of which resource is done by whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import DEPRECATED
+from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.negotiation import negotiate
+from aioinformer.testing.http.pod_streams import STREAMS, pod_stream_answer
+from aioinformer.testing.http.reads import Reads
+from aioinformer.testing.http.scaling import Scaling
+from aioinformer.testing.http.token_requests import TokenRequests
+from aioinformer.testing.http.writes import Writes
+
+if TYPE_CHECKING:
+    import random
+
+    from aiohttp import web
+
+    from aioinformer.testing.access.doorkeeper import Access
+    from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.faults import FaultSet
+    from aioinformer.testing.http.streams import WatchStream
+    from aioinformer.testing.state.cluster import Cluster
+
+_WITH_OTHER_KINDS = frozenset({"scale", "token"})
+_WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephemeralcontainers"})
+
+
+class ResourceHandlers:
+    """Answers everything that is about a resource.
+
+    Args:
+        cluster: what it is answered from.
+        access: who may do what.
+        faults: that change how.
+        bookmark_interval: seconds between the bookmarks of a watch.
+        version_wait: seconds to wait for a version that has not happened yet.
+        watch_timeout: shortest seconds of a watch that does not say how long; the longest is twice that.
+        rng: for the length of watches.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        access: Access,
+        faults: FaultSet,
+        *,
+        bookmark_interval: float,
+        version_wait: float,
+        watch_timeout: float,
+        rng: random.Random,
+    ) -> None:
+        self._cluster = cluster
+        self._reads = Reads(
+            cluster,
+            faults,
+            bookmark_interval=bookmark_interval,
+            version_wait=version_wait,
+            watch_timeout=watch_timeout,
+            rng=rng,
+        )
+        self._writes = Writes(cluster, access)
+        self._token_requests = TokenRequests(cluster, access)
+        self._scaling = Scaling(cluster)
+
+    @property
+    def streams(self) -> set[WatchStream]:
+        """The watches that are open."""
+        return self._reads.streams
+
+    async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        """Does what a request asks for.
+
+        Raises:
+            StatusError: what the API answers instead.
+        """
+        served, verb = target.served, target.verb
+        assert served is not None
+        if served.deprecated:
+            request[DEPRECATED] = served.deprecated
+        if target.subresource in STREAMS and served.resource.group_resource == "pods":
+            pod = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
+            return pod_stream_answer(request, pod, target.subresource, target.query)
+        if (
+            target.subresource
+            and target.subresource not in _WITH_OTHER_KINDS
+            and target.subresource not in _WRITTEN_AS_PARTS
+        ):
+            message = f"this server does not implement {served.resource.plural}/{target.subresource}"
+            raise statuses.StatusError(501, "NotImplemented", message)
+        wanted = negotiate(
+            request.headers.get("Accept", ""),
+            served,
+            watch=verb == "watch",
+            is_list=verb in ("list", "deletecollection"),
+        )
+        reads, writes = self._reads, self._writes
+        if target.subresource == "scale":
+            return await self._scaling.answer(request, target, served, wanted)
+        if target.subresource == "token":
+            return await self._token_requests.answer(request, target, served, wanted)
+        match verb:
+            case "list":
+                return await reads.list(request, target, served, wanted)
+            case "watch":
+                return await reads.watch(request, target, served, wanted)
+            case "get":
+                return await reads.get(request, target, served, wanted)
+            case "create":
+                return await writes.create(request, target, served, wanted)
+            case "update":
+                return await writes.update(request, target, served, wanted)
+            case "patch":
+                return await writes.patch(request, target, served, wanted)
+            case "delete":
+                return await writes.delete(request, target, served, wanted)
+            case _:
+                return await writes.delete_collection(request, target, served, wanted)

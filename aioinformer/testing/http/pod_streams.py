@@ -1,0 +1,53 @@
+"""What a pod would have a kubelet do: logs, and streams to its containers.
+
+There are no kubelets here. A pod that is on no node is answered as by a real server, which has nobody to ask either;
+for all others these are not implemented, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import text_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp import web
+
+STREAMS = frozenset({"attach", "exec", "log", "portforward"})
+"""Subresources of pods that a kubelet answers."""
+
+
+def pod_stream_answer(
+    request: web.BaseRequest, pod: Mapping[str, Any], subresource: str, query: Mapping[str, str]
+) -> web.Response:
+    """The log of a pod that has none yet.
+
+    Raises:
+        StatusError: 400, there is no such container, or the pod is on no node; 501, a kubelet would have to answer.
+    """
+    name = pod["metadata"]["name"]
+    if subresource != "portforward":
+        _check_container(pod, query.get("container", ""))
+    if pod["spec"].get("nodeName"):
+        message = f"this server does not implement pods/{subresource} of a pod that is on a node"
+        raise statuses.StatusError(501, "NotImplemented", message)
+    if subresource == "log":
+        return text_answer(request, "")
+    raise statuses.bad_request(f"pod {name} does not have a host assigned")
+
+
+def _check_container(pod: Mapping[str, Any], wanted: str) -> None:
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    containers, first = ([each["name"] for each in spec.get(field) or ()] for field in ("containers", "initContainers"))
+    later = [each["name"] for each in spec.get("ephemeralContainers") or ()]
+    if wanted:
+        if wanted not in (*containers, *first, *later):
+            raise statuses.bad_request(f"container {wanted} is not valid for pod {name}")
+    elif len(containers) != 1:
+        choice = f"choose one of: [{' '.join(containers)}]"
+        if first:
+            choice += f" or one of the init containers: [{' '.join(first)}]"
+        raise statuses.bad_request(f"a container name must be specified for pod {name}, {choice}")

@@ -1,0 +1,240 @@
+"""Creations, updates, patches and deletions, as they come over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.access.reviews import is_review, reviewed
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import json_answer
+from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.negotiation import media_type
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.http.bodies import read_object, read_options
+from aioinformer.testing.http.list_options import parse_options
+from aioinformer.testing.http.lists import read_page
+from aioinformer.testing.http.object_answers import object_answer, page_answer
+from aioinformer.testing.http.patching import APPLY, patch_object
+from aioinformer.testing.kinds.field_checks import check_object, validation_directive, warning_headers
+from aioinformer.testing.kinds.strategies import is_created_by_update, returns_deleted
+from aioinformer.testing.ownership.managers import LONGEST_MANAGER, Manager, manager_name
+from aioinformer.testing.state.preconditions import check_creation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp import web
+
+    from aioinformer.testing.access.doorkeeper import Access
+    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
+
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
+_WORK_AT_ONCE = 50
+_PODS_ARE_LEFT = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class Writes:
+    """Answers requests that change something.
+
+    Args:
+        cluster: what they change.
+        access: who may do what.
+    """
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+
+    async def create(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = dry_run_of(target.query, "CreateOptions")
+        by = writer(request, target, served, "CreateOptions")
+        directive = validation_directive(target.query, "CreateOptions")
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive, repeated)
+        if is_review(served):
+            user = self._access.user()
+            review = reviewed(served, target.namespace, obj, user, self._access, by, self._cluster.now())
+            return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
+        body = self._cluster.create(served, target.namespace, obj, by=by, dry_run=dry_run)
+        answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+        return with_warnings(answer, warnings)
+
+    async def update(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = dry_run_of(target.query, "UpdateOptions")
+        by = writer(request, target, served, "UpdateOptions")
+        directive = validation_directive(target.query, "UpdateOptions")
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, directive, repeated)
+        namespace, name = target.namespace, target.name
+        created = False
+        if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
+            body = self._cluster.update(
+                served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
+            )
+        else:
+            self._access.check_creation(request)
+            check_creation(served, namespace, name, obj)
+            body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+        answer = object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+        )
+        return with_warnings(answer, warnings)
+
+    async def patch(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        dry_run = dry_run_of(target.query, "PatchOptions")
+        by = writer(request, target, served, "PatchOptions")
+        warnings: list[str] = []
+        data, content_type = await request.read(), request.headers.get("Content-Type", "")
+        if media_type(content_type) == APPLY and not self._is_there(served, target.namespace, target.name):
+            self._access.check_creation(request)
+        body, created = patch_object(
+            self._cluster,
+            served,
+            target.namespace,
+            target.name,
+            data,
+            content_type,
+            target.query,
+            subresource=target.subresource,
+            by=by,
+            dry_run=dry_run,
+            warnings=warnings,
+        )
+        answer = object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+        )
+        return with_warnings(answer, warnings)
+
+    def _is_there(self, served: Served, namespace: str, name: str) -> bool:
+        return self._cluster.ledger.find(served, namespace, name) is not None
+
+    async def delete(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        preconditions = options.get("preconditions") or {}
+        body, gone = self._cluster.delete(
+            served,
+            target.namespace,
+            target.name,
+            uid=str(preconditions.get("uid") or ""),
+            version=str(preconditions.get("resourceVersion") or ""),
+            policy=str(options.get("propagationPolicy") or ""),
+            dry_run=bool(options.get("dryRun")),
+        )
+        chosen = options.get("propagationPolicy") or served.resource.gvr != "batch/v1/jobs"
+        warnings = [] if chosen else [_PODS_ARE_LEFT]
+        if not gone or returns_deleted(served):
+            answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+            return with_warnings(answer, warnings)
+        details = statuses.resource_details(served.resource, target.name)
+        details["uid"] = decode(body)["metadata"]["uid"]
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return json_answer(request, encode_plain(status), wanted=wanted)
+
+    async def delete_collection(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        asked = parse_options(target.query, served, target.namespace)
+        page = await read_page(self._cluster.ledger.collection(served), asked, self._cluster.ledger.storage.version)
+        for index, record in enumerate(page.records):
+            try:
+                self._cluster.delete(
+                    served,
+                    record.namespace,
+                    record.name,
+                    policy=str(options.get("propagationPolicy") or ""),
+                    dry_run=bool(options.get("dryRun")),
+                )
+            except statuses.StatusError as error:
+                if error.code != 404:
+                    raise
+            if index % _WORK_AT_ONCE == _WORK_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
+
+
+def writer(request: web.BaseRequest, target: Target, served: Served, options: str) -> Manager:
+    """Who writes, by the request's `fieldManager` or by the program's name.
+
+    Args:
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, it is no name.
+    """
+    asked = target.query.get("fieldManager", "")
+    causes = []
+    if len(asked.encode()) > LONGEST_MANAGER:
+        causes.append(
+            Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
+        )
+    for at, character in enumerate(asked):
+        if not character.isprintable():
+            shown = json.dumps(asked, ensure_ascii=False)
+            why = f"invalid character U+{ord(character):04X} (at position {at})"
+            causes.append(Cause.invalid("fieldManager", shown, why))
+            break
+    if causes:
+        raise statuses.invalid(options, "meta.k8s.io", "", causes)
+    name = manager_name(asked, request.headers.get("User-Agent", ""))
+    return Manager(name, "Update", served.resource.api_version, target.subresource)
+
+
+def with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:
+    """The answer, with what the client is to be warned of."""
+    for header in warning_headers(warnings):
+        answer.headers.add("Warning", header)
+    return answer
+
+
+async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
+    """DeleteOptions from the body and from the query, which wins."""
+    options = dict(read_options(await request.read(), request.headers.get("Content-Type", "")))
+    if query.get("propagationPolicy"):
+        options["propagationPolicy"] = query["propagationPolicy"]
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        cause = Cause.invalid("propagationPolicy", f'"{policy}"', why)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if orphan is not None:
+        options["propagationPolicy"] = "Orphan" if orphan else "Background"
+    if policy and policy not in _POLICIES[:3]:
+        cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if dry_run_of(query, "DeleteOptions"):
+        options["dryRun"] = ["All"]
+    return options
+
+
+def dry_run_of(query: Mapping[str, str], options: str) -> bool:
+    """Whether nothing is to be stored.
+
+    Args:
+        query: of the request.
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, the parameter has another value.
+    """
+    value = query.get("dryRun", "All")
+    if value != "All":
+        cause = Cause.unsupported("dryRun", f'["{value}"]', ("All",))
+        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+    return "dryRun" in query

@@ -1,0 +1,1 @@
+"""What the API knows of its built-in kinds: defaults, what may be changed, what must be true of a specification."""

@@ -1,0 +1,241 @@
+"""Objects held against the schemas of their kinds.
+
+Fields that a kind does not have are dropped, and told or refused, as the request's `fieldValidation` wants it.
+
+`kubectl create` and `kubectl apply` ask for "Strict", which is how a typing error in a manifest is found. Without the
+parameter a server warns. The field is gone from what is stored in any case: a Go struct has no place for it, and custom
+resources are pruned to their schema.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.kinds.defaults import default_object
+from aioinformer.testing.openapi.v3 import custom_schema, patch_schema
+from aioinformer.testing.schemas.go_values import GoValueError, decode_values
+from aioinformer.testing.schemas.structural import default_fields, has_rules, schema_causes
+from aioinformer.testing.schemas.typed_fields import FieldType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.patches.media_types import PatchSchema
+
+_DIRECTIVES = ("", "Ignore", "Strict", "Warn")
+_NESTED = (dict, list)
+# Larger numbers Go writes with an exponent.
+_IN_FULL = 1e21
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+
+def validation_directive(query: Mapping[str, str], options: str) -> str:
+    """What a request wants to hear of unknown fields: "Ignore", "Warn" or "Strict".
+
+    Args:
+        query: of the request.
+        options: the kind that the API reads the query into, "CreateOptions".
+
+    Raises:
+        StatusError: 422, the parameter has another value.
+    """
+    directive = query.get("fieldValidation", "")
+    if directive not in _DIRECTIVES:
+        cause = Cause.unsupported("fieldValidation", f'"{directive}"', _DIRECTIVES)
+        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
+    return directive or "Warn"
+
+
+def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: Sequence[str] = ()) -> list[str]:
+    """Makes of the object of a create or update request what the server's decoder makes of it.
+
+    Args:
+        obj: is changed: values as Go writes them, unknown fields dropped.
+        directive: as `validation_directive` found it.
+        repeated: what is to be told of its form.
+
+    Returns:
+        What to warn of.
+
+    Raises:
+        StatusError: 400, a value does not fit its field; or there are unknown fields, and the client is strict.
+    """
+    resource = served.resource
+    prefix = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+    try:
+        check_values(served, obj)
+    except GoValueError as error:
+        raise statuses.bad_request(f"{prefix}: {error}") from None
+    told = [*repeated, *drop_unknown_fields(served, obj)]
+    if told and directive == "Strict":
+        if told[0].startswith("line "):
+            told[:1] = [f"yaml: unmarshal errors:\n  {told[0]}"]
+        raise statuses.bad_request(f"{prefix}: strict decoding error: {', '.join(told)}")
+    return told if directive == "Warn" else []
+
+
+def check_values(served: Served, obj: dict[str, Any]) -> None:
+    """Writes values as Go does.
+
+    Args:
+        obj: of any kind. Of the values of a custom resource only whole numbers are written anew: 4.0 is 4.
+
+    Raises:
+        GoValueError: one does not fit its field.
+    """
+    if served.custom:
+        _with_whole_numbers(obj)
+    elif (schema := kind_schema(served)) is not None:
+        decode_values(obj, schema.schemas, schema.node, served.resource.kind)
+
+
+def check_patched(
+    served: Served, obj: dict[str, Any], directive: str, shown: Callable[[], str], *, converted: bool
+) -> list[str]:
+    """Drops unknown fields from what a patch made of an object.
+
+    Args:
+        obj: is changed.
+        directive: as `validation_directive` found it.
+        shown: gives what the server shows as the value that is invalid: the patch, or the patched object.
+        converted: whether the server makes the object from maps rather than from JSON, as it does after a strategic
+            merge patch.
+
+    Returns:
+        What to warn of.
+
+    Raises:
+        StatusError: 422, a value does not fit its field; or there are unknown fields, and the client is strict.
+    """
+    text = shown()
+    try:
+        check_values(served, obj)
+    except GoValueError as error:
+        raise _unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
+    unknown = drop_unknown_fields(served, obj)
+    if unknown and directive == "Strict":
+        raise _unfit_patch(text, f"strict decoding error: {', '.join(unknown)}")
+    return unknown if directive == "Warn" else []
+
+
+def _unfit_patch(shown: str, why: str) -> StatusError:
+    quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    cause = Cause.invalid("patch", quoted, why)
+    causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+    message = f' "" is invalid: {cause.field}: {cause.message}'
+    return StatusError(422, "Invalid", message, details={"causes": causes})
+
+
+def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
+    """Says what the client left out."""
+    if served.schema is not None:
+        default_fields(obj, served.schema)
+    elif not served.custom:
+        default_object(served.resource.group_resource, obj)
+
+
+def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
+    """Checks the values of a custom resource.
+
+    Args:
+        obj: about to be stored.
+        old: what it replaces. What was wrong in it already, under a schema that has become narrower since, does not
+            stand in the way of a change.
+
+    Raises:
+        StatusError: 422, with everything that its schema does not allow; 501, its schema has rules in CEL.
+    """
+    if served.schema is None:
+        return
+    causes = schema_causes(obj, served.schema)
+    if causes and old is not None:
+        known = schema_causes(old, served.schema)
+        causes = [cause for cause in causes if cause not in known]
+    if causes:
+        raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
+    if has_rules(served.schema):
+        # Nobody should take for right what was not looked at.
+        resource = served.resource.group_resource
+        why = f"this server does not evaluate CEL, and the schema of {resource} has rules: x-kubernetes-validations"
+        raise StatusError(501, "NotImplemented", why)
+
+
+def warning_headers(warnings: list[str]) -> list[str]:
+    """The `Warning` headers, one for each text."""
+    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)]
+
+
+def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
+    """Removes the fields that the kind does not have.
+
+    Returns:
+        The server's words for each of them, in the order of the object; those of a custom resource are sorted.
+    """
+    type_ = kind_type(served)
+    unknown: list[str] = []
+    if type_ is not None:
+        _drop(obj, type_, "", served.custom, unknown)
+    return sorted(unknown) if served.custom else unknown
+
+
+def kind_schema(served: Served) -> PatchSchema | None:
+    """The schema of a kind, None if the server knows none (beta versions that were added by hand)."""
+    resource = served.resource
+    if not served.custom:
+        return patch_schema(resource.api_version, resource.kind)
+    return _custom_schema(served) if served.schema is not None else None
+
+
+@lru_cache(maxsize=256)
+def kind_type(served: Served) -> FieldType | None:
+    """The same schema as what says which fields there are."""
+    schema = kind_schema(served)
+    return None if schema is None else FieldType(schema.schemas, schema.node)
+
+
+@lru_cache(maxsize=64)
+def _custom_schema(served: Served) -> PatchSchema:
+    return custom_schema(served.schema or {})
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            value[key] = _with_whole_numbers(inner)
+    elif isinstance(value, list):
+        value[:] = map(_with_whole_numbers, value)
+    elif isinstance(value, float) and value.is_integer() and abs(value) < _IN_FULL:
+        return int(value)
+    return value
+
+
+def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: list[str]) -> None:
+    node = type_.node
+    if isinstance(value, list):
+        if "items" in node:
+            for index, item in enumerate(value):
+                if isinstance(item, _NESTED):
+                    _drop(item, type_.element, f"{path}[{index}]", structural, unknown)
+        return
+    properties, others = node.get("properties") or {}, node.get("additionalProperties")
+    # A built-in type without fields is raw JSON; a structural schema without fields describes an empty object.
+    raw = "properties" not in node and others is None and not structural
+    keeps_others = node.get(_PRESERVE) or others is True or raw
+    for key, inner in list(value.items()):
+        declared = key in properties
+        if declared or isinstance(others, dict):
+            if isinstance(inner, _NESTED):
+                # What metadata looks like is not the custom schema's to say.
+                own = structural and not (declared and key == "metadata" and "$ref" in str(properties[key]))
+                _drop(inner, type_.field(key), _joined(path, key), own, unknown)
+        elif not keeps_others:
+            del value[key]
+            unknown.append(f'unknown field "{_joined(path, key)}"')
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,53 @@
+"""What may not be changed about objects of built-in kinds, and how large some of them may be.
+
+Of all that kube-apiserver checks in the specifications of built-in kinds, this is what controllers meet: everything
+else in them is taken as it comes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.statuses import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LARGEST_DATA = 1024 * 1024
+_WITH_DATA = {"configmaps": ("data", "binaryData"), "secrets": ("data",)}
+_SELECTORS = frozenset({"deployments.apps", "replicasets.apps", "daemonsets.apps", "jobs.batch"})
+
+
+def size_causes(group_resource: str, obj: Mapping[str, Any]) -> list[Cause]:
+    """Whether there is more data in an object than may be."""
+    fields = _WITH_DATA.get(group_resource, ())
+    size = sum(len(each.encode()) for field in fields for each in (obj.get(field) or {}).values())
+    if size <= _LARGEST_DATA:
+        return []
+    # The field of a config map has no name, and that is how the API writes it.
+    field = "data" if group_resource == "secrets" else "[]"
+    return [Cause("FieldValueTooLong", field, f"Too long: may not be more than {_LARGEST_DATA} bytes")]
+
+
+def change_causes(group_resource: str, obj: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """What an update changes although it must not."""
+    causes = []
+    if group_resource in _WITH_DATA and old.get("immutable"):
+        fields = {"immutable": old["immutable"], **{name: old.get(name) for name in _WITH_DATA[group_resource]}}
+        causes += [
+            Cause.forbidden(name, "field is immutable when `immutable` is set")
+            for name, value in fields.items()
+            if (obj.get(name) or None) != (value or None)
+        ]
+    if group_resource in _SELECTORS:
+        new, before = ((each.get("spec") or {}).get("selector") for each in (obj, old))
+        if new != before:
+            shown = "null" if new is None else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
+            causes.append(Cause.invalid("spec.selector", shown, "field is immutable"))
+    if group_resource == "secrets" and obj.get("type", "Opaque") != old.get("type", "Opaque"):
+        causes.append(Cause.invalid("type", f'"{obj.get("type", "")}"', "field is immutable"))
+    if group_resource.endswith("rolebindings.rbac.authorization.k8s.io") and obj.get("roleRef") != old.get("roleRef"):
+        shown = json.dumps(obj.get("roleRef"), ensure_ascii=False, separators=(",", ":"))
+        causes.append(Cause.invalid("roleRef", shown, "cannot change roleRef"))
+    return causes

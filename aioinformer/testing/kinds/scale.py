@@ -1,0 +1,102 @@
+"""The scale subresource: one view of `replicas` for whatever has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+
+if TYPE_CHECKING:
+    from aioinformer.testing.api.served import Served
+
+_BUILTIN = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+
+
+def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = False) -> dict[str, Any]:
+    """The `Scale` of an object.
+
+    Args:
+        must_exist: whether a custom resource must have the field; to be written it need not.
+
+    Raises:
+        StatusError: 500, it has not.
+    """
+    paths = served.scale or _BUILTIN
+    metadata = obj["metadata"]
+    path = paths["specReplicasPath"]
+    if must_exist and served.custom and _get(obj, path) is None:
+        why = f'the spec replicas field "{path}" does not exist'
+        message = f"Internal error occurred: {why}"
+        raise statuses.StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _get(obj, path)
+    status: dict[str, Any] = {"replicas": _get(obj, paths["statusReplicasPath"]) or 0}
+    selector = _selector(_get(obj, paths.get("labelSelectorPath", "")))
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with the replicas that a `Scale` asks for, under the version and the uid that the `Scale` names.
+
+    Args:
+        obj: is changed.
+
+    Raises:
+        StatusError: 422, the number of replicas is negative.
+    """
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
+        cause = statuses.Cause.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
+        raise statuses.invalid("Scale", "autoscaling", obj["metadata"]["name"], [cause])
+    set_replicas(served, obj, replicas)
+    for field in ("resourceVersion", "uid"):
+        if value := (scale.get("metadata") or {}).get(field):
+            obj["metadata"][field] = value
+    return obj
+
+
+def set_replicas(served: Served, obj: dict[str, Any], replicas: int) -> None:
+    """Writes the number where the resource has it."""
+    *parents, last = (served.scale or _BUILTIN)["specReplicasPath"].strip(".").split(".")
+    place: dict[str, Any] = obj
+    for part in parents:
+        place = place.setdefault(part, {})
+    place[last] = replicas
+
+
+def _get(obj: Mapping[str, Any], path: str) -> Any:
+    value: Any = obj
+    for part in path.strip(".").split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _selector(selector: Any) -> str:
+    if not isinstance(selector, Mapping):
+        return selector if isinstance(selector, str) else ""
+    structured = "matchLabels" in selector or "matchExpressions" in selector
+    labels = (selector.get("matchLabels") or {}) if structured else selector
+    parts = [(key, f"{key}={value}") for key, value in labels.items()]
+    for each in selector.get("matchExpressions") or () if structured else ():
+        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
+        match each["operator"]:
+            case "In" | "NotIn":
+                parts.append((key, f"{key} {'in' if each['operator'] == 'In' else 'notin'} ({values})"))
+            case "Exists":
+                parts.append((key, key))
+            case _:
+                parts.append((key, f"!{key}"))
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))

@@ -1,0 +1,130 @@
+"""Mistakes in the specifications of built-in kinds, as kube-apiserver words them.
+
+It checks thousands of fields. These are the mistakes that people make and the ones that tools are tried with: templates
+that are not selected, wrong names of containers, requests beyond limits, schedules, services, events of
+another namespace. Everything else in a specification is taken as it comes, and what is left out altogether is let
+through: a test that is about something else need not write whole pods.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.quantities import QuantityError, amount
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.validation import label_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_MACRO = re.compile(r"@(?:every \S+|annually|yearly|monthly|weekly|daily|midnight|hourly)")
+
+
+def specification_causes(group_resource: str, obj: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with an object whose defaults are filled in."""
+    check = _CHECKS.get(group_resource)
+    spec = obj.get("spec")
+    if group_resource == "events":
+        return list(_event(obj))
+    return list(check(spec)) if check is not None and isinstance(spec, dict) else []
+
+
+def _lease(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if duration is not None and duration <= 0:
+        yield Cause.invalid("spec.leaseDurationSeconds", str(duration), "must be greater than 0")
+    if transitions is not None and transitions < 0:
+        yield Cause.invalid("spec.leaseTransitions", str(transitions), "must be greater than or equal to 0")
+
+
+def _workload(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    selected = spec.get("selector")
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    wanted = (selected or {}).get("matchLabels") or {}
+    if any(labels.get(name) != value for name, value in wanted.items()):
+        why = "`selector` does not match template `labels`"
+        yield Cause.invalid("spec.template.metadata.labels", _shown(labels), why)
+    yield from _pod(template.get("spec") or {}, "spec.template.spec")
+
+
+def _job(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    yield from _pod((spec.get("template") or {}).get("spec") or {}, "spec.template.spec")
+
+
+def _cron_job(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    schedule = spec.get("schedule", "")
+    fields = schedule.split()
+    if schedule.startswith("@"):
+        if not _MACRO.fullmatch(schedule):
+            yield Cause.invalid("spec.schedule", _shown(schedule), f"unrecognized descriptor: {schedule}")
+    elif schedule and len(fields) != 5:
+        why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+        yield Cause.invalid("spec.schedule", _shown(schedule), why)
+    template = ((spec.get("jobTemplate") or {}).get("spec") or {}).get("template") or {}
+    yield from _pod(template.get("spec") or {}, "spec.jobTemplate.spec.template.spec")
+
+
+def _pod(spec: Mapping[str, Any], path: str = "spec") -> Iterator[Cause]:
+    if spec.get("containers") == []:
+        yield Cause.required(f"{path}.containers")
+    names: set[str] = set()
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            yield from _container(container, f"{path}.{field}[{index}]", names)
+
+
+def _container(container: Mapping[str, Any], path: str, names: set[str]) -> Iterator[Cause]:
+    name = container.get("name", "")
+    if name == "":
+        yield Cause.required(f"{path}.name")
+    elif faults := label_faults(name):
+        yield from (Cause.invalid(f"{path}.name", _shown(name), why) for why in faults)
+    elif name in names:
+        yield Cause("FieldValueDuplicate", f"{path}.name", f"Duplicate value: {_shown(name)}")
+    names.add(name)
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    for resource, request in sorted((resources.get("requests") or {}).items()):
+        if resource in limits and _exceeds(request, limits[resource]):
+            why = f"must be less than or equal to {resource} limit of {limits[resource]}"
+            yield Cause.invalid(f"{path}.resources.requests", _shown(request), why)
+
+
+def _exceeds(request: Any, limit: Any) -> bool:
+    try:
+        return amount(str(request)) > amount(str(limit))
+    except QuantityError:
+        return False
+
+
+def _service(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    kind = spec.get("type", "ClusterIP")
+    if spec.get("clusterIP") == "None" and kind in ("NodePort", "LoadBalancer"):
+        yield Cause.invalid("spec.clusterIPs[0]", '"None"', f"may not be set to 'None' for {kind} services")
+
+
+def _event(obj: Mapping[str, Any]) -> Iterator[Cause]:
+    namespace = obj["metadata"].get("namespace", "")
+    involved = (obj.get("involvedObject") or {}).get("namespace") or ""
+    if involved and involved != namespace:
+        yield Cause.invalid("involvedObject.namespace", _shown(involved), "does not match event.namespace")
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Cause]]] = {
+    "cronjobs.batch": _cron_job,
+    "daemonsets.apps": _workload,
+    "deployments.apps": _workload,
+    "jobs.batch": _job,
+    "leases.coordination.k8s.io": _lease,
+    "pods": _pod,
+    "replicasets.apps": _workload,
+    "services": _service,
+    "statefulsets.apps": _workload,
+}

@@ -1,0 +1,256 @@
+"""What the API does to an object of each resource before it stores it: admission, status isolation, generations.
+
+All of this is the server's own doing: nobody who writes an object owns it. What clients may say, and the server says
+for those who do not, is in `defaults`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.kinds.field_checks import kind_type
+from aioinformer.testing.kinds.pod_defaults import admit_pod, fill, quality_of_service
+from aioinformer.testing.schemas.typed_fields import merge, zero_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.api.served import Served
+
+_WITH_GENERATION = frozenset(
+    {
+        "pods",
+        "podtemplates",
+        "replicationcontrollers",
+        "daemonsets.apps",
+        "deployments.apps",
+        "replicasets.apps",
+        "statefulsets.apps",
+        "cronjobs.batch",
+        "jobs.batch",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "endpointslices.discovery.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "ingresses.networking.k8s.io",
+        "ingressclasses.networking.k8s.io",
+        "networkpolicies.networking.k8s.io",
+        "poddisruptionbudgets.policy",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "priorityclasses.scheduling.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "deviceclasses.resource.k8s.io",
+    }
+)
+_KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
+_RETURNS_DELETED = frozenset(
+    {
+        "pods",
+        "services",
+        "serviceaccounts",
+        "podtemplates",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "resourcequotas",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+_CREATED_BY_UPDATE = frozenset(
+    {
+        "endpoints",
+        "events",
+        "limitranges",
+        "services",
+        "events.events.k8s.io",
+        "leases.coordination.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+    }
+)
+_ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
+_FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
+    "namespaces": {"phase": "Active"},
+    "persistentvolumes": {"phase": "Pending"},
+    "persistentvolumeclaims": {"phase": "Pending"},
+    "services": {"loadBalancer": {}},
+    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
+    "customresourcedefinitions.apiextensions.k8s.io": {
+        "conditions": [],
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": [],
+    },
+}
+_NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+def returns_deleted(served: Served) -> bool:
+    """Whether a deletion is answered with the object rather than with a Status."""
+    return served.resource.group_resource in _RETURNS_DELETED
+
+
+def is_created_by_update(served: Served) -> bool:
+    """Whether an update of what is not there creates it."""
+    return served.resource.group_resource in _CREATED_BY_UPDATE
+
+
+def default_policy(served: Served) -> str:
+    """What becomes of an object's dependents when nobody says it: they are left alone by the oldest kinds."""
+    return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
+
+
+def prepare_create(served: Served, obj: dict[str, Any]) -> None:
+    """Makes a client's object what is stored at first: its status is the server's."""
+    name = served.resource.group_resource
+    if "status" in served.subresources:
+        if name not in _KEEPS_STATUS_ON_CREATE:
+            obj.pop("status", None)
+        if not served.custom:
+            obj["status"] = _first_status(served, obj)
+    if served.custom or name in _WITH_GENERATION:
+        obj["metadata"]["generation"] = 1
+    admit = _ADMISSION.get(name)
+    if admit is not None:
+        admit(obj)
+
+
+def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str) -> None:
+    """Takes from the old object what this kind of write may not change.
+
+    Args:
+        subresource: "" for the object itself, or "status".
+    """
+    if subresource == "status":
+        replaced = obj.get("status")
+        kept_metadata = dict(old["metadata"])
+        kept_metadata["managedFields"] = obj["metadata"].get("managedFields")
+        if not kept_metadata["managedFields"]:
+            del kept_metadata["managedFields"]
+        if not served.custom:
+            # Built-in kinds let a status write change labels, annotations and finalizers as well.
+            for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+                kept_metadata.pop(name, None)
+                if obj["metadata"].get(name):
+                    kept_metadata[name] = obj["metadata"][name]
+        kept_metadata["resourceVersion"] = obj["metadata"].get("resourceVersion", "")
+        obj.clear()
+        obj.update({name: value for name, value in old.items() if name not in ("status", "metadata")})
+        obj["metadata"] = kept_metadata
+        if replaced is not None:
+            obj["status"] = replaced
+        return
+    if "status" in served.subresources:
+        obj.pop("status", None)
+        if "status" in old:
+            obj["status"] = old["status"]
+    if served.resource.group_resource == "namespaces":
+        obj["spec"] = old.get("spec", {})
+    if served.resource.group_resource == "services":
+        # A client that does not know the address of its service does not mean to take it away.
+        for field in ("clusterIP", "clusterIPs"):
+            if field in old.get("spec", {}):
+                obj.setdefault("spec", {}).setdefault(field, old["spec"][field])
+    generation = old["metadata"].get("generation")
+    if generation is None:
+        obj["metadata"].pop("generation", None)
+    else:
+        counts_status = served.custom and "status" not in served.subresources
+        changed = _spec(obj) != _spec(old) or (counts_status and obj.get("status") != old.get("status"))
+        changed = changed or (
+            served.resource.group_resource == "deployments.apps"
+            and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
+        )
+        obj["metadata"]["generation"] = generation + changed
+
+
+def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
+    name = served.resource.group_resource
+    if name == "pods":
+        return {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+    if name in _FIRST_STATUS:
+        return dict(_FIRST_STATUS[name])
+    kind = kind_type(served)
+    if kind is None:
+        return {}
+    type_ = kind.field("status")
+    zero = zero_value(type_)
+    return dict(merge(zero, obj["status"], type_)) if obj.get("status") else zero
+
+
+def _admit_service(obj: dict[str, Any]) -> None:
+    spec = obj["spec"]
+    if spec["type"] != "ExternalName":
+        if not spec.get("clusterIP"):
+            number = zlib.crc32(obj["metadata"]["uid"].encode())
+            spec["clusterIP"] = f"10.96.{number >> 8 & 255}.{number % 254 + 1}"
+        fill(spec, clusterIPs=[spec["clusterIP"]], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+
+
+def _admit_namespace(obj: dict[str, Any]) -> None:
+    obj.setdefault("metadata", {}).setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+    obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+
+
+def _admit_pod(obj: dict[str, Any]) -> None:
+    admit_pod(obj["spec"])
+
+
+def _admit_claim(obj: dict[str, Any]) -> None:
+    _protect(obj, "kubernetes.io/pvc-protection")
+
+
+def _admit_volume(obj: dict[str, Any]) -> None:
+    _protect(obj, "kubernetes.io/pv-protection")
+    obj["status"]["lastPhaseTransitionTime"] = obj["metadata"]["creationTimestamp"]
+
+
+def _admit_node(obj: dict[str, Any]) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    taints = obj.setdefault("spec", {}).setdefault("taints", [])
+    if not any(each.get("key") == taint["key"] and each.get("effect") == taint["effect"] for each in taints):
+        taints.append(taint)
+
+
+def _admit_job(obj: dict[str, Any]) -> None:
+    """A job finds its pods by a label that nobody else can have."""
+    spec, metadata = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = {
+        f"{prefix}{name}": value
+        for name, value in (("controller-uid", metadata["uid"]), ("job-name", metadata["name"]))
+        for prefix in ("batch.kubernetes.io/", "")
+    }
+    template = spec["template"].setdefault("metadata", {})
+    template["labels"] = {**(template.get("labels") or {}), **labels}
+    metadata["labels"] = {**labels, **(metadata.get("labels") or {})} if metadata.get("labels") else labels
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
+
+
+def _protect(obj: dict[str, Any], finalizer: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+_ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "pods": _admit_pod,
+    "services": _admit_service,
+    "namespaces": _admit_namespace,
+    "nodes": _admit_node,
+    "persistentvolumeclaims": _admit_claim,
+    "persistentvolumes": _admit_volume,
+    "jobs.batch": _admit_job,
+}
+
+
+def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in obj.items() if name not in _NOT_SPEC}

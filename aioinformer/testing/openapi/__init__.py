@@ -1,0 +1,1 @@
+"""The schemas of everything that is served, as documents of OpenAPI."""

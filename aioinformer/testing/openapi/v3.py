@@ -1,0 +1,205 @@
+"""`/openapi/v3` of the test server: an index, and one document for each group and version.
+
+The built-in documents are those of a real server, recorded, packed into one file and read when first asked for. Those
+of custom resources are made from a recorded one whose names stand in for theirs, and from the structural schemas of the
+definitions, to which a server adds what every object has.
+
+There is no protobuf form: who accepts nothing else is refused (406). kubectl asks for JSON. The `hash` in the URLs of
+the index names the content: an answer to the current one may be kept for ever, an outdated one is redirected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+from aioinformer.testing.patches.media_types import PatchSchema
+
+_REF = "#/components/schemas/"
+_GVK = "x-kubernetes-group-version-kind"
+# Kinds that are described where they are served, which is not in their own group.
+_SUBRESOURCE_KINDS = {"Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
+_STAND_IN_GROUP, _STAND_IN_VERSION = "standingroup.io", "v7"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One OpenAPI v3 document as it goes over the wire.
+
+    Attributes:
+        path: "api/v1", "apis/apps/v1" …, as in the index.
+        body: JSON.
+        hash: of the body; goes into the URL of the index and into the entity tag.
+    """
+
+    path: str
+    body: bytes
+    hash: str
+
+    @classmethod
+    def of(cls, path: str, body: bytes) -> Document:
+        """Makes the document with its hash."""
+        return cls(path, body, hashlib.sha512(body).hexdigest().upper())
+
+    @property
+    def url(self) -> str:
+        """Where the index sends clients."""
+        return f"/openapi/v3/{self.path}?hash={self.hash}"
+
+
+def index(documents: Iterable[Document]) -> dict[str, Any]:
+    """The answer to `/openapi/v3` for these documents."""
+    ordered = sorted(documents, key=lambda document: document.path)
+    return {"paths": {document.path: {"serverRelativeURL": document.url} for document in ordered}}
+
+
+@cache
+def builtin_documents() -> Mapping[str, Document]:
+    """The documents of everything that is built into kube-apiserver, by path. Takes 50 ms once."""
+    bodies = _recorded().items()
+    return {path: Document.of(path, body) for path, body in bodies if not path.startswith("crd/")}
+
+
+def custom_documents(definitions: Iterable[Mapping[str, Any]]) -> Mapping[str, Document]:
+    """The documents of custom resources, by path: one for each group and served version.
+
+    Those of the latest few sets of definitions are kept, so that asking again costs little.
+
+    Args:
+        definitions: CustomResourceDefinition objects (v1) in JSON form.
+    """
+    return _custom_documents(tuple(json.dumps(definition["spec"]) for definition in definitions))
+
+
+@lru_cache(maxsize=4)
+def _custom_documents(specs: tuple[str, ...]) -> Mapping[str, Document]:
+    merged: dict[str, dict[str, Any]] = {}
+    for spec in map(json.loads, specs):
+        for version in spec["versions"]:
+            if version.get("served"):
+                path = f"apis/{spec['group']}/{version['name']}"
+                part = _custom_document(spec, version)
+                whole = merged.setdefault(path, part)
+                whole["paths"] |= part["paths"]
+                whole["components"]["schemas"] |= part["components"]["schemas"]
+    for document in merged.values():
+        document["paths"] = dict(sorted(document["paths"].items()))
+        document["components"]["schemas"] = dict(sorted(document["components"]["schemas"].items()))
+    return {path: Document.of(path, _encode(document)) for path, document in merged.items()}
+
+
+@cache
+def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
+    """What a strategic merge patch must know of a built-in kind; None for all others.
+
+    Args:
+        api_version: as in objects, "apps/v1".
+        kind: as in objects, "Deployment".
+    """
+    group, _, version = api_version.rpartition("/")
+    wanted = {"group": group, "version": version, "kind": kind}
+    schemas = _schemas(f"apis/{api_version}" if group else f"api/{api_version}")
+    if kind in _SUBRESOURCE_KINDS:
+        schemas = _schemas(_SUBRESOURCE_KINDS[kind])
+    for name, node in schemas.items():
+        if wanted in node.get(_GVK, ()):
+            return PatchSchema.of(schemas, {"$ref": _REF + name})
+    return None
+
+
+def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
+    """The schema of a custom resource with what every object has.
+
+    Args:
+        schema: the `openAPIV3Schema` of one version of a definition.
+    """
+    schemas = json.loads(_recorded()["crd/namespaced"])["components"]["schemas"]
+    bare = schemas[f"{_reversed(_STAND_IN_GROUP, _STAND_IN_VERSION)}.Standinnamespacedkind"]["properties"]
+    node = _published(schema, bare)
+    return PatchSchema(schemas, node | {"properties": node.get("properties", {}) | bare}, "")
+
+
+@cache
+def _schemas(path: str) -> Mapping[str, Any]:
+    body = _recorded().get(path)
+    schemas: dict[str, Any] = json.loads(body)["components"].get("schemas", {}) if body else {}
+    return schemas
+
+
+@cache
+def _recorded() -> Mapping[str, bytes]:
+    packed = resources.files("aioinformer.testing").joinpath("data/openapi-v3.xz").read_bytes()
+    lines = (line.partition(b"\t") for line in lzma.decompress(packed).split(b"\n"))
+    return {path.decode(): body for path, _, body in lines}
+
+
+def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dict[str, Any]:
+    group, names, scope = spec["group"], spec["names"], spec["scope"]
+    kind, plural = names["kind"], names["plural"]
+    list_kind = names.get("listKind", f"{kind}List")
+    stand_in = f"Standin{scope.lower()}kind"
+    text = _recorded()[f"crd/{scope.lower()}"].decode()
+    # From the longest to the shortest: the version alone would hit within the names that contain it.
+    for old, new in (
+        (f"{stand_in}List", list_kind),
+        (f"{stand_in.lower()}s", plural),
+        (stand_in, kind),
+        (_reversed(_STAND_IN_GROUP, _STAND_IN_VERSION), _reversed(group, version["name"])),
+        (_camel(_STAND_IN_GROUP), _camel(group)),
+        (_camel(_STAND_IN_GROUP, upper=True), _camel(group, upper=True)),
+        (_STAND_IN_GROUP, group),
+        (_STAND_IN_VERSION.upper(), version["name"][:1].upper() + version["name"][1:]),
+        (_STAND_IN_VERSION, version["name"]),
+    ):
+        text = text.replace(old, new)
+    document: dict[str, Any] = json.loads(text)
+    for subresource in ("status", "scale"):
+        if subresource not in (version.get("subresources") or {}):
+            paths = document["paths"]
+            document["paths"] = {path: item for path, item in paths.items() if not path.endswith(f"/{subresource}")}
+    prefix = _reversed(group, version["name"])
+    schemas = document["components"]["schemas"]
+    if not any(path.endswith("/scale") for path in document["paths"]):
+        for name in [name for name in schemas if name.startswith("io.k8s.api.autoscaling.")]:
+            del schemas[name]
+    bare = schemas[f"{prefix}.{kind}"]
+    schema = _published(version.get("schema", {}).get("openAPIV3Schema", {}), bare["properties"])
+    schema["properties"] = schema.get("properties", {}) | bare["properties"]
+    schemas[f"{prefix}.{kind}"] = schema | {_GVK: bare[_GVK]}
+    return document
+
+
+def _published(node: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
+    """A structural schema as the server publishes it: what its own extensions mean is also said in OpenAPI."""
+    schema = dict(node)
+    for keyword in ("properties", "patternProperties"):
+        if keyword in schema:
+            schema[keyword] = {name: _published(item, common) for name, item in schema[keyword].items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), Mapping):
+            schema[keyword] = _published(schema[keyword], common)
+    if schema.get("x-kubernetes-int-or-string") and "anyOf" not in schema:
+        schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if schema.get("x-kubernetes-embedded-resource"):
+        schema["required"] = list(dict.fromkeys([*schema.get("required", ()), "kind", "apiVersion"]))
+        schema["properties"] = schema.get("properties", {}) | common
+    return schema
+
+
+def _reversed(group: str, version: str) -> str:
+    return ".".join([*reversed(group.split(".")), version])
+
+
+def _camel(group: str, *, upper: bool = False) -> str:
+    first, *rest = group.replace("-", ".").split(".")
+    return (first.capitalize() if upper else first) + "".join(part.capitalize() for part in rest)
+
+
+def _encode(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,125 @@
+"""Ownership of fields where objects are written: types from the schemas, failures as the API words them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.kinds.field_checks import kind_type
+from aioinformer.testing.ownership.last_applied import KUBECTL, bring_up_to_date, still_as_applied
+from aioinformer.testing.ownership.managers import (
+    ConflictError,
+    after_update,
+    apply,
+    read_owners,
+    write_owners,
+)
+from aioinformer.testing.schemas.field_paths import NO_FIELDS, shown
+from aioinformer.testing.schemas.typed_fields import FieldType, check_declared, zero_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.ownership.managers import Manager, Owners
+    from aioinformer.testing.schemas.field_paths import FieldSet
+
+_NOTHING_KNOWN = FieldType({}, {})
+_RESET: list[dict[str, Any]] = [{}]
+
+
+def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by: Manager, now: str) -> None:
+    """Notes in an object that is about to be stored who owns what.
+
+    Args:
+        old: what it replaces, if anything.
+        obj: as it will be; its `managedFields` are what the client sent.
+        by: who writes.
+        now: as the API writes times.
+    """
+    now = _noted(by, now)
+    asked = obj["metadata"].get("managedFields")
+    if asked == _RESET:
+        owners = None
+    else:
+        sent = None if by.subresource else read_owners(obj["metadata"])
+        owners = sent or (read_owners(old["metadata"]) if old is not None else None)
+    type_ = kind_type(served) or _NOTHING_KNOWN
+    if old is None:
+        owners = owners or {}
+        # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
+        old = {} if served.custom else zero_value(type_)
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, _ignored(served, by)))
+
+
+def note_owners(obj: dict[str, Any], owners: Owners) -> None:
+    """Notes in an object who owns what, where that is known."""
+    write_owners(obj["metadata"], owners)
+
+
+def applied(
+    served: Served,
+    live: Mapping[str, Any] | None,
+    config: dict[str, Any],
+    by: Manager,
+    now: str,
+    *,
+    force: bool,
+) -> tuple[dict[str, Any], Owners]:
+    """What an apply makes of an object; nothing is stored.
+
+    Args:
+        live: the object as it is, if there is one.
+        config: what the applier says.
+        by: the applier.
+        now: as the API writes times.
+        force: take fields from others.
+
+    Raises:
+        StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.
+    """
+    now = _noted(by, now)
+    type_ = kind_type(served) or _NOTHING_KNOWN
+    if wrong := check_declared(config, type_):
+        raise _untyped(served, config["metadata"], wrong)
+    former = read_owners(live["metadata"]) if live is not None else None
+    ignored = _ignored(served, by)
+    try:
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored)
+    except ConflictError as error:
+        taken_over = still_as_applied(live or {}, type_) if by.name == KUBECTL else NO_FIELDS
+        if conflicts := [each for each in error.conflicts if each.path not in taken_over]:
+            raise _conflict(ConflictError(conflicts)) from None
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored)
+    if by.name == KUBECTL:
+        bring_up_to_date(merged, config)
+    return merged, owners
+
+
+def _noted(by: Manager, now: str) -> str:
+    """The time of a write as it is noted: nobody notes when an object was scaled."""
+    return "" if by.subresource == "scale" else now
+
+
+def _ignored(served: Served, by: Manager) -> FieldSet:
+    """What this kind of write cannot change, whatever it says."""
+    if by.subresource == "status":
+        return frozenset({("f:spec",)})
+    return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
+
+
+def _conflict(error: ConflictError) -> StatusError:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": str(each), "field": shown(each.path)} for each in error.conflicts
+    ]
+    return StatusError(409, "Conflict", str(error), details={"causes": causes})
+
+
+def _untyped(served: Served, metadata: Mapping[str, Any], wrong: list[str]) -> StatusError:
+    resource = served.resource
+    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    told = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
+    return statuses.internal_error(
+        f"failed to create typed patch object ({metadata.get('namespace', '')}/{metadata['name']}; {kind}): {told}"
+    )

@@ -1,0 +1,1 @@
+"""Patches: what each kind of them makes of a document."""

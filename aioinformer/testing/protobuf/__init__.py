@@ -1,0 +1,1 @@
+"""Objects as kubectl sends some of them: protobuf."""

@@ -1,0 +1,136 @@
+"""CustomResourceDefinitions: their defaults, the order of their fields, and the conditions of an accepted one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.schemas.definition_checks import definition_causes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+def default_definition(obj: dict[str, Any]) -> None:
+    """Fills in what a definition may leave out.
+
+    Args:
+        obj: is changed.
+    """
+    spec = obj.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    if names.get("kind"):
+        names["singular"] = names.get("singular") or str(names["kind"]).lower()
+        names["listKind"] = names.get("listKind") or f"{names['kind']}List"
+    if not spec.get("conversion"):
+        spec["conversion"] = {"strategy": "None"}
+    spec["names"] = _in_order(names, ("plural", "singular", "shortNames", "kind", "listKind", "categories"))
+    obj["spec"] = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
+
+
+def check_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
+    """Looks at a definition that is about to be stored, and notes the version that a new one stores its objects in.
+
+    Args:
+        obj: with its defaults; the status of a new one is changed.
+        old: what it replaces, None for a new one.
+
+    Raises:
+        StatusError: 422, a part is missing or malformed, or one has changed that must not.
+    """
+    spec = obj["spec"]
+    stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
+    if old is None:
+        stored = stored[:1]
+        obj["status"]["storedVersions"] = stored
+    else:
+        known = (old.get("status") or {}).get("storedVersions") or ()
+        stored = [*known, *(name for name in stored if name not in known)]
+        obj.setdefault("status", {})["storedVersions"] = stored
+    causes = definition_causes(obj, stored)
+    if old is None:
+        causes = [*_own_name_causes(obj["metadata"]["name"], spec), *causes]
+    else:
+        causes += _change_causes(spec, old["spec"])
+    if causes:
+        raise statuses.invalid("CustomResourceDefinition", "apiextensions.k8s.io", obj["metadata"]["name"], causes)
+
+
+def _own_name_causes(name: str, spec: Mapping[str, Any]) -> Iterator[Cause]:
+    if name != f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}":
+        yield Cause.invalid("metadata.name", f'"{name}"', 'must be spec.names.plural+"."+spec.group')
+
+
+def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+    for place in ("group", "scope", "names.kind", "names.plural"):
+        part, _, below = place.partition(".")
+        new, former = (each[part][below] if below else each[part] for each in (spec, old))
+        if new != former:
+            yield Cause.invalid(f"spec.{place}", f'"{new}"', "field is immutable")
+
+
+def established(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: str) -> dict[str, Any]:
+    """The definition as it is once its names were looked at; it is served if all of them are accepted.
+
+    Args:
+        obj: is changed.
+        others: all definitions that are stored.
+        now: time of the transition.
+    """
+    accepted, reason, message = _accepted_names(obj, others)
+    obj["status"]["acceptedNames"] = accepted
+    conditions = [
+        ("NamesAccepted", reason or "NoConflicts", message or "no conflicts found"),
+        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+    ]
+    if reason:
+        conditions[1] = ("Established", "NotAccepted", "not all names are accepted")
+    status = "False" if reason else "True"
+    obj["status"]["conditions"] = [
+        {"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+        for kind, reason, message in conditions
+    ]
+    return obj
+
+
+def is_established(obj: Mapping[str, Any]) -> bool:
+    """Whether the resource of a definition is served."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], str, str]:
+    """The names that no other definition of the group has, and why one is not among them (the last one is told)."""
+    spec, name = obj["spec"], obj["metadata"]["name"]
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        if other["spec"]["group"] == spec["group"] and other["metadata"]["name"] != name:
+            taken = (other.get("status") or {}).get("acceptedNames") or {}
+            resources.update([taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or ())])
+            kinds.update([taken.get("kind", ""), taken.get("listKind", "")])
+    accepted: dict[str, Any] = {"plural": "", "kind": ""}
+    reason = message = ""
+    for part in ("plural", "singular", "shortNames", "kind", "listKind", "categories"):
+        if part not in spec["names"]:
+            continue
+        values = spec["names"][part]
+        used = _used(part, resources, kinds)
+        if conflicts := [each for each in ([values] if isinstance(values, str) else values) if each in used]:
+            reason = f"{part[0].upper()}{part[1:].removesuffix('s')}Conflict"
+            message = ", ".join(f'"{each}" is already in use' for each in conflicts)
+        else:
+            accepted[part] = values
+    return accepted, reason, message
+
+
+def _used(part: str, resources: set[str], kinds: set[str]) -> set[str]:
+    if part in ("kind", "listKind"):
+        return kinds
+    return resources if part != "categories" else set()
+
+
+def _in_order(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    known = {name: values[name] for name in names if name in values}
+    return known | {name: value for name, value in values.items() if name not in known}

@@ -1,0 +1,338 @@
+"""Values with the eyes of their schema: which fields they have, how two of them differ, and how they are merged.
+
+What a field is depends on the type. A map is granular unless its type says "atomic": each of its fields stands for
+itself. A list is atomic unless its type says "map" (elements are found by their keys) or "set" (elements are themselves
+the keys). Where the schema says nothing, as below `x-kubernetes-preserve-unknown-fields`, maps are granular and lists
+atomic. An atomic value is one field, however large; so is an empty map or list where the other side has none either.
+
+`Comparison` and the rules of removal follow structured-merge-diff, the library that kube-apiserver uses: what ownership
+of fields means in conflicts depends on every such detail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.patches.json_patches import same
+from aioinformer.testing.schemas.field_paths import FieldSet, Path, field_step, key_step, prefixes, shown, value_step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_REF = "#/components/schemas/"
+_MISSING: Final = object()
+_OTHERS: Final = object()
+_ELEMENTS: Final = object()
+_NESTED: Final = (dict, list)
+_ZEROS: Final[Mapping[str, Any]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+
+
+class FieldTypeError(ValueError):
+    """A value that does not fit its type; the text names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """One place in an OpenAPI v3 document, or in a structural schema.
+
+    Attributes:
+        schemas: named schemas that the node may refer to.
+        node: the schema of this place, its reference resolved; empty where nothing is known.
+    """
+
+    schemas: Mapping[str, Any]
+    node: Mapping[str, Any]
+    # Places below, by the name of a declared field, or by what else they are; every write asks for the same ones.
+    _known: dict[object, FieldType] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def at(self, node: Mapping[str, Any]) -> FieldType:
+        """The type that a node below this place describes."""
+        target: Mapping[str, Any] = node
+        while reference := (target.get("allOf") or [target])[0].get("$ref"):
+            target = self.schemas[reference.removeprefix(_REF)]
+        return FieldType(self.schemas, target)
+
+    def field(self, name: str) -> FieldType:
+        """The type of a field, or of the values of a map."""
+        found = self._known.get(name)
+        if found is not None:
+            return found
+        declared = self.node.get("properties") or {}
+        if name in declared:
+            return self._place(name, declared[name])
+        return self._place(_OTHERS, self.node.get("additionalProperties"))
+
+    def declares(self, name: str) -> bool:
+        """Whether this is a type with fields of which this is one."""
+        return name in (self.node.get("properties") or {})
+
+    @property
+    def closed(self) -> bool:
+        """Whether a field that is not declared is a mistake."""
+        node = self.node
+        return (
+            "properties" in node
+            and not node.get("additionalProperties")
+            and not node.get("x-kubernetes-preserve-unknown-fields")
+        )
+
+    @property
+    def element(self) -> FieldType:
+        """The type of the elements of a list."""
+        return self._place(_ELEMENTS, self.node.get("items"))
+
+    @property
+    def is_atomic_map(self) -> bool:
+        return self.node.get("x-kubernetes-map-type") == "atomic"
+
+    def step(self, element: Any) -> str | None:
+        """The step to an element of a list; None for elements of atomic lists.
+
+        Raises:
+            FieldTypeError: the element lacks one of the keys.
+        """
+        match self.node.get("x-kubernetes-list-type"):
+            case "set":
+                return value_step(element)
+            case "map":
+                if not isinstance(element, dict):
+                    raise FieldTypeError("associative list with keys may not have non-map elements")
+                return key_step({key: self._key(element, key) for key in self.node["x-kubernetes-list-map-keys"]})
+        return None
+
+    def steps(self, elements: list[Any]) -> dict[str, Any] | None:
+        """The elements of a list by their steps; None if the list is atomic, or its elements are not told apart."""
+        if self.node.get("x-kubernetes-list-type") not in ("set", "map"):
+            return None
+        try:
+            by_step = {str(self.step(element)): element for element in elements}
+        except FieldTypeError:
+            return None
+        return by_step if len(by_step) == len(elements) else None
+
+    def _place(self, key: object, node: object) -> FieldType:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+        return found
+
+    def _key(self, element: Mapping[str, Any], key: str) -> Any:
+        value = element.get(key, self.element.field(key).node.get("default", _MISSING))
+        if value is _MISSING:
+            keys = self.node["x-kubernetes-list-map-keys"]
+            omitted = f'associative list with keys has an element that omits key field "{key}"'
+            raise FieldTypeError(omitted + ("" if len(keys) == 1 else " (and doesn't have default value)"))
+        return value
+
+
+def fields_of(value: Any, type_: FieldType) -> FieldSet:
+    """The fields that somebody names who says this value."""
+    found: set[Path] = set()
+    _name_fields(value, type_, (), found)
+    return frozenset(found)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How a value became another.
+
+    Attributes:
+        added: fields that only the new value has.
+        modified: fields that both have, with other values.
+        removed: fields that only the old value has.
+    """
+
+    added: set[Path] = field(default_factory=set)
+    modified: set[Path] = field(default_factory=set)
+    removed: set[Path] = field(default_factory=set)
+
+
+def compare(old: Any, new: Any, type_: FieldType) -> Comparison:
+    """Compares two values field by field."""
+    comparison = Comparison()
+    _compare(old, new, type_, (), comparison)
+    return comparison
+
+
+def merge(old: Any, new: Any, type_: FieldType) -> Any:
+    """The old value with everything that the new one says; nothing that the new one does not say is lost."""
+    if isinstance(old, dict) and isinstance(new, dict) and not type_.is_atomic_map:
+        merged = dict(old)
+        for name, value in new.items():
+            merged[name] = merge(old[name], value, type_.field(name)) if name in old else value
+        return merged
+    if isinstance(old, list) and isinstance(new, list):
+        left, right = type_.steps(old), type_.steps(new)
+        if left is not None and right is not None:
+            return _merge_elements(left, right, type_.element)
+    return new
+
+
+def remove(value: Any, places: FieldSet, type_: FieldType) -> Any:
+    """The value without these fields and all that is in them; what is empty then is gone, too."""
+    kept = _remove(value, places, prefixes(places), type_, ())
+    return {} if kept is _MISSING else kept
+
+
+def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
+    """The fields, and each declared field that one of them is in."""
+    found = set(fields)
+    for path in fields:
+        place = type_
+        for length, step in enumerate(path, 1):
+            if not step.startswith("f:"):
+                place = place.element
+            else:
+                if place.declares(step[2:]):
+                    found.add(path[:length])
+                place = place.field(step[2:])
+    return frozenset(found)
+
+
+def zero_value(type_: FieldType) -> dict[str, Any]:
+    """What Go writes of a value of a built-in type that nobody has touched: its fields that are not optional."""
+    zero: dict[str, Any] = {}
+    for name, node in (type_.node.get("properties") or {}).items():
+        if node.get("default") == {}:
+            zero[name] = zero_value(type_.at(node))
+        elif name in type_.node.get("required", ()) or node.get("default") in ("", 0):
+            zero[name] = node.get("default", _ZEROS.get(str(node.get("type"))))
+    return zero
+
+
+def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
+    """What in a value its type does not know, a line each: `.spec.size: field not declared in schema`."""
+    if isinstance(value, dict):
+        return [
+            line
+            for name, below in value.items()
+            for line in (
+                [f"{path}.{name}: field not declared in schema"]
+                if type_.closed and not type_.declares(name)
+                else check_declared(below, type_.field(name), f"{path}.{name}")
+            )
+        ]
+    if not isinstance(value, list):
+        return []
+    lines = []
+    for index, element in enumerate(value):
+        try:
+            step = type_.step(element)
+        except FieldTypeError as error:
+            lines.append(f"{path}: element {index}: {error}")
+            continue
+        here = f"[{index}]" if step is None else shown((step,))
+        lines += check_declared(element, type_.element, path + here)
+    return lines
+
+
+def _name_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None:
+    if isinstance(value, dict) and not type_.is_atomic_map:
+        for name, below in value.items():
+            inner = (*path, field_step(name))
+            if below is None or below == {} or not type_.declares(name):
+                found.add(inner)
+            _name_fields(below, type_.field(name), inner, found)
+    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
+        for step, element in elements.items():
+            found.add((*path, step))
+            _name_fields(element, type_.element, (*path, step), found)
+    elif path:
+        found.add(path)
+
+
+def _compare(old: Any, new: Any, type_: FieldType, path: Path, found: Comparison) -> None:
+    pairs = _pairs(old, new, type_)
+    if pairs is None:
+        if not same(old, new):
+            found.modified.add(path)
+        return
+    for step, (before, after, below) in pairs.items():
+        inner = (*path, step)
+        if before is _MISSING:
+            _note_all(after, below, inner, found.added)
+        elif after is _MISSING:
+            _note_all(before, below, inner, found.removed)
+        elif not _unchanged(before, after):
+            _compare(before, after, below, inner, found)
+
+
+def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, FieldType]] | None:
+    """What is to be compared one by one, by step; None if the two are one field."""
+    if not old and not new:
+        return None
+    if isinstance(old, dict | None) and isinstance(new, dict | None) and not type_.is_atomic_map:
+        left, right = old or {}, new or {}
+        return {
+            field_step(name): (left.get(name, _MISSING), right.get(name, _MISSING), type_.field(name))
+            for name in left | right
+        }
+    if isinstance(old, list | None) and isinstance(new, list | None):
+        before, after = type_.steps(old or []), type_.steps(new or [])
+        if before is not None and after is not None:
+            element = type_.element
+            return {step: (before.get(step, _MISSING), after.get(step, _MISSING), element) for step in before | after}
+    return None
+
+
+def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> None:
+    """Notes a field, and all that are in it."""
+    noted.add(path)
+    if not value:
+        return
+    if isinstance(value, dict):
+        if type_.is_atomic_map:
+            return
+        for name, below in value.items():
+            inner = (*path, field_step(name))
+            if below and isinstance(below, _NESTED):
+                _note_all(below, type_.field(name), inner, noted)
+            else:
+                noted.add(inner)
+    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
+        for step, element in elements.items():
+            _note_all(element, type_.element, (*path, step), noted)
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    """Whether two values are alike to the byte. Equality alone would take 1 for true and for 1.0."""
+    return bool(before == after) and encode_plain(before) == encode_plain(after)
+
+
+def _merge_elements(left: dict[str, Any], right: dict[str, Any], element: FieldType) -> list[Any]:
+    """Both lists in one: shared elements in the order of the new one, and before each the old one's that are ahead."""
+    merged: list[Any] = []
+    olds, news = list(left), list(right)
+    while olds or news:
+        if olds and olds[0] not in right:
+            merged.append(left[olds.pop(0)])
+            continue
+        if olds and olds[0] not in news:
+            olds.pop(0)
+            continue
+        step = news.pop(0)
+        merged.append(merge(left[step], right[step], element) if step in left else right[step])
+    return merged
+
+
+def _remove(value: Any, places: FieldSet, on_the_way: FieldSet, type_: FieldType, path: Path) -> Any:
+    if isinstance(value, dict) and not type_.is_atomic_map:
+        parts = {name: (field_step(name), type_.field(name)) for name in value}
+        kept = {
+            name: below
+            for name, (step, inner) in parts.items()
+            if (below := _kept(value[name], places, on_the_way, inner, (*path, step))) is not _MISSING
+        }
+        return kept or _MISSING
+    if isinstance(value, list) and (elements := type_.steps(value)) is not None:
+        left = (_kept(each, places, on_the_way, type_.element, (*path, step)) for step, each in elements.items())
+        return [each for each in left if each is not _MISSING] or _MISSING
+    return value
+
+
+def _kept(value: Any, places: FieldSet, on_the_way: FieldSet, type_: FieldType, path: Path) -> Any:
+    if path in places:
+        return _MISSING
+    return _remove(value, places, on_the_way, type_, path) if path in on_the_way else value

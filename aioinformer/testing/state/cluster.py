@@ -1,0 +1,366 @@
+"""The rules of writing: what becomes of an object that is created, updated or deleted.
+
+Both ways into the server, HTTP and the methods of `ApiServer`, end here. Every method is synchronous, so a write is
+atomic; what the real server leaves to controllers (emptying a namespace, removing a CustomResourceDefinition's objects)
+is left to `housekeeping`, which is told through `untidy`.
+
+A deletion with finalizers is an update that sets `deletionTimestamp`; the update that removes the last finalizer is the
+deletion. An update that changes nothing is not a change: it takes no version and wakes nobody.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode, encode_object
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
+from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
+from aioinformer.testing.kinds.immutable import change_causes, size_causes
+from aioinformer.testing.kinds.specifications import specification_causes
+from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
+from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.ownership.writing import applied, note_owners, track
+from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
+from aioinformer.testing.state.defining import Definitions
+from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
+from aioinformer.testing.state.preconditions import (
+    check_delete_preconditions,
+    check_deletion,
+    check_finalizers,
+    check_name,
+    check_preconditions,
+    checked_metadata,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.ownership.managers import Owners
+    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.storage import Record
+
+# No vowels and nothing that looks like another sign: the API's alphabet for generated names.
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_GENERATED = 63 - 5
+_PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_CRD = "customresourcedefinitions.apiextensions.k8s.io"
+_CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class Cluster:
+    """The state of the server and the rules of changing it.
+
+    Args:
+        ledger: where changes are written down.
+        clock: seconds since 1970, for timestamps.
+        rng: for uids and generated names.
+
+    Attributes:
+        ledger: as given.
+        clock: as given.
+        definitions: the custom resources that are served.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float], rng: random.Random) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        self.definitions = Definitions(ledger, self.now)
+        self._rng = rng
+
+    def now(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
+
+    def create(
+        self,
+        served: Served,
+        namespace: str,
+        obj: dict[str, Any],
+        *,
+        by: Manager | None = None,
+        owners: Owners | None = None,
+        dry_run: bool = False,
+    ) -> bytes:
+        """Stores a new object.
+
+        Args:
+            obj: is changed and kept; give away a copy.
+            by: who owns what the object says; by default this program.
+            owners: of its fields, if that is known already.
+            dry_run: do everything but store it.
+
+        Returns:
+            The body of the object as it is stored now.
+
+        Raises:
+            StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = checked_metadata(served, namespace, obj)
+        for name in _SERVER_OWNED:
+            metadata.pop(name, None)
+        self._fill_defaults(served, obj)
+        if owners is None:
+            track(served, None, obj, by or _ourselves(served), self.now())
+        else:
+            note_owners(obj, owners)
+        if metadata.get("resourceVersion", "0") != "0":
+            raise statuses.internal_error("resourceVersion should not be set on objects to be created")
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = self._generated_name(str(metadata["generateName"]))
+        self._check_namespace(served, namespace, str(metadata.get("name") or ""))
+        group_resource = served.resource.group_resource
+        self._check_metadata(
+            served, metadata, [*size_causes(group_resource, obj), *specification_causes(group_resource, obj)]
+        )
+        metadata["uid"] = self._uid()
+        metadata["creationTimestamp"] = self.now()
+        prepare_create(served, obj)
+        if served.resource.group_resource == _CRD:
+            check_definition(obj)
+        name = metadata["name"]
+        check_schema(served, obj)
+        if (there := self.ledger.find(served, namespace, name)) is not None:
+            going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
+            raise statuses.already_exists(served.resource, name, going=going)
+        if dry_run:
+            metadata.pop("resourceVersion", None)
+            return encode_object(obj, custom=served.custom)
+        record = self.ledger.commit(served, "ADDED", obj, None)
+        self.ledger.suspect(served, record, metadata)
+        if served.resource.group_resource == _CRD:
+            self.definitions.establish(served, obj)
+        return record.body
+
+    def load(self, served: Served, obj: dict[str, Any], *, version: int | None = None) -> Record:
+        """Stores an object with its status and timestamps, as if it had always been there; uid and times are filled.
+
+        An object of the same name is replaced.
+
+        Args:
+            obj: is changed and kept; give away a copy.
+            version: that it has already; else it gets the next one.
+
+        Raises:
+            StatusError: the name is missing or malformed.
+        """
+        namespace = str((obj.get("metadata") or {}).get("namespace") or "")
+        if served.resource.namespaced and not namespace:
+            namespace = "default"
+        metadata = checked_metadata(served, namespace, obj)
+        self._check_metadata(served, metadata)
+        metadata.setdefault("creationTimestamp", self.now())
+        metadata.setdefault("uid", self._uid())
+        old = self.ledger.find(served, namespace, metadata["name"])
+        return self.ledger.commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
+
+    def update(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        obj: dict[str, Any],
+        *,
+        subresource: str = "",
+        by: Manager | None = None,
+        owners: Owners | None = None,
+        dry_run: bool = False,
+    ) -> bytes:
+        """Replaces an object, or a part of it.
+
+        Args:
+            name: as the URL has it.
+            obj: is changed and kept; give away a copy.
+            subresource: "" or "status".
+            by: who owns what is changed; by default this program.
+            owners: of all fields, if that is known already.
+            dry_run: do everything but store it.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = checked_metadata(served, namespace, obj)
+        check_name(metadata, name)
+        record = self.ledger.get(served, namespace, name)
+        check_preconditions(served, record, metadata)
+        old = decode(record.body)
+        self._fill_defaults(served, obj)
+        asked = metadata.get("managedFields")
+        prepare_update(served, obj, old, subresource)
+        check_schema(served, obj, old)
+        metadata = obj["metadata"]
+        causes = check_deletion(metadata, old["metadata"])
+        if not subresource:
+            group_resource = served.resource.group_resource
+            causes += specification_causes(group_resource, obj)
+            causes += change_causes(group_resource, obj, old) + size_causes(group_resource, obj)
+        for field in _SERVER_OWNED:
+            metadata.pop(field, None)
+            if field in old["metadata"]:
+                metadata[field] = old["metadata"][field]
+        if wrong := [*metadata_update_causes(served.resource, metadata), *causes]:
+            raise statuses.invalid_object(served.resource, name, wrong)
+        check_finalizers(served, metadata, old["metadata"])
+        if served.resource.group_resource == _CRD and not subresource:
+            check_definition(obj, old)
+        metadata["resourceVersion"] = str(record.version)
+        if owners is None:
+            metadata["managedFields"] = asked
+            track(served, old, obj, by or _ourselves(served, subresource), self.now())
+        else:
+            note_owners(obj, owners)
+        body = encode_object(obj, custom=served.custom)
+        gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        if served.resource.group_resource == "namespaces":
+            gone = False
+        if dry_run or (body == served.body(record.body) and not gone):
+            return body
+        if gone:
+            # What watches are told is the object as it was stored, not as this write would have made it.
+            self.ledger.remove(served, record)
+            return body
+        changed = self.ledger.commit(served, "MODIFIED", obj, record)
+        self.ledger.suspect(served, changed, metadata)
+        if served.resource.group_resource == _CRD and not subresource and is_established(obj):
+            self.ledger.registry.define(obj)
+        return changed.body
+
+    def apply(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        config: dict[str, Any],
+        by: Manager,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> tuple[bytes, bool]:
+        """Makes an object say what a configuration says, and creates it if there is none.
+
+        Args:
+            config: with the object's name.
+            by: the applier.
+            force: take fields from other managers.
+            subresource: "" or "status".
+            dry_run: do everything but store it.
+
+        Returns:
+            The object, and whether it is new.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        record = self.ledger.find(served, namespace, name)
+        if record is None and subresource:
+            raise statuses.not_found(served.resource, name)
+        live = None if record is None else decode(served.body(record.body))
+        merged, owners = applied(served, live, config, by, self.now(), force=force)
+        if record is None:
+            return self.create(served, namespace, merged, owners=owners, dry_run=dry_run), True
+        body = self.update(served, namespace, name, merged, subresource=subresource, owners=owners, dry_run=dry_run)
+        return body, False
+
+    def delete(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        version: str = "",
+        policy: str = "",
+        dry_run: bool = False,
+    ) -> tuple[bytes, bool]:
+        """Deletes an object, or begins to.
+
+        Args:
+            uid: precondition, "" for none.
+            version: precondition, "" for none.
+            policy: "", "Background", "Foreground" or "Orphan".
+
+        Returns:
+            The last state of the object, and whether it is gone.
+
+        Raises:
+            StatusError: 403, 404 or 409.
+        """
+        if served.resource.group_resource == "namespaces" and name in _PERMANENT_NAMESPACES:
+            raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")
+        record = self.ledger.get(served, namespace, name)
+        check_delete_preconditions(served, record, uid, version)
+        obj = decode(record.body)
+        metadata = obj["metadata"]
+        finalizers = list(metadata.get("finalizers") or ())
+        extra = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy or default_policy(served))
+        if served.resource.group_resource == _CRD:
+            extra = _CRD_FINALIZER
+        is_namespace = served.resource.group_resource == "namespaces"
+        if extra and extra not in finalizers and "deletionTimestamp" not in metadata:
+            finalizers.append(extra)
+        graceful = served.resource.group_resource == "pods"
+        if not finalizers and not is_namespace and not graceful:
+            return (record if dry_run else self.ledger.remove(served, record)).body, True
+        if "deletionTimestamp" in metadata:
+            return record.body, False
+        metadata["deletionTimestamp"] = self.now()
+        if is_namespace:
+            obj.setdefault("status", {})["phase"] = "Terminating"
+        elif served.resource.group_resource != _CRD:
+            metadata["deletionGracePeriodSeconds"] = 0
+            if "generation" in metadata:
+                metadata["generation"] += 1
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        if dry_run:
+            return encode_object(obj, custom=served.custom), False
+        changed = self.ledger.commit(served, "MODIFIED", obj, record)
+        if graceful and not finalizers:
+            # Even without grace a pod is marked first and removed then: watches see both.
+            self.ledger.remove(served, changed)
+            return changed.body, True
+        self.ledger.suspect(served, changed, metadata)
+        if is_namespace or served.resource.group_resource == _CRD:
+            self.ledger.untidy()
+        return changed.body, False
+
+    def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
+        fill_defaults(served, obj)
+        if served.resource.group_resource == _CRD:
+            default_definition(obj)
+
+    def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
+        if not served.resource.namespaced:
+            return
+        namespaces = self.ledger.registry.find("", "v1", "namespaces")
+        assert namespaces is not None
+        record = self.ledger.get(namespaces, "", namespace)
+        if b'"deletionTimestamp"' in record.body and decode(record.body)["metadata"].get("deletionTimestamp"):
+            raise statuses.forbidden(
+                served.resource,
+                name,
+                f"unable to create new content in namespace {namespace} because it is being terminated",
+                [Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")],
+            )
+
+    def _check_metadata(self, served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:
+        causes = [*metadata_causes(served.resource, metadata), *others]
+        if causes:
+            raise statuses.invalid_object(served.resource, str(metadata.get("name") or ""), causes)
+
+    def _generated_name(self, prefix: str) -> str:
+        suffix = "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
+        return prefix[:_LONGEST_GENERATED] + suffix
+
+    def _uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+
+def _ourselves(served: Served, subresource: str = "") -> Manager:
+    return Manager("aioinformer", "Update", served.resource.api_version, subresource)

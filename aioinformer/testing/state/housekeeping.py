@@ -1,0 +1,130 @@
+"""What controllers do in a real cluster after a deletion: garbage, namespaces, the objects of a definition.
+
+One task, woken by deletions, that does its work in small pieces. An object with finalizers holds its namespace or its
+definition back until they are gone; the task looks again when objects are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.schemas.definitions import is_established
+from aioinformer.testing.state.garbage import GarbageCollector
+
+if TYPE_CHECKING:
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.storage import Record
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 25
+_CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+
+class Housekeeper:
+    """Finishes deletions that take more than one step.
+
+    Args:
+        cluster: to keep in order.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._garbage = GarbageCollector(cluster)
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        cluster.ledger.untidy = self._wake.set
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: housekeeping")
+
+    async def stop(self) -> None:
+        """Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._collect_garbage()
+                await self._finish_namespaces()
+                await self._finish_definitions()
+            except Exception:
+                _log.exception("housekeeping failed; it goes on with the next deletion")
+
+    async def _finish_namespaces(self) -> None:
+        namespaces = self._served("", "v1", "namespaces")
+        for namespace in self._deleting(namespaces):
+            left = 0
+            for served in self._namespaced():
+                left += await self._delete_all(served, namespace.name)
+            if left == 0 and self._is_current(namespaces, namespace):
+                self._cluster.ledger.remove(namespaces, namespace)
+
+    async def _finish_definitions(self) -> None:
+        definitions = self._served(*_CRDS)
+        for definition in self._deleting(definitions):
+            obj = decode(definition.body)
+            spec = obj["spec"]
+            version = next(version["name"] for version in spec["versions"] if version.get("storage"))
+            served = self._cluster.ledger.registry.find(spec["group"], version, spec["names"]["plural"])
+            if served is not None and is_established(obj) and await self._delete_all(served, ""):
+                continue
+            if self._is_current(definitions, definition):
+                if is_established(obj):
+                    self._cluster.ledger.registry.forget(obj)
+                self._cluster.ledger.storage.drop(definition.name)
+                self._cluster.ledger.remove(definitions, definition)
+                self._cluster.definitions.accept_names(definitions)
+
+    async def _collect_garbage(self) -> None:
+        steps = 0
+        while self._garbage.step():
+            steps += 1
+            if steps % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _delete_all(self, served: Served, namespace: str) -> int:
+        """Deletes every object there; returns how many are held back by finalizers."""
+        collection = self._cluster.ledger.collection(served)
+        for index, record in enumerate(collection.records(namespace)):
+            try:
+                self._cluster.delete(served, record.namespace, record.name)
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+            if index % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return len(collection.records(namespace))
+
+    def _deleting(self, served: Served) -> list[Record]:
+        return [
+            record
+            for record in self._cluster.ledger.collection(served).records()
+            if b'"deletionTimestamp"' in record.body and "deletionTimestamp" in decode(record.body)["metadata"]
+        ]
+
+    def _is_current(self, served: Served, record: Record) -> bool:
+        return self._cluster.ledger.collection(served).get(record.key) is record
+
+    def _namespaced(self) -> list[Served]:
+        by_collection = {
+            served.resource.group_resource: served
+            for served in self._cluster.ledger.registry
+            if served.resource.namespaced
+        }
+        return list(by_collection.values())
+
+    def _served(self, group: str, version: str, plural: str) -> Served:
+        served = self._cluster.ledger.registry.find(group, version, plural)
+        assert served is not None
+        return served

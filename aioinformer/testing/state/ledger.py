@@ -1,0 +1,140 @@
+"""What is written down: every change, in one place, with what follows from it for others.
+
+A change is stored, told to watches, kept by a database if there is one, and noted by the index of owners. The garbage
+collector and `housekeeping` learn from here what they have to look at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode, encode_object, with_version
+from aioinformer.testing.api.field_labels import field_values
+from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN, Dependents, Place
+from aioinformer.testing.state.storage import Change, ChangeType, Collection, Record, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.api.served import Registry, Served
+
+
+class Ledger:
+    """The objects of all collections, and the changes of them.
+
+    Args:
+        registry: what is served.
+        storage: where it is kept.
+
+    Attributes:
+        registry: as given.
+        storage: as given.
+        untidy: called when something has begun that takes more than one step.
+        changed: called with each change, before anybody is told.
+        dependents: whom each object owns.
+        suspects: objects that the garbage collector is to look at.
+    """
+
+    def __init__(self, registry: Registry, storage: Storage) -> None:
+        self.registry = registry
+        self.storage = storage
+        self.untidy: Callable[[], None] = lambda: None
+        self.changed: Callable[[str, Change], None] = lambda group_resource, change: None
+        self.dependents = Dependents(storage)
+        self.suspects: deque[Place] = deque()
+
+    def collection(self, served: Served) -> Collection:
+        """The objects of a resource."""
+        return self.storage.collection(served.resource.group_resource)
+
+    def find(self, served: Served, namespace: str, name: str) -> Record | None:
+        """An object; None if there is no such one."""
+        return self.collection(served).get(key_of(namespace, name))
+
+    def get(self, served: Served, namespace: str, name: str) -> Record:
+        """Raises: StatusError: 404."""
+        record = self.find(served, namespace, name)
+        if record is None:
+            raise statuses.not_found(served.resource, name)
+        return record
+
+    def commit(
+        self,
+        served: Served,
+        kind: ChangeType,
+        obj: dict[str, Any],
+        old: Record | None,
+        version: int | None = None,
+    ) -> Record:
+        """Writes an object down; without a version it gets the next one."""
+        metadata = obj["metadata"]
+        if version is None:
+            version = self.storage.next_version()
+        self.storage.version = max(self.storage.version, version)
+        metadata["resourceVersion"] = str(version)
+        record = Record(
+            metadata.get("namespace", ""),
+            metadata["name"],
+            version,
+            metadata["uid"],
+            encode_object(obj, custom=served.custom),
+            metadata.get("labels") or {},
+            field_values(obj, served.fields) if served.fields else (),
+        )
+        change = Change(version, kind, record, old)
+        self.changed(served.resource.group_resource, change)
+        self.collection(served).record_change(change)
+        self.dependents.note(Place(served.resource.group_resource, record.key), metadata)
+        return record
+
+    def remove(self, served: Served, record: Record) -> Record:
+        """Deletes at once, whatever the finalizers; returns the last state."""
+        version = self.storage.next_version()
+        last = Record(
+            record.namespace,
+            record.name,
+            version,
+            record.uid,
+            with_version(record.body, record.version, version),
+            record.labels,
+            record.fields,
+        )
+        change = Change(version, "DELETED", last, record)
+        self.changed(served.resource.group_resource, change)
+        self.collection(served).record_change(change)
+        place = Place(served.resource.group_resource, record.key)
+        owned = self.dependents.of(record.uid)
+        self.dependents.forget(place)
+        waiting = self._owners(record)
+        if owned or waiting:
+            self.suspects.extend((*owned, *waiting))
+            self.untidy()
+        return last
+
+    def suspect(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+        """Has the garbage collector look at an object that has owners, or that settles something before it goes."""
+        settles = "deletionTimestamp" in metadata and not {ORPHAN, FOREGROUND}.isdisjoint(
+            metadata.get("finalizers") or ()
+        )
+        if settles or metadata.get("ownerReferences"):
+            self.suspects.append(Place(served.resource.group_resource, record.key))
+            self.untidy()
+
+    def _owners(self, record: Record) -> list[Place]:
+        """Where an object says that its owners are."""
+        if b'"ownerReferences"' not in record.body:
+            return []
+        places = []
+        for owner in decode(record.body)["metadata"].get("ownerReferences") or ():
+            kind = self.registry.find_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
+            if kind is not None:
+                key = key_of(record.namespace if kind.resource.namespaced else "", owner.get("name", ""))
+                places.append(Place(kind.resource.group_resource, key))
+        return places
+
+
+def key_of(namespace: str, name: str) -> str:
+    """What an object is found by in its collection."""
+    return f"{namespace}/{name}" if namespace else name

@@ -1,0 +1,141 @@
+"""What must be true of the stored object before a write: optimistic concurrency, uids, finalizers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.validation import check_metadata_types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.storage import Record
+
+
+def check_name(metadata: Mapping[str, Any], name: str) -> None:
+    """Compares the name in a body with that in the URL.
+
+    Raises:
+        StatusError: 400.
+    """
+    said = metadata.get("name")
+    if not said:
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise statuses.bad_request(why)
+    if said != name:
+        raise statuses.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+
+
+def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, Any]) -> None:
+    """Checks an update of what is not there, and takes away the version that it may have been read under.
+
+    Raises:
+        StatusError: 400 for another name, 409 if it is meant for an object that has gone.
+    """
+    metadata = obj.get("metadata") or {}
+    check_name(metadata, name)
+    metadata.pop("resourceVersion", None)
+    if uid := metadata.get("uid"):
+        key = f"{namespace}/{name}" if namespace else name
+        raise statuses.conflict(served.resource, name, _wrong_uid(served, key, uid, ""))
+
+
+def check_preconditions(served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+    """Compares the version and the uid that an update names with those that are stored.
+
+    Raises:
+        StatusError: 409; 422 for a custom resource without a version; 500 for a version that is no number.
+    """
+    resource, name = served.resource, record.name
+    version = str(metadata.get("resourceVersion") or "")
+    if version and not version.isdigit():
+        raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if served.custom and version in ("", "0"):
+        cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
+        raise statuses.invalid(resource.plural, resource.group, name, [cause])
+    uid = metadata.get("uid")
+    if uid and uid != record.uid:
+        raise statuses.conflict(resource, name, _wrong_uid(served, record.key, uid, record.uid))
+    if version not in ("", "0") and int(version) != record.version:
+        raise statuses.object_modified(resource, name)
+
+
+def check_delete_preconditions(served: Served, record: Record, uid: str, version: str) -> None:
+    """Compares what a deletion names with what is stored; "" for what it does not name.
+
+    Raises:
+        StatusError: 409.
+    """
+    if uid and uid != record.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+    if version and version != str(record.version):
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({record.version}). The object might have been modified"
+        )
+        raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
+
+
+def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """What an update says of the deletion of an object that does not hold; to say nothing is fine."""
+    causes = [
+        Cause.invalid(f"metadata.{field}", encode_plain(said).decode(), "field is immutable")
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
+        if (said := metadata.get(field)) is not None and said != old.get(field)
+    ]
+    # The API checks it twice and says so.
+    return causes * 2
+
+
+def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Refuses finalizers that are added to an object that is being deleted.
+
+    Raises:
+        StatusError: 422.
+    """
+    if "deletionTimestamp" not in old:
+        return
+    added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+    if added:
+        names = ", ".join(f'"{name}"' for name in added)
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
+        # The API checks it twice and says so.
+        raise statuses.invalid_object(
+            served.resource, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
+        )
+
+
+def _wrong_uid(served: Served, key: str, said: str, stored: str) -> str:
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{served.resource.plural}/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {said}, UID in object meta: {stored}"
+    )
+
+
+def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
+    """Brings kind, version and namespace of a body in line with the URL, and returns its metadata."""
+    resource = served.resource
+    obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    version = resource.version if served.custom else resource.api_version
+    check_metadata_types(resource.kind, version, metadata, custom=served.custom)
+    if resource.namespaced:
+        if (metadata.get("namespace") or namespace) != namespace:
+            why = "the namespace of the provided object does not match the namespace sent on the request"
+            raise statuses.bad_request(why)
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    for empty in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
+        del metadata[empty]
+    return metadata
