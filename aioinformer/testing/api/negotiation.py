@@ -73,7 +73,7 @@ def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool
             return Wanted("nothing")
         return Wanted(form, as_yaml, f"meta.k8s.io/{version}", of_list)
     asked_in_protobuf = {media_type for media_type, _, _ in clauses(accept)} == {BODY_TYPES[-1]}
-    raise _only(_WRITTEN if served.custom or asked_in_protobuf else BODY_TYPES)
+    raise _only(_WRITTEN if asked_in_protobuf and not served.custom else BODY_TYPES)
 
 
 def _check_route(accept: str, offered: tuple[str, ...]) -> None:
@@ -104,10 +104,12 @@ def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
     """Refuses metadata of one object for a list, and the other way round; the answer has been found by then.
 
     Raises:
-        StatusError: 406.
+        StatusError: 406; 500 for a custom resource that is asked for as a list.
     """
     if wanted.form != "partial" or wanted.of_list == is_list:
         return
+    if served.custom and wanted.of_list:
+        raise statuses.StatusError(500, "", "content is not a list")
     resource = served.resource
     name = (
         "unstructured.Unstructured"
