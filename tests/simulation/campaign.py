@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _BATCH = 50
+#: After so many it says how far it is.
+_SIGN = 1000
 #: So many failures are told in full.
 _STORIES = 3
 
@@ -63,6 +66,8 @@ def many(first: int, number: int, jobs: int) -> int:
             for result in batch:
                 if result.violation:
                     print(f"seed {result.seed}: {result.violation}", flush=True)
+            if len(results) % _SIGN == 0:
+                print(f"{len(results)} of {number} are played", file=sys.stderr, flush=True)
     bad = [result for result in results if result.violation]
     for result in bad[:_STORIES]:
         one(result.seed, (), shrink=True)
