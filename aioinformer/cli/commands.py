@@ -208,6 +208,7 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
     help="Port to listen on. Default: 0, a free one.",
 )
 @click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
+@click.option("--tls", is_flag=True, help="Speak HTTPS; the kubeconfig has the authority.")
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
 @click.option("--load", metavar="PATH", multiple=True, help="Manifests, or a saved state: a file, or a folder.")
 @click.option("--save", metavar="FOLDER", help="Write all objects there in the end.")
@@ -217,6 +218,7 @@ def serve(
     host: str,
     port: int,
     kubeconfig: str | None,
+    tls: bool,
     faults: bool,
     load: tuple[str, ...],
     save: str | None,
@@ -246,7 +248,7 @@ def serve(
         from aioinformer.cli.serving import ServeProgram
         from aioinformer.testing import ApiServer
 
-        server = partial(ApiServer, host=host, port=port, faults_over_http=faults, database=database)
+        server = partial(ApiServer, host=host, port=port, tls=tls, faults_over_http=faults, database=database)
         return ServeProgram(server, kubeconfig, duration, write, load=load, save=save)
 
     sys.exit(run_program(make))

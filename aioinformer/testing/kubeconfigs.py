@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from typing import TYPE_CHECKING
@@ -12,22 +13,26 @@ if TYPE_CHECKING:
 _NAME = "aioinformer"
 
 
-def write_kubeconfig(path: Path, url: str, token: str = "") -> Path:
+def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b"") -> Path:
     """Writes a kubeconfig that only its owner can read, all of it or nothing.
 
     Args:
         path: is replaced if it exists.
         url: of the server.
         token: bearer token, "" for none.
+        authority: certificate to trust, in PEM; b"" for the system's.
 
     Returns:
         The absolute path.
     """
     path = path.absolute()
+    cluster = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": _NAME, "cluster": {"server": url}}],
+        "clusters": [{"name": _NAME, "cluster": cluster}],
         "users": [{"name": _NAME, "user": {"token": token} if token else {}}],
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
         "current-context": _NAME,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.access.certificates import Authority
 from aioinformer.testing.access.doorkeeper import Access
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.served import Registry, Served
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_LONGEST_LOG = 100_000
+_ADMINISTRATOR = "admin,system:masters"
 _SHUTDOWN = 1.0
 
 
@@ -58,6 +59,8 @@ class ApiServer:
         tokens: bearer tokens that are accepted, with the user's name and, after commas, his groups (members of
             "system:masters" may do everything); None takes everyone for the administrator.
         authorization_mode: "RBAC" to let roles and their bindings decide, "AlwaysAllow" to let everyone do everything.
+        tls: speak HTTPS, with a certificate of an authority that the server makes for itself; kubectl sends tokens only
+            so. Needs the extra "testing".
         faults_over_http: serve `/_faults`.
         bookmark_interval: seconds between bookmarks of a watch.
         version_wait: seconds that a read waits for a version that has not happened yet.
@@ -69,7 +72,7 @@ class ApiServer:
         database: a SQLite file that keeps the state; a server that is made with it later goes on from there.
 
     Raises:
-        UsageError: the database is another server's, or none.
+        UsageError: the database is another server's, or none; there is TLS to speak and no trustme.
         OSError: on entering, the port is taken.
     """
 
@@ -80,6 +83,7 @@ class ApiServer:
         port: int = 0,
         tokens: Mapping[str, str] | None = None,
         authorization_mode: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
+        tls: bool = False,
         faults_over_http: bool = False,
         bookmark_interval: float = 60.0,
         version_wait: float = 3.0,
@@ -102,17 +106,18 @@ class ApiServer:
         self._cluster = Cluster(Ledger(self._registry, self._storage), now, rng)
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
-        access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
+        self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
         self._handlers = ResourceHandlers(
             self._cluster,
-            access,
+            self._access,
             self._faults,
             bookmark_interval=bookmark_interval,
             version_wait=version_wait,
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._listener = Listener(self._answer, host, port)
+        self._authority = Authority() if tls else None
+        self._listener = Listener(self._answer, host, port, self._authority and self._authority.context(host))
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(
             self._faults, self._listener, self._storage, self._registry, self._handlers.streams
@@ -123,7 +128,7 @@ class ApiServer:
             self._handlers,
             self._faults,
             self._effects,
-            access=access,
+            access=self._access,
             faults_over_http=faults_over_http,
             clock=now,
         )
@@ -162,7 +167,12 @@ class ApiServer:
     def url(self) -> str:
         """Where it listens, without a slash at the end."""
         host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
-        return f"http://{host}:{self._listener.port}"
+        return f"{'https' if self._authority else 'http'}://{host}:{self._listener.port}"
+
+    @property
+    def certificate_authority(self) -> bytes:
+        """The certificate that clients are to trust, in PEM; b"" without TLS."""
+        return b"" if self._authority is None else self._authority.certificate
 
     @property
     def requests(self) -> deque[RequestEntry]:
@@ -179,10 +189,21 @@ class ApiServer:
         """How many watches are being served now."""
         return len(self._handlers.streams)
 
-    def kubeconfig(self, path: str | Path) -> Path:
-        """Writes a kubeconfig for this server and returns its absolute path; kubectl and clients accept it."""
-        token = next(iter(self._tokens), "") if self._tokens else ""
-        return write_kubeconfig(Path(path), self.url, token)
+    def kubeconfig(self, path: str | Path, *, user: str = "") -> Path:
+        """Writes a kubeconfig for this server and returns its absolute path; kubectl and clients accept it.
+
+        Args:
+            path: is replaced if it exists.
+            user: whose it is: his name and, after commas, his groups; he gets a token of his own. By default that of
+                the first of `tokens`, or of the administrator. kubectl sends tokens by TLS only.
+        """
+        token = next(iter(self._tokens or ()), "")
+        if self._authority is not None and not token:
+            # Without any credentials kubectl asks for a user and a password.
+            user = user or _ADMINISTRATOR
+        if user:
+            token = self._access.token_of(user)
+        return write_kubeconfig(Path(path), self.url, token, self.certificate_authority)
 
     # State
 

@@ -31,6 +31,15 @@ async def test_the_first_line_names_a_kubeconfig_that_works_until_the_end(shell:
     assert not exists(kubeconfig)
 
 
+async def test_with_tls_the_kubeconfig_has_the_authority(shell: Shell) -> None:
+    command = await shell.start("serve", "--tls")
+    kubeconfig = (await command.line()).partition("=")[2]
+    assert server_of(kubeconfig).startswith("https://")
+    watched = await shell.run("watch", "ns", "--until-synced", KUBECONFIG=kubeconfig)
+    assert watched.code == 0
+    await command.finish(signal.SIGTERM)
+
+
 async def test_the_kubeconfig_is_written_where_it_is_wanted_and_stays(shell: Shell, tmp_path: Path) -> None:
     finished = await shell.run("serve", "--kubeconfig", "mine", "--duration", "0.2")
     assert finished.lines == [f"KUBECONFIG={shell.home / 'mine'}"]

@@ -79,7 +79,7 @@ async def kubeconfig(side: str, request: pytest.FixtureRequest, tmp_path: Path) 
     if side == "real":
         yield request.getfixturevalue("real_kubeconfig")
         return
-    async with ApiServer() as server:
+    async with ApiServer(tls=True, authorization_mode="RBAC") as server:
         yield server.kubeconfig(tmp_path / "of-the-server")
 
 

@@ -1,8 +1,9 @@
 """Scripts of kubectl commands: what they say, how they are run, and what of their output counts.
 
 A script is a text file: a heading ("# Reading"), then a command on each line, as in a shell, run in the folder `files`
-and in a namespace of its own, for which "{ns}" stands. Variables may precede a command. "&3 kubectl get … --watch" runs
-beside those that follow and is ended once it has printed three lines; they follow when it has printed the first.
+and in a namespace of its own, for which "{ns}" stands; "{token}" stands for the token that was printed last. Variables
+may precede a command. "&3 kubectl get … --watch" runs beside those that follow and is ended once it has printed three
+lines; they follow when it has printed the first.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _OWN_WATCHES = ("<I> reflector.go:", "<W> reflector.go:")
 _DATE = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000")
 _AGO = re.compile(r"(?<=[ (])(?:\d+[smhd])+(?= \(x\d+ over| ago|\))|(?<= over )(?:\d+[smhd])+")
 _DIFF_LINE = re.compile(r"^(---|\+\+\+|diff .*?) ?\S*/(LIVE|MERGED)-\d+/(\S+)(?: \S*/(MERGED)-\d+/\S+)?(?:\t.*)?$")
+_TOKEN = re.compile(r"\beyJ[\w.-]+")
 _EDITED = re.compile(r"\S*kubectl-edit-\d+\.yaml")
 
 
@@ -88,10 +90,11 @@ async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> O
     """Runs all commands, and returns what each has printed, without what no two servers can share."""
     outputs: Outputs = []
     shown = _Shown(namespace, server)
+    token = ""
     async with AsyncExitStack() as stack:
         beside = []
         for command in commands(script):
-            words = [word.replace("{ns}", namespace) for word in command.words]
+            words = [word.replace("{ns}", namespace).replace("{token}", token) for word in command.words]
             run = kubectl.running(*words, variables=command.variables)
             output: dict[str, Any] = {"command": command.line}
             outputs.append(output)
@@ -101,6 +104,8 @@ async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> O
                 continue
             async with run as process, asyncio.timeout(PATIENCE):
                 out, err = await process.communicate()
+            if printed := _TOKEN.search(out.decode()):
+                token = printed[0]
             output |= {
                 "status": process.returncode,
                 "stdout": shown.lines(out.decode()),

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from aioinformer.testing import ApiServer
+from tests.kubectl.conftest import environment
 from tests.kubectl.objects import WIDGETS, definition, deployment, holds, pod, widget
 from tests.kubectl.running import Kubectl, KubectlError, next_line
 
 if TYPE_CHECKING:
-    from aioinformer.testing import ApiServer
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -356,3 +358,12 @@ class TestWatching:
             server.create("pods", pod("b"))
 
             assert await next_line(watch) == "b"
+
+
+async def test_a_user_with_a_token_is_told_what_is_forbidden(kubectl_program: str, tmp_path: Path) -> None:
+    async with ApiServer(tls=True, authorization_mode="RBAC", tokens={"secret": "jane"}) as server:
+        kubectl = Kubectl(kubectl_program, environment(tmp_path, server.kubeconfig(tmp_path / "kubeconfig")))
+        with pytest.raises(KubectlError) as caught:
+            await kubectl("get", "pods")
+    why = 'User "jane" cannot list resource "pods" in API group "" in the namespace "default"'
+    assert str(caught.value) == f"Error from server (Forbidden): pods is forbidden: {why}\n"

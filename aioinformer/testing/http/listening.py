@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
 #: The largest body that kube-apiserver takes, in bytes.
 LARGEST_BODY = 3 * 1024 * 1024
 
 _BACKLOG = 1024
+_FAREWELL = 1.0
 
 
 class Listener:
@@ -25,14 +27,20 @@ class Listener:
         handler: answers requests.
         host: address to listen on.
         port: 0 for a free one; after the first `open` it is fixed.
+        tls: how to speak TLS, None for plain HTTP.
     """
 
     def __init__(
-        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], host: str, port: int
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._handler = handler
+        self._tls = tls
         self._server: web.Server | None = None
         self._accepting: asyncio.Server | None = None
 
@@ -60,8 +68,10 @@ class Listener:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self.host, self.port))
             listening.setblocking(False)
+            # A client that is gone does not say goodbye; a closed connection does not wait for it for long.
+            farewell = None if self._tls is None else _FAREWELL
             self._accepting = await asyncio.get_running_loop().create_server(
-                self._server, sock=listening, backlog=_BACKLOG
+                self._server, sock=listening, backlog=_BACKLOG, ssl=self._tls, ssl_shutdown_timeout=farewell
             )
         except BaseException:
             listening.close()

@@ -59,7 +59,9 @@ class TokenRequests:
         warnings = check_object(_REQUEST, obj, directive, repeated)
         account = self._cluster.ledger.get(served, target.namespace, target.name)
         spec = obj.setdefault("spec", {})
-        seconds = spec.setdefault("expirationSeconds", _DEFAULT_SECONDS)
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = _DEFAULT_SECONDS
+        seconds = spec["expirationSeconds"]
         _check_seconds(seconds)
         if spec.get("boundObjectRef"):
             why = "this server does not bind tokens to other objects: leave spec.boundObjectRef out"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LARGEST_DATA = 1024 * 1024
 _WITH_DATA = {"configmaps": ("data", "binaryData"), "secrets": ("data",)}
+_REFERENCE = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
 _SELECTORS = frozenset({"deployments.apps", "replicasets.apps", "daemonsets.apps", "jobs.batch"})
 
 
@@ -48,6 +49,9 @@ def change_causes(group_resource: str, obj: Mapping[str, Any], old: Mapping[str,
     if group_resource == "secrets" and obj.get("type", "Opaque") != old.get("type", "Opaque"):
         causes.append(Cause.invalid("type", f'"{obj.get("type", "")}"', "field is immutable"))
     if group_resource.endswith("rolebindings.rbac.authorization.k8s.io") and obj.get("roleRef") != old.get("roleRef"):
-        shown = json.dumps(obj.get("roleRef"), ensure_ascii=False, separators=(",", ":"))
+        reference = obj.get("roleRef") or {}
+        # It is shown as the API's own programs have it.
+        named = {shown: reference.get(name, "") for name, shown in _REFERENCE.items()}
+        shown = json.dumps(named, ensure_ascii=False, separators=(",", ":"))
         causes.append(Cause.invalid("roleRef", shown, "cannot change roleRef"))
     return causes
