@@ -21,6 +21,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.frozen import freeze
 from aioinformer.objects import NO_LABELS, Envelope, Meta, Record, decode_record, labels_of, make_record
 from aioinformer.selectors import FieldSelector, parse_field_selector
+from aioinformer.shallow import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -147,7 +148,10 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
             return labels_of(record).get(steps[2])
         if record.fields is not None and steps in record.fields.declared:
             return freeze(_look_up(record.fields, steps))
-        value = msgspec.json.decode(record.json)
+        try:
+            value = msgspec.json.decode(record.json)
+        except RecursionError:  # one object must not keep readers from all others by its depth
+            return _shallow_value(record.json, steps)
     else:
         value = item if isinstance(item, Mapping) else item.to_dict()
     for step in steps:
@@ -155,6 +159,16 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
             return None
         value = value.get(step)
     return value
+
+
+def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
+    """The value at a path of an object that is nested deeper than the decoder goes; None if it is what is so deep."""
+    for step in steps:
+        raw = members(raw).get(step, b"")
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class FieldIndexFunc:

@@ -14,7 +14,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
-from aioinformer.shallow import members
+from aioinformer.shallow import metadata_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -180,9 +180,7 @@ def decode_record(raw: bytes) -> Record:
         if not isinstance(error.__cause__, RecursionError):
             raise
     # Nested deeper than the decoder goes, which servers allow: what it is called can be read all the same.
-    metadata = members(members(raw).get("metadata", b""))
-    shown = b",".join(b'"%b":%b' % (name.encode(), metadata[name]) for name in _READ if name in metadata)
-    record = make_record(b'{"metadata":{%b}}' % shown, _decode_envelope)[1]
+    record = make_record(metadata_alone(raw, _READ), _decode_envelope)[1]
     record.raw = raw
     return record
 

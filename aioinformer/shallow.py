@@ -7,8 +7,12 @@ create an object must not be able to stop an informer by its depth: what an obje
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
 
@@ -43,6 +47,19 @@ def members(raw: bytes) -> dict[str, bytes]:
         elif depth == 1 and not name:
             last = _text(text)
     return {}
+
+
+def metadata_alone(raw: bytes, names: Iterable[str]) -> bytes:
+    """An object that has nothing but these members of the metadata of another, as far as that has them.
+
+    Nothing, if that is no object.
+    """
+    found = members(raw)
+    if not found:
+        return b""
+    metadata = members(found.get("metadata", b""))
+    shown = b",".join(b'"%b":%b' % (name.encode(), metadata[name]) for name in names if name in metadata)
+    return b'{"metadata":{%b}}' % shown
 
 
 def _text(token: bytes) -> str:

@@ -23,6 +23,7 @@ from aioinformer.errors import ApiError, DecodeError
 from aioinformer.framing import LineSplitter
 from aioinformer.list_stream import ListParser
 from aioinformer.listwatch import ListWatch
+from aioinformer.shallow import members, metadata_alone
 from aioinformer.slices import Slicer
 from aioinformer.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 
@@ -121,9 +122,25 @@ class _Line(msgspec.Struct, gc=False):
     object: _Object
 
 
-_decode_object = msgspec.json.Decoder(_Object).decode
-_decode_line = msgspec.json.Decoder(_Line).decode
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode_whole_object = msgspec.json.Decoder(_Object).decode
+_decode_whole_line = msgspec.json.Decoder(_Line).decode
+_READ = [field.encode_name for field in msgspec.structs.fields(_Meta)]
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+def _decode_object(raw: bytes) -> _Object:
+    try:
+        return _decode_whole_object(raw)
+    except RecursionError:  # nested deeper than the decoder goes, which servers allow: it is of a shard all the same
+        return _decode_whole_object(metadata_alone(raw, _READ))
+
+
+def _decode_line(line: bytes) -> _Line:
+    try:
+        return _decode_whole_line(line)
+    except RecursionError:
+        parts = members(line)
+        return _Line(msgspec.json.decode(parts.get("type", b""), type=str), _decode_object(parts.get("object", b"")))
 
 
 class _ShardResponse:

@@ -125,6 +125,16 @@ def test_a_field_filter_passes_what_the_selector_says(pod: Record, selector: str
     assert field_filter(selector)(pod) is passes
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("spec.nodeName", "n1"), ("spec.nodeName.x", None), ("spec", None), ("spec.deep", None), ("status.phase", None)],
+)
+def test_a_path_leads_through_an_object_that_is_nested_deeper_than_decoders_go(path: str, value: Any) -> None:
+    deep = body("a", 7, spec={"deep": "?", "nodeName": "n1"}).replace(b'"?"', b"[" * 20_000 + b"]" * 20_000)
+    assert field_value(decode_record(deep), parse_path(path)) == value
+    assert field_filter(f"{path}={value or ''}")(decode_record(deep))
+
+
 def test_a_field_filter_that_does_not_parse_is_refused_when_it_is_made() -> None:
     with pytest.raises(SelectorError):
         field_filter("status.phase>Running")

@@ -156,6 +156,19 @@ async def test_an_item_that_cannot_be_read_is_left_for_others_to_judge(size: int
     assert left["metadata"]["resourceVersion"] == "5"
 
 
+@pytest.mark.conformance("SHD-02")
+@pytest.mark.parametrize("watch", [True, False])
+async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_the_same(watch: bool) -> None:
+    nested = b"[" * 20_000 + b"]" * 20_000
+    deep = b'{"metadata":{"name":"a","uid":"u","resourceVersion":"8"},"spec":%b}' % nested
+    body = b'{"type":"ADDED","object":%b}\n' if watch else b'{"metadata":{"resourceVersion":"9"},"items":[%b]}'
+    lister = ShardedListWatch(Scripted(body % deep), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    response = await lister.request(ListOptions(watch=watch))
+    left = json.loads(b"".join([chunk async for chunk in response.chunks()]))
+    assert left.get("items") == (None if watch else [])
+    assert (left.get("type"), lister.left_out) == ("BOOKMARK" if watch else None, 1)
+
+
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_a_watch_is_passed_on_line_by_line_whatever_it_says(size: int) -> None:
     odd = b'{"type":"ADDED","object":{"metadata":{"uid":7}}}\n<html>\n{"type":"ERROR","object":{"code":410}}\n{"cut'
