@@ -75,4 +75,10 @@ class ThreadedHandler(Generic[T]):
             # A context can be entered once at a time; calls that were left behind may still be in theirs.
             context = self._context.copy()
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._executor, context.run, self._deliver, notification)
+            await loop.run_in_executor(self._executor, context.run, self._told, notification)
+
+    def _told(self, notification: Notification[T]) -> None:
+        try:
+            self._deliver(notification)
+        except StopIteration as error:  # which futures refuse: next() of nothing raises it
+            raise RuntimeError("the handler raised StopIteration") from error

@@ -97,10 +97,13 @@ async def test_each_call_sees_the_context_in_which_the_handler_was_made(executor
     assert blocking.contexts == {"the one who made it"}
 
 
-async def test_what_the_handler_raises_is_the_informers_to_count(executor: ThreadPoolExecutor) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, StopIteration])
+async def test_what_the_handler_raises_is_the_informers_to_count(
+    executor: ThreadPoolExecutor, error: type[Exception]
+) -> None:
     class Broken:
         def on_add(self, obj: Any) -> None:
-            raise ZeroDivisionError
+            raise error
 
     informer = SharedIndexInformer(Collection("a", "b"))
     registration = informer.add_event_handler(ThreadedHandler(Broken(), executor))
