@@ -13,7 +13,7 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.errors import AioinformerError, ApiError, DecodeError, Expired, OptionError, TransportError
+from aioinformer.errors import AioinformerError, DecodeError, Expired, OptionError
 from aioinformer.list_pager import read_page
 from aioinformer.objects import KeptRecord
 from aioinformer.options import ListOptions
@@ -108,8 +108,10 @@ class ConsistencyDetector:
             except Expired:
                 _log.info("%s: version %s was forgotten before it could be compared", self._name, version)
                 return
-            except (ApiError, TransportError, DecodeError) as error:
-                _log.debug("%s: the list to compare with failed: %s", self._name, error)
+            except Exception as error:
+                # Also of credentials, a tweak function, a transport that is not ours: the informer goes on with them.
+                reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
+                _log.debug("%s: the list to compare with failed: %s", self._name, reason)
                 await asyncio.sleep(1)
         else:
             _log.warning("%s: version %s could not be compared: every list failed", self._name, version)

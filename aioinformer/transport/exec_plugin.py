@@ -130,7 +130,7 @@ class ExecCredentials(RenewedCredentials):
         # No error below is chained: those of json and datetime quote what they read.
         try:
             answer = json.loads(output)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._failure("printed something that is not JSON") from None
         if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
             raise self._failure("printed something that is not an ExecCredential")

@@ -83,6 +83,25 @@ async def test_what_is_the_same_is_listed_once_at_the_version_of_the_stream_and_
     assert len(lists) == (2 if page_size else 1)
 
 
+class Unforeseen(Collection):
+    """Whoever asks for a list at a version is raised something that is no error of this package."""
+
+    async def request(self, options: ListOptions) -> Any:
+        if options.resource_version_match == "Exact":
+            raise ZeroDivisionError
+        return await super().request(options)
+
+
+@pytest.mark.parametrize("options", [RAISE, REPORT])
+async def test_a_list_that_fails_in_a_way_that_nobody_foresaw_compares_nothing_and_ends_nothing(
+    options: ReflectorOptions, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with SharedIndexInformer(Unforeseen("a"), options=options) as informer:
+        await asyncio.sleep(60)
+        assert str(informer.state) == "watching"
+    assert "version 1 could not be compared: every list failed" in caplog.text
+
+
 @pytest.mark.conformance("CON-01")
 async def test_nothing_is_compared_unless_it_is_asked_for() -> None:
     pods = Lying("a", "b")

@@ -141,6 +141,7 @@ async def test_the_loop_goes_on_while_a_plugin_runs(section: MakeSection, tmp_pa
     [
         ("print('half', file=sys.stderr); sys.exit('log in first')", "ended with status 1: log in first"),
         ("print('s3cret')", "not JSON"),
+        ("print('[' * 100_000)", "not JSON"),
         ("print('[\"s3cret\"]')", "not an ExecCredential"),
         ("info['apiVersion'] = 'v2'; answer(token='s3cret')", f"another version than {V1}"),
         ("answer()", "neither a token nor a client certificate"),
