@@ -134,17 +134,19 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         Raises:
             InformerStopped: the informer has stopped, or stopped before that.
             UsageError: one is no namespace; nothing is changed then.
+            Exception: what `lister_watcher_for` raised; nothing is changed then, either.
         """
         wanted = dict.fromkeys(map(_checked, namespaces))
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
-        leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
         fresh = {namespace: _Member() for namespace in wanted if namespace not in self._members}
+        lister_watchers = {each: self._lister_watcher_for(each) for each in fresh} if self._tasks is not None else {}
+        leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
         self._members |= fresh
         self._advance()
         if self._tasks is not None:
-            for namespace in fresh:
-                self._start(namespace, self._tasks)
+            for namespace, lister_watcher in lister_watchers.items():
+                self._start(namespace, lister_watcher, self._tasks)
         if tasks := {task for task in leaving if task is not None}:
             await asyncio.wait(tasks)
         if self._started:
@@ -182,7 +184,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for namespace in self._members:
-                self._start(namespace, tasks)
+                self._start(namespace, self._lister_watcher_for(namespace), tasks)
             self._advance()
             if self._pipeline.handlers.periods.check:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
@@ -196,10 +198,9 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         for member in self._members.values():
             member.synced.fail(failure)
 
-    def _start(self, namespace: str, tasks: asyncio.TaskGroup) -> None:
+    def _start(self, namespace: str, lister_watcher: ListerWatcher[T], tasks: asyncio.TaskGroup) -> None:
         member = self._members[namespace]
         known = _KnownInNamespace(self._indexer.cells, namespace)
-        lister_watcher = self._lister_watcher_for(namespace)
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
         queue = member.queue = self._pipeline.queue(known)

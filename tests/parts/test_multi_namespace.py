@@ -222,6 +222,26 @@ async def test_a_relist_in_order_reaches_readers_in_one_piece_while_other_namesp
     assert sizes == {200, 1}
 
 
+async def test_a_namespace_that_cannot_be_listed_is_refused_and_nothing_is_changed(server: Namespaces) -> None:
+    server.having(one="a", two="b")
+    refused = {"two"}
+
+    def lister_watcher_for(namespace: str) -> Collection:
+        if namespace in refused:
+            raise ZeroDivisionError
+        return server[namespace]
+
+    informer = MultiNamespaceInformer(lister_watcher_for, ["one"], queue=server.queue)
+    async with informer:
+        await informer.wait_for_sync()
+        with pytest.raises(ZeroDivisionError):
+            await informer.set_namespaces(["two"])
+        assert (set(informer.namespaces), keys(informer)) == ({"one"}, ["one/a"])
+        refused.clear()
+        await informer.add_namespace("two")
+        assert keys(informer) == ["one/a", "two/b"]
+
+
 async def test_the_version_of_the_cache_is_the_least_of_the_namespaces(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one", "two")
