@@ -10,6 +10,8 @@ import asyncio
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -64,13 +66,14 @@ class Owner:
             return
         task.cancel()
         cancelled: asyncio.CancelledError | None = None
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError as cancellation:
-                if IN_HANDLER.get():
-                    raise
-                cancelled = cancellation  # what is owned ends first, as in a task group
+        with anyio.CancelScope(shield=not IN_HANDLER.get()):  # which would cancel this wait again at every turn
+            while not task.done():
+                try:
+                    await asyncio.wait({task})
+                except asyncio.CancelledError as cancellation:
+                    if IN_HANDLER.get():
+                        raise
+                    cancelled = cancellation  # what is owned ends first, as in a task group
         if cancelled is not None:
             raise cancelled
         if not task.cancelled():

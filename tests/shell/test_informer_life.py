@@ -8,6 +8,7 @@ import gc
 import logging
 from typing import Any
 
+import anyio
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
@@ -15,7 +16,7 @@ from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import Phase
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
-from tests.shell.virtual_time import settled
+from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 
 def names_of_tasks() -> list[str]:
@@ -153,6 +154,21 @@ async def test_a_handler_that_runs_at_the_stop_may_finish_within_the_grace() -> 
     async with informer:
         await settled()
     assert finished == ["a"]
+
+
+async def test_the_end_of_a_cancelled_scope_is_waited_for_and_not_asked_for_again_and_again() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
+    hot = asyncio.Event()
+    informer.add_event_handler(on_add=lambda obj: hot.wait())
+    with anyio.move_on_after(1):
+        async with informer:
+            await settled()
+            loop.after_turns(1000, hot.set)
+            await asyncio.sleep(3600)
+    assert informer.is_stopped()
+    assert not hot.is_set()
 
 
 @pytest.mark.conformance("SI-05", "WEAK-12")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from aioinformer.errors import KeyFuncError, UsageError
@@ -146,6 +147,18 @@ async def test_the_end_waits_for_a_sink_that_hangs_for_its_grace_and_counts_what
     assert loop.time() - left == pytest.approx(5.0)
     assert (to_sink.statistics().dropped, to_sink.statistics().waiting) == (1, 0)
     assert "1 events were not written before the end" in caplog.text
+
+
+@pytest.mark.conformance("EV-09")
+async def test_what_waits_is_written_when_a_scope_around_the_block_is_cancelled() -> None:
+    sink = Sink()
+    with anyio.CancelScope() as scope:
+        async with EventBroadcaster() as broadcaster:
+            broadcaster.start_recording_to_sink(sink)
+            broadcaster.new_recorder("web").event(POD, "Normal", "Started", "it runs")
+            scope.cancel()
+            await asyncio.sleep(0)
+    assert [each.reason for each in sink.events.values()] == ["Started"]
 
 
 async def test_a_cancelled_end_leaves_no_task_behind() -> None:
