@@ -152,6 +152,8 @@ async def test_the_end_waits_for_a_sink_that_hangs_for_its_grace_and_counts_what
 @pytest.mark.conformance("EV-09")
 async def test_what_waits_is_written_when_a_scope_around_the_block_is_cancelled() -> None:
     sink = Sink()
+    sink.answering.clear()
+    asyncio.get_running_loop().call_later(3, sink.answering.set)
     with anyio.CancelScope() as scope:
         async with EventBroadcaster() as broadcaster:
             broadcaster.start_recording_to_sink(sink)
