@@ -29,9 +29,10 @@ _EVENT = (
     "involvedObject.fieldPath",
     "reason",
     "reportingComponent",
-    "source",
     "type",
+    "source",
 )
+# Other words for the first of those.
 _REGARDING_EVENT = (
     "regarding.kind",
     "regarding.namespace",
@@ -56,7 +57,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "jobs.batch": ("status.successful",),
     "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
 }
-_ELSEWHERE = {"source": "source.component", "status.successful": "status.succeeded"}
+_ELSEWHERE = {"source": ("source.component", "reportingComponent"), "status.successful": ("status.succeeded",)}
 _ZERO = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0"}
 METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
@@ -72,11 +73,12 @@ def field_values(obj: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ..
 
 
 def _text(obj: Mapping[str, Any], name: str) -> str:
-    value: Any = obj
-    for part in _ELSEWHERE.get(name, name).split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    if value is None or value == "":
-        return _ZERO.get(name, "")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    for path in _ELSEWHERE.get(name, (name,)):
+        value: Any = obj
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if value is not None and value != "":
+            return str(value)
+    return _ZERO.get(name, "")

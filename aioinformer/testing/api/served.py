@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.catalog import BUILTIN_RESOURCES
 from aioinformer.errors import UsageError
 from aioinformer.resources import Resource
+from aioinformer.testing.api.conversions import CONVERSIONS, Conversion
+from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.field_labels import selectable_fields
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ class Served:
         schema: OpenAPI schema of a custom resource.
         scale: paths of the scale subresource of a custom resource.
         deprecated: what to warn of whoever asks for this version of a custom resource, "" for nothing.
+        conversion: how its objects are kept in the form of another version; None if they are kept as they are.
+        kept_as: the resource in that other version; refusals of what an object says name it.
+        collection: under which name they are kept.
+        kept_fields: names of `fields`, and of any more, in the form that is kept.
+        others: other versions of the same objects in its group, by API version.
     """
 
     resource: Resource[Any]
@@ -47,11 +54,19 @@ class Served:
     schema: Mapping[str, Any] | None = None
     scale: Mapping[str, Any] | None = None
     deprecated: str = ""
+    conversion: Conversion | None = None
     head: bytes = b""
     list_kind: str = ""
+    kept_as: Resource[Any] = field(init=False)
+    collection: str = field(init=False)
+    kept_fields: tuple[str, ...] = ()
+    others: dict[str, Served] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         resource = self.resource
+        self.kept_as = resource
+        self.collection = resource.group_resource
+        self.kept_fields = self.kept_fields or self.fields
         self.list_kind = self.list_kind or f"{resource.kind}List"
         version = f'"apiVersion":"{resource.api_version}",'
         self.head = ("{" + (version if self.custom else f'"kind":"{resource.kind}",{version}')).encode()
@@ -60,8 +75,26 @@ class Served:
         """A stored object in this API version (the versions of one resource share one collection)."""
         if stored.startswith(self.head):
             return stored
+        if self.conversion is not None:
+            return encode_object(self.conversion.show(decode(stored)), custom=False)
         rest = stored.index(b'"kind":' if self.custom else b'"metadata":')
         return self.head + stored[rest:]
+
+    def decoded(self, body: bytes) -> Mapping[str, Any]:
+        """An object in the form that is kept, from its body in that form or in the one of this version."""
+        if self.conversion is None:
+            obj: Mapping[str, Any] = decode(self.body(body))
+            return obj
+        obj = decode(body)
+        return self.kept(obj) if body.startswith(self.head) else obj
+
+    def kept(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An object of this version in the form that is kept."""
+        return obj if self.conversion is None else self.conversion.keep(obj)
+
+    def shown(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An object in the form that is kept in that of this version."""
+        return kept if self.conversion is None else self.conversion.show(kept)
 
 
 class Registry:
@@ -83,7 +116,14 @@ class Registry:
             if entries is None and resource not in extra:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
-            self._add(Served(resource, False, own or [_entry(resource)], selectable_fields(resource)))
+            conversion = CONVERSIONS.get(resource.gvr)
+            served = Served(
+                resource, False, own or [_entry(resource)], selectable_fields(resource), conversion=conversion
+            )
+            self._add(served)
+        for served in self._served.values():
+            if served.conversion is not None:
+                self._join(served, served.conversion.kept_as)
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
@@ -98,10 +138,10 @@ class Registry:
                 return served
         return None
 
-    def find_collection(self, group_resource: str) -> Served | None:
-        """What holds these objects, in any version of the API."""
+    def find_collection(self, collection: str) -> Served | None:
+        """What holds these objects, in the version of the API that they are kept in, or in any."""
         for served in self._served.values():
-            if served.resource.group_resource == group_resource:
+            if served.collection == collection and served.conversion is None:
                 return served
         return None
 
@@ -169,11 +209,20 @@ class Registry:
 
     def _add(self, served: Served) -> Served:
         resource = served.resource
+        for other in self._served.values():
+            if other.resource.group_resource == resource.group_resource:
+                served.others[other.resource.api_version] = other
+                other.others[resource.api_version] = served
         served.subresources = frozenset(row["name"].partition("/")[2] for row in served.entries if "/" in row["name"])
         self._served[resource.group, resource.version, resource.plural] = served
         if resource.version not in self._versions.setdefault(resource.group, []):
             self._versions[resource.group].append(resource.version)
         return served
+
+    def _join(self, served: Served, kept_as: str) -> None:
+        """Has a resource kept with the one of another version."""
+        [keeper] = [other for other in self._served.values() if other.resource.gvr == kept_as]
+        served.kept_as, served.collection, served.kept_fields = keeper.resource, keeper.collection, keeper.fields
 
     def _rank(self, served: Served) -> int:
         return self._versions[served.resource.group].index(served.resource.version)

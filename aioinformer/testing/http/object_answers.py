@@ -38,7 +38,7 @@ def object_answer(
         stored: its body as it is stored, in whichever API version.
         now: seconds since 1970, for the ages in tables.
     """
-    body = object_in_form(served, served.body(stored), wanted, query, now)
+    body = object_in_form(served, stored, wanted, query, now)
     return json_answer(request, body, status=status, wanted=wanted)
 
 

@@ -68,7 +68,7 @@ class Reads:
         options = parse_options(target.query, served, target.namespace)
         storage = self._source(target)
         await self._wait_for_version(storage, options.version_number)
-        collection = storage.collection(served.resource.group_resource)
+        collection = storage.collection(served.collection)
         page = await read_page(collection, options, storage.version)
         if self._faults.strike("half_page", target):
             return await half_answer(request, list_chunks(served, page))
@@ -159,7 +159,7 @@ class Reads:
         storage = self._source(target)
         await self._wait_for_version(storage, int(version or 0))
         key = f"{target.namespace}/{target.name}" if target.namespace else target.name
-        record = storage.collection(served.resource.group_resource).get(key)
+        record = storage.collection(served.collection).get(key)
         if record is None:
             raise statuses.not_found(served.resource, target.name)
         return object_answer(request, served, record.body, wanted, target.query, self._cluster.clock)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_plain, partial_body
+from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, partial_body
 from aioinformer.testing.api.negotiation import check_partial
 from aioinformer.testing.http.lists import list_metadata
 from aioinformer.testing.tables.rendering import INCLUDE_OBJECT, layout
@@ -39,7 +39,7 @@ class TableMaker:
 
     def __init__(self, served: Served, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]) -> None:
         self._served = served
-        self._layout: TableLayout = layout(served.resource, served.columns if served.custom else None)
+        self._layout: TableLayout = layout(served.kept_as, served.columns if served.custom else None)
         self._group_version = wanted.group_version
         self._now = now
         self._headers_sent = False
@@ -50,7 +50,7 @@ class TableMaker:
 
     def one(self, body: bytes) -> bytes:
         """A table of one object."""
-        obj = decode(body)
+        obj = self._served.decoded(body)
         return self._table([obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
 
     async def page(self, page: Page) -> bytes:
@@ -58,8 +58,9 @@ class TableMaker:
         now = self._time()
         rows: list[dict[str, Any]] = []
         for index, record in enumerate(page.records):
-            obj = decode(self._served.body(record.body))
-            rows.append(self._layout.row(obj, now, include=self._include, api_version=self._group_version))
+            obj = self._served.decoded(record.body)
+            row = self._layout.row(obj, now, include=self._include, api_version=self._group_version)
+            rows.append(self._with_object(row, obj))
             if index % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         table = self._layout.table((), now, metadata=decode(list_metadata(page)), api_version=self._group_version)
@@ -68,7 +69,7 @@ class TableMaker:
 
     def event(self, record: Record) -> bytes:
         """A table for one event of a watch; only the first one names the columns."""
-        return self._event(decode(self._served.body(record.body)))
+        return self._event(self._served.decoded(record.body))
 
     def bookmark(self, version: int, initial_end: bool) -> bytes:
         """The object of a bookmark."""
@@ -92,23 +93,33 @@ class TableMaker:
             headers=headers,
             api_version=self._group_version,
         )
+        table["rows"] = [self._with_object(row, obj) for row, obj in zip(table["rows"], objects, strict=True)]
         return encode_plain(table)
+
+    def _with_object(self, row: dict[str, Any], obj: Mapping[str, Any]) -> dict[str, Any]:
+        """A row with the object in the version that was asked for; its cells know one form only."""
+        if self._include == "Object" and self._served.conversion is not None:
+            row["object"] = decode(self._served.body(encode_object(obj, custom=False)))
+        return row
 
     def _time(self) -> datetime:
         return datetime.fromtimestamp(self._now(), UTC)
 
 
 def object_in_form(
-    served: Served, body: bytes, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]
+    served: Served, stored: bytes, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]
 ) -> bytes:
     """One object as the client wants it.
+
+    Args:
+        stored: its body as it is stored, in whichever API version.
 
     Raises:
         StatusError: 406, it is wanted as a list.
     """
     check_partial(served, wanted, is_list=False)
     if wanted.form == "partial":
-        return partial_body(body, wanted.group_version)
+        return partial_body(stored, wanted.group_version)
     if wanted.form == "table":
-        return TableMaker(served, wanted, query, now).one(body)
-    return body
+        return TableMaker(served, wanted, query, now).one(stored)
+    return served.body(stored)

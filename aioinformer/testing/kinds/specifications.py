@@ -1,9 +1,9 @@
 """Mistakes in the specifications of built-in kinds, as kube-apiserver words them.
 
 It checks thousands of fields. These are the mistakes that people make and the ones that tools are tried with: templates
-that are not selected, wrong names of containers, requests beyond limits, schedules, services, events of
-another namespace. Everything else in a specification is taken as it comes, and what is left out altogether is let
-through: a test that is about something else need not write whole pods.
+that are not selected, wrong names of containers, requests beyond limits, schedules, services; events have a module of
+their own. Everything else in a specification is taken as it comes, and what is left out altogether is let through: a
+test that is about something else need not write whole pods.
 """
 
 from __future__ import annotations
@@ -15,19 +15,27 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.quantities import QuantityError, amount
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_faults
+from aioinformer.testing.kinds.event_checks import event_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from aioinformer.testing.api.served import Served
+
 _MACRO = re.compile(r"@(?:every \S+|annually|yearly|monthly|weekly|daily|midnight|hourly)")
 
 
-def specification_causes(group_resource: str, obj: Mapping[str, Any]) -> list[Cause]:
-    """What is wrong with an object whose defaults are filled in."""
-    check = _CHECKS.get(group_resource)
+def specification_causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[Cause]:
+    """What is wrong with an object whose defaults are filled in.
+
+    Args:
+        old: what it replaces.
+    """
+    if served.collection == "events":
+        former = None if old is None else served.kept(old)
+        return event_causes(served.kept(obj), former, newer=served.conversion is not None)
+    check = _CHECKS.get(served.resource.group_resource)
     spec = obj.get("spec")
-    if group_resource == "events":
-        return list(_event(obj))
     return list(check(spec)) if check is not None and isinstance(spec, dict) else []
 
 
@@ -104,13 +112,6 @@ def _service(spec: Mapping[str, Any]) -> Iterator[Cause]:
     kind = spec.get("type", "ClusterIP")
     if spec.get("clusterIP") == "None" and kind in ("NodePort", "LoadBalancer"):
         yield Cause.invalid("spec.clusterIPs[0]", '"None"', f"may not be set to 'None' for {kind} services")
-
-
-def _event(obj: Mapping[str, Any]) -> Iterator[Cause]:
-    namespace = obj["metadata"].get("namespace", "")
-    involved = (obj.get("involvedObject") or {}).get("namespace") or ""
-    if involved and involved != namespace:
-        yield Cause.invalid("involvedObject.namespace", _shown(involved), "does not match event.namespace")
 
 
 def _shown(value: Any) -> str:

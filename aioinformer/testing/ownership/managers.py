@@ -9,6 +9,8 @@ Each entry belongs to one manager, one way of writing (Update or Apply), one ver
 * An object without entries is not tracked until somebody applies to it; then what was there before belongs to
   "before-first-apply".
 * Of more than ten updaters the oldest become one, "ancient-changes".
+* What a manager owns is told in the words of the version that it spoke. A write in another version of the group looks
+  at the object as that version shows it; managers who spoke a version that the group does not have are forgotten.
 
 The time of an entry changes when its manager changes the object, so that a write that changes nothing is none.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aioinformer.testing.ownership.versions import NO_VIEWS, Changes, Versions, Views
 from aioinformer.testing.schemas.field_paths import (
     NO_FIELDS,
     FieldSet,
@@ -27,7 +30,7 @@ from aioinformer.testing.schemas.field_paths import (
     encode_fields,
     shown,
 )
-from aioinformer.testing.schemas.typed_fields import compare, fields_of, merge, remove, with_named_parents
+from aioinformer.testing.schemas.typed_fields import fields_of, merge, remove, with_named_parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -168,6 +171,7 @@ def after_update(
     manager: Manager,
     now: str,
     ignored: FieldSet = NO_FIELDS,
+    views: Views = NO_VIEWS,
 ) -> Owners:
     """The owners after a write that is no apply.
 
@@ -179,14 +183,13 @@ def after_update(
         manager: who writes.
         now: for the manager's entry, as the API writes times.
         ignored: fields that this kind of write cannot change.
+        views: what the object looks like to managers of other versions.
     """
     if owners is None:
         return {}
-    comparison = compare(old, new, type_)
-    taken = frozenset(comparison.modified | comparison.added)
-    removed = frozenset(comparison.removed)
-    after = _without(owners, taken | removed)
-    own = taken - removed - _NOBODYS
+    changes = Changes(old, new, Versions(manager.api_version, type_, views))
+    after = _without(owners, changes)
+    own = changes.taken(manager.api_version) - changes.removed(manager.api_version) - _NOBODYS
     own -= below(own, ignored)
     if own:
         former = after.get(manager, Owned(NO_FIELDS)).fields
@@ -204,6 +207,7 @@ def apply(
     *,
     force: bool,
     ignored: FieldSet = NO_FIELDS,
+    views: Views = NO_VIEWS,
 ) -> tuple[dict[str, Any], Owners]:
     """Applies a configuration.
 
@@ -216,6 +220,7 @@ def apply(
         now: for the manager's entry, as the API writes times.
         force: take fields of others rather than fail.
         ignored: fields that this kind of write cannot change.
+        views: what the object looks like to managers of other versions.
 
     Returns:
         The object as it becomes, and its owners.
@@ -228,45 +233,60 @@ def apply(
         owners = after_update({}, live, type_, {}, first, now) if live else {}
     named = fields_of(config, type_)
     named -= below(named, ignored)
-    former = owners.get(manager, Owned(NO_FIELDS))
+    # An applier is the same whichever version it speaks.
+    earlier = next((each for each in owners if each._replace(api_version=manager.api_version) == manager), manager)
+    owners = dict(owners)
+    former = owners.pop(earlier, Owned(NO_FIELDS))
     # What belongs to nobody counts for this moment: an object must not lose its name with its last label.
     after = {**owners, manager: Owned(named)}
-    merged = _pruned(merge(live, config, type_), after, former.fields, type_)
-    comparison = compare(live, merged, type_)
-    taken = frozenset(comparison.modified | comparison.added)
+    versions = Versions(manager.api_version, type_, views)
+    merged = _pruned(merge(live, config, type_), after, former.fields, earlier.api_version, versions)
+    changes = Changes(live, merged, versions)
     said = named - _NOBODYS
     others = {each: owned for each, owned in after.items() if each != manager}
     conflicts = [
-        Conflict(each, path) for each, owned in sorted(others.items()) for path in sorted(owned.fields & taken)
+        Conflict(each, path)
+        for each, owned in sorted(others.items())
+        for path in sorted(owned.fields & changes.taken(each.api_version))
     ]
     if conflicts and not force:
         raise ConflictError(conflicts)
-    result = _without(others, taken | frozenset(comparison.removed))
+    result = _without(others, changes)
     # An apply that only shares what others own leaves the times alone: nothing happened to the object.
-    changed = bool(taken or comparison.removed)
+    changed = bool(changes.taken(manager.api_version) or changes.removed(manager.api_version))
     if said:
         result[manager] = Owned(said, now if changed else former.time)
     return merged, _capped(result)
 
 
-def _pruned(merged: dict[str, Any], owners: Owners, former: FieldSet, type_: FieldType) -> dict[str, Any]:
-    """Without what the applier said the last time, and nobody says now."""
-    if not former:
+def _pruned(
+    merged: dict[str, Any], owners: Owners, former: FieldSet, api_version: str, versions: Versions
+) -> dict[str, Any]:
+    """Without what the applier said the last time, and nobody says now.
+
+    Args:
+        former: what it said.
+        api_version: in which version it was said.
+    """
+    if not former or api_version not in versions:
         return merged
+    view = versions[api_version]
+    type_, shown = view.type_, view.show(merged)
     former = with_named_parents(former, type_)
-    present = with_named_parents(fields_of(merged, type_), type_)
-    owned = with_named_parents(frozenset().union(*(each.fields for each in owners.values())), type_)
-    left = with_named_parents(fields_of(remove(merged, former, type_), type_), type_)
-    pruned = remove(merged, present - left - owned, type_)
+    present = with_named_parents(fields_of(shown, type_), type_)
+    told = ((manager.api_version, each.fields) for manager, each in owners.items())
+    owned = with_named_parents(versions.fields_in(api_version, merged, told), type_)
+    left = with_named_parents(fields_of(remove(shown, former, type_), type_), type_)
+    pruned = remove(shown, present - left - owned, type_)
     left = with_named_parents(fields_of(pruned, type_), type_)
-    kept: dict[str, Any] = remove(merged, (present - left) & former, type_)
-    return kept
+    return dict(view.hide(remove(shown, (present - left) & former, type_)))
 
 
-def _without(owners: Owners, lost: FieldSet) -> Owners:
+def _without(owners: Owners, changes: Changes) -> Owners:
     kept = {}
     for manager, owned in owners.items():
-        if fields := owned.fields - lost:
+        version = manager.api_version
+        if changes.knows(version) and (fields := owned.fields - changes.taken(version) - changes.removed(version)):
             kept[manager] = replace(owned, fields=fields)
     return kept
 

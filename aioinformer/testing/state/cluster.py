@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.ledger import Ledger
     from aioinformer.testing.state.storage import Record
 
+    Granting = Callable[[Served, str, Mapping[str, Any], Mapping[str, Any] | None], None]
+
 # No vowels and nothing that looks like another sign: the API's alphabet for generated names.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED = 63 - 5
@@ -66,12 +68,15 @@ class Cluster:
         ledger: as given.
         clock: as given.
         definitions: the custom resources that are served.
+        granting: is asked before anything is written, with what it replaces if it replaces something; raises what
+            forbids to give such rights.
     """
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float], rng: random.Random) -> None:
         self.ledger = ledger
         self.clock = clock
         self.definitions = Definitions(ledger, self.now)
+        self.granting: Granting = lambda served, namespace, obj, old: None
         self._rng = rng
 
     def now(self) -> str:
@@ -105,6 +110,8 @@ class Cluster:
         for name in _SERVER_OWNED:
             metadata.pop(name, None)
         self._fill_defaults(served, obj)
+        metadata = obj["metadata"]
+        self.granting(served, namespace, obj, None)
         if owners is None:
             track(served, None, obj, by or _ourselves(served), self.now())
         else:
@@ -115,9 +122,7 @@ class Cluster:
             metadata["name"] = self._generated_name(str(metadata["generateName"]))
         self._check_namespace(served, namespace, str(metadata.get("name") or ""))
         group_resource = served.resource.group_resource
-        self._check_metadata(
-            served, metadata, [*size_causes(group_resource, obj), *specification_causes(group_resource, obj)]
-        )
+        self._check_metadata(served, metadata, [*size_causes(group_resource, obj), *specification_causes(served, obj)])
         metadata["uid"] = self._uid()
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
@@ -188,23 +193,24 @@ class Cluster:
         check_name(metadata, name)
         record = self.ledger.get(served, namespace, name)
         check_preconditions(served, record, metadata)
-        old = decode(record.body)
+        old = decode(served.body(record.body))
         self._fill_defaults(served, obj)
-        asked = metadata.get("managedFields")
+        self.granting(served, namespace, obj, old)
+        asked = obj["metadata"].get("managedFields")
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
         metadata = obj["metadata"]
         causes = check_deletion(metadata, old["metadata"])
         if not subresource:
             group_resource = served.resource.group_resource
-            causes += specification_causes(group_resource, obj)
+            causes += specification_causes(served, obj, old)
             causes += change_causes(group_resource, obj, old) + size_causes(group_resource, obj)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
         if wrong := [*metadata_update_causes(served.resource, metadata), *causes]:
-            raise statuses.invalid_object(served.resource, name, wrong)
+            raise statuses.invalid_object(served.kept_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
             check_definition(obj, old)
@@ -218,7 +224,7 @@ class Cluster:
         gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if served.resource.group_resource == "namespaces":
             gone = False
-        if dry_run or (body == served.body(record.body) and not gone):
+        if dry_run or (not gone and _is_same(body, served.body(record.body))):
             return body
         if gone:
             # What watches are told is the object as it was stored, not as this write would have made it.
@@ -295,7 +301,7 @@ class Cluster:
             raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")
         record = self.ledger.get(served, namespace, name)
         check_delete_preconditions(served, record, uid, version)
-        obj = decode(record.body)
+        obj = decode(served.body(record.body))
         metadata = obj["metadata"]
         finalizers = list(metadata.get("finalizers") or ())
         extra = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy or default_policy(served))
@@ -332,6 +338,11 @@ class Cluster:
 
     def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
         fill_defaults(served, obj)
+        if served.conversion is not None:
+            # What this version cannot say, or says by other means, is settled before anybody looks at it.
+            settled = served.shown(served.kept(obj))
+            obj.clear()
+            obj.update(settled)
         if served.resource.group_resource == _CRD:
             default_definition(obj)
 
@@ -352,7 +363,7 @@ class Cluster:
     def _check_metadata(self, served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:
         causes = [*metadata_causes(served.resource, metadata), *others]
         if causes:
-            raise statuses.invalid_object(served.resource, str(metadata.get("name") or ""), causes)
+            raise statuses.invalid_object(served.kept_as, str(metadata.get("name") or ""), causes)
 
     def _generated_name(self, prefix: str) -> str:
         suffix = "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
@@ -360,6 +371,11 @@ class Cluster:
 
     def _uid(self) -> str:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+
+def _is_same(body: bytes, stored: bytes) -> bool:
+    """Whether two bodies say the same, in whatever order."""
+    return body == stored or (len(body) == len(stored) and bool(decode(body) == decode(stored)))
 
 
 def _ourselves(served: Served, subresource: str = "") -> Manager:

@@ -1,7 +1,7 @@
-"""What controllers do in a real cluster after a deletion: garbage, namespaces, the objects of a definition.
+"""What controllers do in a real cluster: garbage, namespaces, the objects of a definition, sums of roles.
 
-One task, woken by deletions, that does its work in small pieces. An object with finalizers holds its namespace or its
-definition back until they are gone; the task looks again when objects are deleted.
+One task, woken by deletions and by changes of cluster roles, that does its work in small pieces. An object with
+finalizers holds its namespace or its definition back until they are gone; the task looks again when objects are deleted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.definitions import is_established
 from aioinformer.testing.state.garbage import GarbageCollector
+from aioinformer.testing.state.role_sums import sum_up_roles
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
@@ -58,6 +59,7 @@ class Housekeeper:
                 await self._collect_garbage()
                 await self._finish_namespaces()
                 await self._finish_definitions()
+                sum_up_roles(self._cluster)
             except Exception:
                 _log.exception("housekeeping failed; it goes on with the next deletion")
 
@@ -118,9 +120,9 @@ class Housekeeper:
 
     def _namespaced(self) -> list[Served]:
         by_collection = {
-            served.resource.group_resource: served
+            served.collection: served
             for served in self._cluster.ledger.registry
-            if served.resource.namespaced
+            if served.resource.namespaced and served.conversion is None
         }
         return list(by_collection.values())
 

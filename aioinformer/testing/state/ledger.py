@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.served import Registry, Served
 
+CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
+
 
 class Ledger:
     """The objects of all collections, and the changes of them.
@@ -41,13 +43,13 @@ class Ledger:
         self.registry = registry
         self.storage = storage
         self.untidy: Callable[[], None] = lambda: None
-        self.changed: Callable[[str, Change], None] = lambda group_resource, change: None
+        self.changed: Callable[[str, Change], None] = lambda collection, change: None
         self.dependents = Dependents(storage)
         self.suspects: deque[Place] = deque()
 
     def collection(self, served: Served) -> Collection:
         """The objects of a resource."""
-        return self.storage.collection(served.resource.group_resource)
+        return self.storage.collection(served.collection)
 
     def find(self, served: Served, namespace: str, name: str) -> Record | None:
         """An object; None if there is no such one."""
@@ -74,19 +76,21 @@ class Ledger:
             version = self.storage.next_version()
         self.storage.version = max(self.storage.version, version)
         metadata["resourceVersion"] = str(version)
+        kept = served.kept(obj)
         record = Record(
             metadata.get("namespace", ""),
             metadata["name"],
             version,
             metadata["uid"],
-            encode_object(obj, custom=served.custom),
+            encode_object(kept, custom=served.custom),
             metadata.get("labels") or {},
-            field_values(obj, served.fields) if served.fields else (),
+            field_values(kept, served.kept_fields) if served.kept_fields else (),
         )
         change = Change(version, kind, record, old)
-        self.changed(served.resource.group_resource, change)
+        self.changed(served.collection, change)
         self.collection(served).record_change(change)
-        self.dependents.note(Place(served.resource.group_resource, record.key), metadata)
+        self.dependents.note(Place(served.collection, record.key), metadata)
+        self._tell_sums(served)
         return record
 
     def remove(self, served: Served, record: Record) -> Record:
@@ -102,15 +106,16 @@ class Ledger:
             record.fields,
         )
         change = Change(version, "DELETED", last, record)
-        self.changed(served.resource.group_resource, change)
+        self.changed(served.collection, change)
         self.collection(served).record_change(change)
-        place = Place(served.resource.group_resource, record.key)
+        place = Place(served.collection, record.key)
         owned = self.dependents.of(record.uid)
         self.dependents.forget(place)
         waiting = self._owners(record)
         if owned or waiting:
             self.suspects.extend((*owned, *waiting))
             self.untidy()
+        self._tell_sums(served)
         return last
 
     def suspect(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
@@ -119,7 +124,11 @@ class Ledger:
             metadata.get("finalizers") or ()
         )
         if settles or metadata.get("ownerReferences"):
-            self.suspects.append(Place(served.resource.group_resource, record.key))
+            self.suspects.append(Place(served.collection, record.key))
+            self.untidy()
+
+    def _tell_sums(self, served: Served) -> None:
+        if served.collection == CLUSTER_ROLES:
             self.untidy()
 
     def _owners(self, record: Record) -> list[Place]:
@@ -131,7 +140,7 @@ class Ledger:
             kind = self.registry.find_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
             if kind is not None:
                 key = key_of(record.namespace if kind.resource.namespaced else "", owner.get("name", ""))
-                places.append(Place(kind.resource.group_resource, key))
+                places.append(Place(kind.collection, key))
         return places
 
 

@@ -1,0 +1,40 @@
+"""Events in the words of the core group, which is how they are kept, and in those of `events.k8s.io`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# In the order of the newer kind.
+_CORE_NAMES = {
+    "eventTime": "eventTime",
+    "series": "series",
+    "reportingController": "reportingComponent",
+    "reportingInstance": "reportingInstance",
+    "action": "action",
+    "reason": "reason",
+    "regarding": "involvedObject",
+    "related": "related",
+    "note": "message",
+    "type": "type",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_ALWAYS: Mapping[str, Any] = {"involvedObject": {}, "source": {}, "reportingComponent": "", "reportingInstance": ""}
+
+
+def core_event(newer: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of `events.k8s.io/v1` as one of `v1`."""
+    fields = {core: newer[name] for name, core in _CORE_NAMES.items() if newer.get(name) is not None}
+    return {"kind": "Event", "apiVersion": "v1", "metadata": newer["metadata"], **_ALWAYS, **fields}
+
+
+def newer_event(core: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of `v1` as one of `events.k8s.io/v1`."""
+    fields = {name: core[told] for name, told in _CORE_NAMES.items() if core.get(told) not in (None, "")}
+    whole = {"regarding": {}, "deprecatedSource": {}, **fields}
+    return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core["metadata"], **whole}

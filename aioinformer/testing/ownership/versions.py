@@ -1,0 +1,112 @@
+"""The forms of one object in the versions of its group, and what a write changes in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aioinformer.testing.schemas.field_paths import NO_FIELDS, FieldSet
+from aioinformer.testing.schemas.typed_fields import Comparison, FieldType, compare, fields_of, remove
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class View(NamedTuple):
+    """The same object in another version of the API.
+
+    Attributes:
+        show: makes the form of that version.
+        hide: makes the form of the version that is written in.
+        type_: of that form.
+    """
+
+    show: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    hide: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    type_: FieldType
+
+
+Views = Mapping[str, View]
+"""The other versions, by name."""
+NO_VIEWS: Views = MappingProxyType({})
+
+
+class Versions:
+    """All versions, seen from one that is written in.
+
+    Args:
+        api_version: which is written in.
+        type_: of objects in it.
+        views: of the others.
+    """
+
+    def __init__(self, api_version: str, type_: FieldType, views: Views) -> None:
+        self._views = {api_version: View(_as_it_is, _as_it_is, type_), **views}
+
+    def __contains__(self, api_version: str) -> bool:
+        return api_version in self._views
+
+    def __getitem__(self, api_version: str) -> View:
+        return self._views[api_version]
+
+    def fields_in(
+        self, api_version: str, obj: Mapping[str, Any], owned: Iterable[tuple[str, FieldSet]]
+    ) -> frozenset[tuple[str, ...]]:
+        """Fields of an object that are told in the words of many versions, in the words of one.
+
+        Args:
+            obj: in the version that is written in.
+            owned: pairs of version and fields; those of unknown versions do not count.
+        """
+        told: dict[str, FieldSet] = {}
+        for version, fields in owned:
+            told[version] = told.get(version, NO_FIELDS) | fields
+        found = told.pop(api_version, NO_FIELDS)
+        for version, fields in told.items():
+            if version in self:
+                other, own = self[version], self[api_version]
+                shown = other.show(obj)
+                part = other.hide(remove(shown, fields_of(shown, other.type_) - fields, other.type_))
+                found |= fields_of(own.show(part), own.type_)
+        return found
+
+
+class Changes:
+    """What a write changes, in the words of each version.
+
+    Args:
+        old: the object as it was.
+        new: as it will be.
+        versions: seen from the one that both are in.
+    """
+
+    def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any], versions: Versions) -> None:
+        self._old = old
+        self._new = new
+        self._versions = versions
+        self._found: dict[str, Comparison] = {}
+
+    def knows(self, api_version: str) -> bool:
+        """Whether there is such a version."""
+        return api_version in self._versions
+
+    def taken(self, api_version: str) -> FieldSet:
+        """What it adds or changes; nothing for an unknown version."""
+        found = self._of(api_version)
+        return NO_FIELDS if found is None else frozenset(found.modified | found.added)
+
+    def removed(self, api_version: str) -> FieldSet:
+        """What it removes; nothing for an unknown version."""
+        found = self._of(api_version)
+        return NO_FIELDS if found is None else frozenset(found.removed)
+
+    def _of(self, api_version: str) -> Comparison | None:
+        if api_version not in self._found and self.knows(api_version):
+            view = self._versions[api_version]
+            self._found[api_version] = compare(view.show(self._old), view.show(self._new), view.type_)
+        return self._found.get(api_version)
+
+
+def _as_it_is(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return obj

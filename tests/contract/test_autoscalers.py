@@ -1,0 +1,200 @@
+"""HorizontalPodAutoscalers: one store, shown in two versions of which the older one knows one metric only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.tables import variants
+from tests.contract.talk import APPLY, MERGE_PATCH, PARTIAL, TABLE
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+OLDER = "/apis/autoscaling/v1/namespaces/{ns}/horizontalpodautoscalers"
+NEWER = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
+BOTH = {"older": OLDER, "newer": NEWER}
+TARGET = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "maxReplicas": 3}
+SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "In", "values": ["d"]}]}
+INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": "i"}
+
+
+def resource(name: str = "cpu", **target: Any) -> dict[str, Any]:
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
+
+
+def autoscaler(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a"}, "spec": TARGET | spec}
+
+
+OLD: dict[str, dict[str, Any]] = {
+    "nothing": autoscaler(),
+    "share": autoscaler(targetCPUUtilizationPercentage=50, minReplicas=2),
+    "metrics-in-annotation": autoscaler() | {
+        "metadata": {"name": "a", "annotations": {
+            "autoscaling.alpha.kubernetes.io/metrics":
+                '[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"1k"}}]',
+            "autoscaling.alpha.kubernetes.io/conditions": "broken",
+            "other": "stays",
+        }}
+    },
+}  # fmt: skip
+NEW: dict[str, dict[str, Any]] = {
+    "nothing": autoscaler(),
+    "share": autoscaler(metrics=[resource(type="Utilization", averageUtilization=50)]),
+    "value": autoscaler(metrics=[resource(type="AverageValue", averageValue="500m")]),
+    "memory": autoscaler(metrics=[
+        resource("memory", type="Utilization", averageUtilization=60),
+        resource(type="Utilization", averageUtilization=70),
+    ]),
+    "container": autoscaler(metrics=[{
+        "type": "ContainerResource",
+        "containerResource": {
+            "name": "cpu", "container": "c", "target": {"type": "Utilization", "averageUtilization": 5},
+        },
+    }]),
+    "pods": autoscaler(metrics=[{
+        "type": "Pods",
+        "pods": {
+            "metric": {"name": "m", "selector": SELECTOR}, "target": {"type": "AverageValue", "averageValue": "10"},
+        },
+    }]),
+    "object": autoscaler(metrics=[{
+        "type": "Object",
+        "object": {
+            "describedObject": INGRESS, "metric": {"name": "m"}, "target": {"type": "Value", "value": "2k"},
+        },
+    }]),
+    "object-average": autoscaler(metrics=[{
+        "type": "Object",
+        "object": {
+            "describedObject": INGRESS, "metric": {"name": "m"},
+            "target": {"type": "AverageValue", "averageValue": "2k"},
+        },
+    }]),
+    "external": autoscaler(metrics=[{
+        "type": "External",
+        "external": {
+            "metric": {"name": "m<n", "selector": SELECTOR}, "target": {"type": "Value", "value": "1"},
+        },
+    }]),
+    "behavior": autoscaler(behavior={
+        "scaleDown": {
+            "stabilizationWindowSeconds": 60, "policies": [{"type": "Pods", "value": 1, "periodSeconds": 30}],
+        },
+    }),
+    "both-behaviors": autoscaler(behavior={
+        "scaleUp": {"selectPolicy": "Disabled", "policies": [{"type": "Percent", "value": 1, "periodSeconds": 1}]},
+        "scaleDown": {"selectPolicy": "Min"},
+    }),
+}  # fmt: skip
+STATUS = {
+    "currentReplicas": 2,
+    "desiredReplicas": 3,
+    "lastScaleTime": "2024-05-01T10:00:00Z",
+    "observedGeneration": 1,
+    "currentMetrics": [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 40, "averageValue": "40m"}}},
+        {"type": "Pods", "pods": {"metric": {"name": "m"}, "current": {"averageValue": "3"}}},
+        {
+            "type": "Object",
+            "object": {"describedObject": INGRESS, "metric": {"name": "m"}, "current": {"value": "7"}},
+        },
+    ],
+    "conditions": [
+        {
+            "type": "AbleToScale",
+            "status": "True",
+            "reason": "ReadyForNewScale",
+            "message": "recommended size matches current size",
+            "lastTransitionTime": "2024-05-01T10:00:00Z",
+        }
+    ],
+}
+
+
+@variants("body", OLD)
+async def test_an_older_autoscaler_is_shown_by_both_versions(talk: Talk, body: dict[str, Any]) -> None:
+    await talk("POST", OLDER, body)
+    older, newer = [await talk("GET", f"{each}/a") for each in (OLDER, NEWER)]
+    assert older.metadata["uid"] == newer.metadata["uid"]
+
+
+@variants("body", NEW)
+async def test_a_newer_autoscaler_is_shown_by_both_versions(talk: Talk, body: dict[str, Any]) -> None:
+    await talk("POST", NEWER, body)
+    older = await talk("GET", f"{OLDER}/a")
+    await talk("GET", OLDER)
+    await talk("PUT", f"{OLDER}/a", older.body)
+    newer = await talk("GET", f"{NEWER}/a")
+    assert older.metadata["resourceVersion"] == newer.metadata["resourceVersion"]
+
+
+@variants("where", BOTH)
+async def test_a_status_is_shown_by_both_versions(talk: Talk, where: str) -> None:
+    await talk.made(NEWER, NEW["share"])
+    status = STATUS if where == NEWER else {"currentReplicas": 2, "currentCPUUtilizationPercentage": 55}
+    await talk("PATCH", f"{where}/a/status", {"status": status}, content_type=MERGE_PATCH)
+    older, newer = [await talk("GET", f"{each}/a") for each in (OLDER, NEWER)]
+    assert older.body["status"]["currentReplicas"] == newer.body["status"]["currentReplicas"] == 2
+
+
+@variants("accept", {"table": TABLE, "metadata": PARTIAL})
+@variants("where", BOTH)
+async def test_autoscalers_have_other_forms(talk: Talk, where: str, accept: str) -> None:
+    await talk.made(NEWER, NEW["pods"])
+    answer = await talk("GET", f"{where}/a", accept=accept)
+    assert answer.status == 200
+
+
+@variants("where", BOTH)
+async def test_autoscalers_are_watched_in_either_version(talk: Talk, where: str) -> None:
+    made = await talk.made(NEWER, NEW["pods"])
+    talk.words["v"] = made["metadata"]["resourceVersion"]
+    await talk("PATCH", f"{OLDER}/a", {"spec": {"maxReplicas": 5}}, content_type=MERGE_PATCH, kept=False)
+    await talk("DELETE", f"{NEWER}/a", kept=False)
+    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}", events=2)
+    assert [event["type"] for event in answer.body] == ["MODIFIED", "DELETED"]
+
+
+@variants("where", BOTH)
+async def test_a_field_is_owned_in_the_words_of_its_version(talk: Talk, where: str) -> None:
+    await talk.made(where, autoscaler())
+    other = OLDER if where == NEWER else NEWER
+    metrics = {"targetCPUUtilizationPercentage": 7} if other == OLDER else NEW["share"]["spec"]
+    await talk("PATCH", f"{other}/a?fieldManager=other", {"spec": metrics}, content_type=MERGE_PATCH)
+    answer = await talk(
+        "PATCH", f"{where}/a?fieldManager=third", {"spec": {"maxReplicas": 9}}, content_type=MERGE_PATCH
+    )
+    assert answer.status == 200
+
+
+async def test_an_apply_meets_the_owners_of_another_version(talk: Talk) -> None:
+    older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
+    older["spec"] = {**older["spec"], "targetCPUUtilizationPercentage": 30}
+    await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
+    newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["share"]}
+    await talk("PATCH", f"{NEWER}/a?fieldManager=two", newer, content_type=APPLY)
+    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=two&force=true", newer, content_type=APPLY)
+    assert answer.status == 200
+
+
+async def test_an_applier_may_change_the_version(talk: Talk) -> None:
+    older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler(minReplicas=2)}
+    await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
+    newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **autoscaler()}
+    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
+    assert answer.status == 200
+
+
+@variants("where", BOTH)
+async def test_a_dry_run_shows_what_would_be(talk: Talk, where: str) -> None:
+    answer = await talk("POST", f"{where}?dryRun=All", autoscaler())
+    assert answer.status == 201
+
+
+@variants("where", BOTH)
+async def test_an_autoscaler_is_deleted_in_either_version(talk: Talk, where: str) -> None:
+    await talk.made(NEWER, NEW["share"])
+    await talk("DELETE", f"{where}/a")
+    answer = await talk("GET", f"{OLDER if where == NEWER else NEWER}/a")
+    assert answer.status == 404

@@ -1,0 +1,359 @@
+"""Events: one store that two groups show, each in its own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS
+from tests.contract.tables import variants
+from tests.contract.talk import APPLY, JSON_PATCH, MERGE_PATCH, PARTIAL, PARTIAL_LIST, STRATEGIC, TABLE
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+CORE = "/api/v1/namespaces/{ns}/events"
+NEWER = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
+BOTH = {"core": CORE, "newer": NEWER}
+EARLIER, LATER = "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z"
+MOMENT = "2024-05-01T10:00:00.123456Z"
+
+
+def old_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """As recorders wrote them before there was another group."""
+    involved = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": talk.namespace, "uid": "u"}
+    return {
+        "metadata": {"name": name, "labels": {"n": name}},
+        "involvedObject": involved | {"fieldPath": "spec.containers{c}", "resourceVersion": "5"},
+        "reason": "Killing",
+        "message": "Stopping container c",
+        "source": {"component": "kubelet", "host": "n"},
+        "firstTimestamp": EARLIER,
+        "lastTimestamp": LATER,
+        "count": 3,
+        "type": "Normal",
+        **fields,
+    }
+
+
+def new_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """As recorders write them since."""
+    return {
+        "metadata": {"name": name, "labels": {"n": name}},
+        "eventTime": MOMENT,
+        "reportingController": "example.com/controller",
+        "reportingInstance": "controller-1",
+        "action": "Stop",
+        "reason": "Stopped",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": talk.namespace, "uid": "u"},
+        "related": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+        "note": "Stopped container c",
+        "type": "Warning",
+        **fields,
+    }
+
+
+@variants("where", BOTH)
+async def test_an_event_is_shown_by_both_groups(talk: Talk, where: str) -> None:
+    event = old_event(talk) if where == CORE else new_event(talk, series={"count": 2, "lastObservedTime": MOMENT})
+    await talk("POST", where, event)
+    core = await talk("GET", f"{CORE}/a")
+    newer = await talk("GET", f"{NEWER}/a")
+    assert (core.body["message"], core.body["metadata"]["uid"]) == (newer.body["note"], newer.body["metadata"]["uid"])
+
+
+@variants("where", BOTH)
+async def test_little_is_needed_for_an_event(talk: Talk, where: str) -> None:
+    little = {"involvedObject": {"namespace": talk.namespace}} if where == CORE else new_event(talk)
+    little.pop("related", None)
+    await talk("POST", where, {**little, "metadata": {"generateName": "e-"}})
+    await talk("GET", CORE)
+    answer = await talk("GET", NEWER)
+    assert len(answer.body["items"]) == 1
+
+
+async def test_events_of_both_groups_are_listed_together(talk: Talk) -> None:
+    await two(talk)
+    core, newer = [await talk("GET", each) for each in (CORE, NEWER)]
+    assert len(core.body["items"]) == len(newer.body["items"]) == 2
+
+
+async def test_pages_go_on_in_the_other_group(talk: Talk) -> None:
+    await two(talk)
+    page = await talk("GET", f"{CORE}?limit=1")
+    talk.words["token"] = page.metadata["continue"]
+    answer = await talk("GET", f"{NEWER}?limit=1&continue={{token}}")
+    assert [each["metadata"]["name"] for each in answer.body["items"]] == ["b"]
+
+
+@variants("where", BOTH)
+async def test_events_are_watched_in_either_group(talk: Talk, where: str) -> None:
+    made = await talk.made(CORE, old_event(talk))
+    talk.words["v"] = made["metadata"]["resourceVersion"]
+    await talk.made(NEWER, new_event(talk, "b"))
+    await talk("PATCH", f"{CORE}/a", {"count": 4}, content_type=MERGE_PATCH, kept=False)
+    await talk("DELETE", f"{NEWER}/a", kept=False)
+    await talk("DELETE", f"{CORE}/b", kept=False)
+    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}", events=4)
+    assert [event["type"] for event in answer.body] == ["ADDED", "MODIFIED", "DELETED", "DELETED"]
+
+
+@pytest.mark.parametrize("accept", [TABLE, PARTIAL_LIST], ids=["table", "metadata"])
+@variants("where", BOTH)
+async def test_events_have_other_forms(talk: Talk, where: str, accept: str) -> None:
+    await two(talk)
+    answer = await talk("GET", where, accept=accept)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("accept", [TABLE, PARTIAL], ids=["table", "metadata"])
+@variants("where", BOTH)
+async def test_events_are_watched_in_other_forms(talk: Talk, where: str, accept: str) -> None:
+    await two(talk)
+    streaming = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    answer = await talk.watched(f"{where}?{streaming}", accept=accept, events=3)
+    assert answer.status == 200
+
+
+async def test_an_update_says_all_of_an_event(talk: Talk) -> None:
+    await talk.made(CORE, old_event(talk))
+    newer = await talk("GET", f"{NEWER}/a", kept=False)
+    changed = newer.body | {"series": {"count": 5, "lastObservedTime": MOMENT}}
+    await talk("PUT", f"{NEWER}/a", changed)
+    answer = await talk("GET", f"{CORE}/a")
+    assert answer.body["series"]["count"] == 5
+
+
+async def test_a_group_forgets_who_owned_what_in_the_other(talk: Talk) -> None:
+    await talk.made(CORE, old_event(talk))
+    newer = await talk("GET", f"{NEWER}/a", kept=False)
+    await talk("PUT", f"{NEWER}/a", newer.body)
+    answer = await talk("PUT", f"{NEWER}/a", newer.body | {"metadata": {"name": "a", "labels": {"n": "a"}}})
+    assert "managedFields" not in answer.metadata
+
+
+PATCHES = {
+    "merge": (MERGE_PATCH, {"series": {"count": 9, "lastObservedTime": MOMENT}}),
+    "strategic": (STRATEGIC, {"series": {"count": 9, "lastObservedTime": MOMENT}}),
+    "json": (JSON_PATCH, [{"op": "add", "path": "/series", "value": {"count": 9, "lastObservedTime": MOMENT}}]),
+    "labels": (MERGE_PATCH, {"metadata": {"labels": {"m": "1"}}}),
+}
+
+
+@variants("patch", PATCHES)
+@variants("where", BOTH)
+async def test_an_event_is_patched_in_either_group(talk: Talk, where: str, patch: tuple[str, Any]) -> None:
+    await two(talk)
+    kind, body = patch
+    for name in "ab":
+        await talk("PATCH", f"{where}/{name}", body, content_type=kind)
+    answer = await talk("GET", NEWER if where == CORE else CORE)
+    assert answer.status == 200
+
+
+@variants("where", BOTH)
+async def test_a_field_is_owned_in_the_words_of_its_group(talk: Talk, where: str) -> None:
+    await talk.made(CORE, old_event(talk))
+    other = NEWER if where == CORE else CORE
+    series = {"series": {"count": 2, "lastObservedTime": MOMENT}}
+    await talk("PATCH", f"{other}/a?fieldManager=other", series, content_type=MERGE_PATCH)
+    answer = await talk("PATCH", f"{CORE}/a?fieldManager=third", {"count": 7, "series": None}, content_type=MERGE_PATCH)
+    assert answer.status == 200
+
+
+async def test_an_apply_in_one_group_meets_the_owner_of_the_other(talk: Talk) -> None:
+    named = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **new_event(talk)}
+    await talk("PATCH", f"{NEWER}/a?fieldManager=one", named, content_type=APPLY)
+    config = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "message": "other"}
+    await talk("PATCH", f"{CORE}/a?fieldManager=two", config, content_type=APPLY)
+    answer = await talk("PATCH", f"{CORE}/a?fieldManager=two&force=true", config, content_type=APPLY)
+    assert answer.body["message"] == "other"
+
+
+@variants("where", BOTH)
+async def test_an_event_is_deleted_in_either_group(talk: Talk, where: str) -> None:
+    await two(talk)
+    await talk("DELETE", f"{where}/a")
+    await talk("DELETE", f"{where}/b")
+    answer = await talk("GET", f"{NEWER if where == CORE else CORE}/a")
+    assert answer.status == 404
+
+
+@variants("where", BOTH)
+async def test_all_events_are_deleted_by_either_group(talk: Talk, where: str) -> None:
+    await two(talk)
+    await talk("DELETE", where)
+    answer = await talk("GET", NEWER if where == CORE else CORE)
+    assert answer.body["items"] == []
+
+
+@variants("where", BOTH)
+async def test_a_name_is_taken_in_both_groups(talk: Talk, where: str) -> None:
+    await two(talk)
+    event = new_event(talk) if where == NEWER else old_event(talk)
+    answer = await talk("POST", where, event)
+    assert answer.status == 409
+
+
+@variants("where", BOTH)
+async def test_an_update_creates_an_event(talk: Talk, where: str) -> None:
+    event = new_event(talk) if where == NEWER else old_event(talk)
+    answer = await talk("PUT", f"{where}/a", event)
+    assert answer.status == 201
+
+
+FIELDS = {
+    "kind": "involvedObject.kind=Pod",
+    "namespace": "involvedObject.namespace={ns}",
+    "name": "involvedObject.name=q",
+    "uid": "involvedObject.uid!=u",
+    "version": "involvedObject.apiVersion=v1",
+    "resource-version": "involvedObject.resourceVersion=5",
+    "path": "involvedObject.fieldPath=spec.containers{c}",
+    "reason": "reason=Killing",
+    "reporter": "reportingComponent=example.com/controller",
+    "source": "source=kubelet",
+    "source-that-reports": "source=example.com/controller",
+    "type": "type!=Normal",
+    "two": "involvedObject.name=p,type=Warning",
+    "own-name": "metadata.name=b",
+    "regarding": "regarding.name=q",
+    "regarding-kind": "regarding.kind=Pod",
+    "regarding-path": "regarding.fieldPath!=",
+    "controller": "reportingController=example.com/controller",
+    "message": "message=x",
+    "note": "note=x",
+    "old-source": "deprecatedSource.component=kubelet",
+    "related": "related.name=n",
+}
+
+
+@variants("selector", FIELDS)
+@variants("where", BOTH)
+async def test_fields_of_events_select(talk: Talk, where: str, selector: str) -> None:
+    await two(talk)
+    await talk.made(CORE, old_event(talk, "c", involvedObject={"name": "q", "namespace": talk.namespace}))
+    answer = await talk("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
+    assert answer.status in (200, 400)
+
+
+@variants("where", BOTH)
+async def test_an_event_leaves_the_selection_of_either_group(talk: Talk, where: str) -> None:
+    made = await talk.made(CORE, old_event(talk))
+    talk.words["v"] = made["metadata"]["resourceVersion"]
+    for kind in ("Warning", "Normal"):
+        await talk("PATCH", f"{CORE}/a", {"type": kind}, content_type=MERGE_PATCH, kept=False)
+    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}&fieldSelector=type%3DNormal", events=2)
+    assert [event["type"] for event in answer.body] == ["DELETED", "ADDED"]
+
+
+LONG = "x" * 129
+WRONG: dict[str, dict[str, Any]] = {
+    "no-time": {"eventTime": None},
+    "no-controller": {"reportingController": ""},
+    "controller-of-words": {"reportingController": "a b"},
+    "long-controller": {"reportingController": "x" * 64},
+    "no-instance": {"reportingInstance": ""},
+    "long-instance": {"reportingInstance": LONG},
+    "no-action": {"action": ""},
+    "long-action": {"action": LONG},
+    "no-reason": {"reason": ""},
+    "long-reason": {"reason": LONG},
+    "long-note": {"note": "x" * 1025},
+    "no-type": {"type": ""},
+    "other-type": {"type": "Error"},
+    "series-of-one": {"series": {"count": 1, "lastObservedTime": MOMENT}},
+    "series-without-time": {"series": {"count": 2}},
+    "first-time": {"deprecatedFirstTimestamp": EARLIER},
+    "last-time": {"deprecatedLastTimestamp": LATER},
+    "count": {"deprecatedCount": 1},
+    "source": {"deprecatedSource": {"component": "c"}},
+    "no-regarding": {"regarding": None},
+    "regarding-elsewhere": {"regarding": {"kind": "Pod", "name": "p", "namespace": "other"}},
+    "words-of-core": {"message": "x", "involvedObject": {"name": "x"}, "reportingComponent": "x"},
+    "time-of-seconds": {"eventTime": EARLIER},
+    "time-of-nanoseconds": {"eventTime": "2024-05-01T10:00:00.123456789Z"},
+    "time-of-words": {"eventTime": "yesterday"},
+    "name": {"metadata": {"name": "A_b"}},
+    "path-name": {"metadata": {"name": "a/b"}},
+    "everything": {"eventTime": None, "type": "", "regarding": None, "series": {}, "deprecatedCount": 2},
+}
+
+
+@variants("wrong", WRONG)
+async def test_an_event_of_the_newer_group_is_checked(talk: Talk, wrong: dict[str, Any]) -> None:
+    answer = await talk("POST", NEWER, new_event(talk, **wrong))
+    assert answer.status in (201, 400, 422)
+
+
+WRONG_IN_CORE: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "involved-elsewhere": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "other"}},
+    "no-involved": {"involvedObject": {"kind": "Node", "name": "n"}},
+    "no-reason": {"reason": ""},
+    "long-reason": {"reason": LONG},
+    "other-type": {"type": "Error"},
+    "series-of-one": {"series": {"count": 1, "lastObservedTime": MOMENT}},
+    "time-alone": {"eventTime": MOMENT},
+    "time-and-reporter": {"eventTime": MOMENT, "reportingComponent": "a b", "reportingInstance": "i", "action": "A"},
+    "time-and-all": {"eventTime": MOMENT, "reportingComponent": "c", "reportingInstance": "i", "action": LONG},
+    "words-of-newer": {"note": "x", "regarding": {"name": "x"}, "reportingController": "x"},
+    "name": {"metadata": {"name": "A_b"}},
+}
+
+
+@variants("wrong", WRONG_IN_CORE)
+async def test_less_is_checked_in_the_core_group(talk: Talk, wrong: dict[str, Any]) -> None:
+    answer = await talk("POST", CORE, old_event(talk, **wrong))
+    assert answer.status in (201, 400, 422)
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "series": {"series": {"count": 1}},
+    "regarding": {"regarding": {"name": "other"}},
+    "reason": {"reason": "Other"},
+    "note": {"note": "other"},
+    "source": {"deprecatedSource": {"host": "h"}},
+    "first": {"deprecatedFirstTimestamp": EARLIER},
+    "last": {"deprecatedLastTimestamp": LATER},
+    "count": {"deprecatedCount": 5},
+    "type": {"type": "Normal"},
+    "time": {"eventTime": "2024-05-01T10:00:00.123457Z"},
+    "time-below-microseconds": {"eventTime": "2024-05-01T10:00:00.123456789Z"},
+    "no-time": {"eventTime": None},
+    "action": {"action": "Other"},
+    "related": {"related": {"name": "m"}},
+    "no-related": {"related": None},
+    "controller": {"reportingController": "other"},
+    "instance": {"reportingInstance": "other"},
+    "annotations": {"metadata": {"annotations": {"a": "b"}}},
+}
+
+
+@variants("change", CHANGES)
+async def test_little_of_an_event_of_the_newer_group_may_change(talk: Talk, change: dict[str, Any]) -> None:
+    await talk.made(NEWER, new_event(talk))
+    answer = await talk("PATCH", f"{NEWER}/a", change, content_type=MERGE_PATCH)
+    assert answer.status in (200, 422)
+
+
+@variants("change", {"note": {"message": "other"}, "reason": {"reason": ""}, "series": {"series": {"count": 1}}})
+async def test_the_core_group_lets_events_change(talk: Talk, change: dict[str, Any]) -> None:
+    await talk.made(NEWER, new_event(talk))
+    answer = await talk("PATCH", f"{CORE}/a", change, content_type=MERGE_PATCH)
+    assert answer.status in (200, 422)
+
+
+async def test_events_own_nothing(talk: Talk) -> None:
+    owner = {"kind": "Event", "name": "x", "uid": "x"}
+    owners = [owner | {"apiVersion": version} for version in ("v1", "events.k8s.io/v1")]
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "c", "ownerReferences": owners}})
+    assert answer.status == 422
+
+
+async def two(talk: Talk) -> None:
+    """An event of each group: "a" of the older one, "b" of the newer one."""
+    await talk.made(CORE, old_event(talk))
+    await talk.made(NEWER, new_event(talk, "b"))
