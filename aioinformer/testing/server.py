@@ -20,8 +20,11 @@ from aioinformer.testing.http.front import FrontDoor, RequestEntry
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listening import Listener
 from aioinformer.testing.http.patching import patch_object
+from aioinformer.testing.http.write_options import WriteOptions
 from aioinformer.testing.kinds.field_checks import drop_unknown_fields
 from aioinformer.testing.kubeconfigs import write_kubeconfig
+from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.durable import Database
 from aioinformer.testing.state.housekeeping import Housekeeper
@@ -315,6 +318,8 @@ class ApiServer:
         """
         served = self._registry.resolve(resource)
         where = _namespace(served, {}, namespace)
+        how = "Apply" if content_type == APPLY_PATCH else "Update"
+        by = Manager("aioinformer", how, served.resource.api_version, subresource)
         body, _ = patch_object(
             self._cluster,
             served,
@@ -322,7 +327,7 @@ class ApiServer:
             name,
             encode_plain(patch),
             content_type,
-            {"fieldManager": "aioinformer"},
+            WriteOptions(by, "Warn"),
             subresource=subresource,
         )
         return _decoded(body)

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNEXPECTED_END = "unexpected end of JSON input"
+_NUMBER_PARTS = {".": "after decimal point in", "e": "in exponent of", "E": "in exponent of"}
+_YAML_PROBLEMS: Mapping[str, str] = {
+    r"found character .* that cannot start any token": "found character that cannot start any token",
+    r"mapping values are not allowed here": "mapping values are not allowed in this context",
+    r"expected the node content, but found .*": "did not find expected node content",
+    r"expected '<document start>', but found .*": "did not find expected <document start>",
+    r"(?s)expected (',' or '[\]}]'), but got .*": r"did not find expected \1",
+    r"expected (alphabetic or numeric character), but found .*": r"did not find expected \1",
+}
+_YAML_BLOCKS = {"while parsing a block mapping": "key", "while parsing a block collection": "'-' indicator"}
 
 
 def json_error(data: bytes) -> str:
@@ -13,10 +31,12 @@ def json_error(data: bytes) -> str:
         json.loads(text)
     except json.JSONDecodeError as error:
         position = error.pos
+        if wrong := _wrong_text(error, text) or _wrong_number(error, text):
+            return wrong
         while position < len(text) and text[position] in " \t\r\n":
             position += 1
         if position >= len(text) or error.msg.startswith("Unterminated"):
-            return "unexpected end of JSON input"
+            return _UNEXPECTED_END
         place = {
             "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
             "Expecting ':' delimiter": "after object key",
@@ -30,13 +50,57 @@ def json_error(data: bytes) -> str:
     return ""
 
 
+def yaml_error(error: yaml.YAMLError) -> str:
+    """What the API's YAML parser says about a document that is not YAML."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None:
+        return str(error)
+    problem = error.problem
+    if problem.startswith("expected <block end>"):
+        problem = f"did not find expected {_YAML_BLOCKS.get(error.context or '', 'key')}"
+    elif unknown := re.fullmatch(r"found undefined alias '(.*)'", problem):
+        return f"unknown anchor '{unknown[1]}' referenced"
+    for pattern, said in _YAML_PROBLEMS.items():
+        if re.fullmatch(pattern, problem):
+            problem = re.sub(pattern, said, problem)
+    marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
+    line = marks[0] if marks else 0
+    if isinstance(error, yaml.scanner.ScannerError) and line:
+        line += 1
+    return f"line {max(line, 1)}: {problem}"
+
+
+def _wrong_text(error: json.JSONDecodeError, text: str) -> str:
+    if error.msg.startswith("Invalid control character"):
+        return f"invalid character '{json.dumps(text[error.pos])[1:-1]}' in string literal"
+    if error.msg.startswith("Invalid \\escape"):
+        if error.pos + 1 >= len(text):
+            return _UNEXPECTED_END
+        return f"invalid character {_quoted(text[error.pos + 1])} in string escape code"
+    if error.msg.startswith("Invalid \\uXXXX"):
+        wrong = next((each for each in text[error.pos :].removeprefix("u") if each not in "0123456789abcdefABCDEF"), "")
+        return f"invalid character {_quoted(wrong)} in \\u hexadecimal character escape" if wrong else ""
+    return ""
+
+
+def _wrong_number(error: json.JSONDecodeError, text: str) -> str:
+    at, rest = error.pos, text[error.pos :]
+    if rest.startswith("-"):
+        return f"invalid character {_quoted(rest[1])} in numeric literal" if rest[1:] else _UNEXPECTED_END
+    if at and text[at - 1].isdigit() and rest[:1] in _NUMBER_PARTS and error.msg.startswith(("Extra", "Expecting ','")):
+        left = rest[1:].lstrip("+-") if rest[0] in "eE" else rest[1:]
+        if not left:
+            return _UNEXPECTED_END
+        return f"invalid character {_quoted(left[0])} {_NUMBER_PARTS[rest[0]]} numeric literal"
+    return ""
+
+
 def _wrong_literal(text: str) -> str:
     for literal in ("true", "false", "null"):
         if text[0] == literal[0]:
             for found, wanted in zip(text, literal, strict=False):
                 if found != wanted:
                     return f"invalid character {_quoted(found)} in literal {literal} (expecting {_quoted(wanted)})"
-            return "unexpected end of JSON input"
+            return _UNEXPECTED_END
     return ""
 
 

@@ -57,6 +57,7 @@ class StatusError(Exception):
         metadata: the `metadata` member; only expired continue tokens put something into it.
         retry_after: seconds for the `Retry-After` header, or None.
         queued: whether the request came as far as being queued by its priority.
+        warnings: what the client is to be warned of nevertheless.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class StatusError(Exception):
         self.metadata = metadata or {}
         self.retry_after = retry_after
         self.queued = True
+        self.warnings: tuple[str, ...] = ()
 
     def body(self) -> dict[str, Any]:
         """The `Status` object, in the field order of the API."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
 _SHOWN = 30
+#: What Go reads of an object before it knows what it is.
+HEADER_TYPE = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
 
 
 def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:
@@ -122,7 +126,7 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
             obj = yaml.safe_load(data)
         except yaml.YAMLError as error:
             raise statuses.bad_request(f"{prefix}: {error}") from None
-        obj = _plain(obj)
+        obj = plain_values(obj)
     else:
         try:
             obj = decode(data)
@@ -131,10 +135,7 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
     if obj is None and not served.custom:
         return {}
     if not isinstance(obj, dict):
-        go_type = (
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
-        why = f"json: cannot unmarshal {json_type(obj)} into Go value of type {go_type} ({data.hex()})"
+        why = f"json: cannot unmarshal {json_type(obj)} into Go value of type {HEADER_TYPE} ({data.hex()})"
         raise statuses.bad_request(f"{prefix}: {why}")
     for field in obj:
         if field in ("kind", "apiVersion") and not isinstance(obj[field], str | None):
@@ -165,22 +166,24 @@ def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
     kind, version = kind or resource.kind, version or resource.api_version
     if (kind, version) == (resource.kind, resource.api_version):
         return
-    short = version.rpartition("/")[2]
-    prefix = f'{kind} in version "{short}" cannot be handled as a {resource.kind}'
+    prefix = f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {resource.kind}'
+    raise statuses.bad_request(f"{prefix}: {of_another_kind(resource, kind, version)}")
+
+
+def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
+    """Why an object of another kind is none of this resource."""
     if patch_schema(version, kind) is None:
-        why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-    else:
-        internal = resource.group.partition(".")[0] or "core"
-        why = f"converting ({short}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
-    raise statuses.bad_request(f"{prefix}: {why}")
+        return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+    internal = resource.group.partition(".")[0] or "core"
+    return f"converting ({version.rpartition('/')[2]}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """YAML's own types as JSON has them: keys are strings, dates are text."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else str(value)

@@ -27,6 +27,7 @@ from aioinformer.testing.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.discovery import VERSION, discovery_document
 from aioinformer.testing.http.fault_effects import CUTTING
 from aioinformer.testing.http.listening import LARGEST_BODY
+from aioinformer.testing.http.writes import with_warnings
 from aioinformer.testing.openapi.answers import openapi_answer
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class FrontDoor:
         try:
             response = await self._answer(request, path, query, entry)
         except statuses.StatusError as error:
-            response = status_answer(request, error)
+            response = with_warnings(status_answer(request, error), error.warnings)
             if not error.queued:
                 for name in PRIORITY_HEADERS:
                     response.headers.pop(name, None)

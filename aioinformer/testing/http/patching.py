@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import yaml
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.negotiation import media_type
 from aioinformer.testing.api.statuses import Cause, StatusError
-from aioinformer.testing.kinds.field_checks import check_patched, validation_directive
+from aioinformer.testing.http.bodies import HEADER_TYPE, of_another_kind
+from aioinformer.testing.http.configurations import name_configuration, read_configuration
+from aioinformer.testing.kinds.field_checks import check_patched, unfit_patch
 from aioinformer.testing.openapi.v3 import patch_schema
-from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.patches.decoding import decode_json
+from aioinformer.testing.patches.json_patches import json_type
 from aioinformer.testing.patches.media_types import (
+    APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
@@ -21,16 +24,17 @@ from aioinformer.testing.patches.media_types import (
     apply_patch,
 )
 from aioinformer.testing.patches.strategic import as_go
+from aioinformer.testing.schemas.go_values import GoValueError, decode_values
+from aioinformer.testing.state.preconditions import check_name, checked_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator
 
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.write_options import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
 
-APPLY = "application/apply-patch+yaml"
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_PATCHES = frozenset({APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH})
+_PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
 
 
 def patch_object(
@@ -40,17 +44,14 @@ def patch_object(
     name: str,
     patch: bytes,
     content_type: str,
-    query: Mapping[str, str],
+    options: WriteOptions,
     *,
     subresource: str = "",
-    by: Manager | None = None,
-    dry_run: bool = False,
     warnings: list[str] | None = None,
 ) -> tuple[bytes, bool]:
     """Applies a PATCH request.
 
     Args:
-        by: who owns what it changes; of an apply, `fieldManager` says it.
         warnings: gets what the client is to be warned of.
 
     Returns:
@@ -59,40 +60,104 @@ def patch_object(
     Raises:
         StatusError: what is wrong with the patch or with its result.
     """
-    if media_type(content_type) not in _PATCHES:
-        raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
-    if media_type(content_type) == APPLY:
-        return _apply(cluster, served, namespace, name, patch, query, subresource, dry_run)
-    current = decode(cluster.ledger.get(served, namespace, name).body)
-    patched, unknown = checked_patch(served, current, patch, content_type, validation_directive(query, "PatchOptions"))
-    if warnings is not None:
-        warnings += unknown
-    uid = (patched.get("metadata") or {}).get("uid")
-    if uid != current["metadata"]["uid"]:
-        causes = [Cause.invalid("metadata.uid", f'"{uid or ""}"', "field is immutable")] * 2
-        raise statuses.invalid_object(served.resource, name, causes)
-    body = cluster.update(served, namespace, name, patched, subresource=subresource, by=by, dry_run=dry_run)
+    told = [] if warnings is None else warnings
+    if patch_type(content_type) == APPLY_PATCH:
+        return _apply(cluster, served, namespace, name, patch, options, subresource, told)
+    current = decode(served.body(cluster.ledger.get(served, namespace, name).body))
+    with warned(told):
+        patched = checked_patch(served, current, patch, content_type, options.directive, told)
+        metadata = checked_metadata(served, namespace, patched)
+        check_name(metadata, name)
+        uid = metadata.get("uid") or current["metadata"]["uid"]
+        if uid != current["metadata"]["uid"]:
+            raise _another_uid(served, name, uid)
+        body = cluster.update(
+            served, namespace, name, patched, subresource=subresource, by=options.by, dry_run=options.dry_run
+        )
     return body, False
 
 
+def patch_type(content_type: str) -> str:
+    """The kind of patch that a request says it has.
+
+    Raises:
+        StatusError: 415, none. What only looks like one comes further than what does not, and gets another answer.
+    """
+    said = content_type.partition(";")[0]
+    if said in _PATCHES:
+        return said
+    if media_type(content_type).partition(",")[0] in _PATCHES and said == said.lower():
+        raise statuses.unsupported_media_type(_PATCHES)
+    raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+
+
+@contextmanager
+def warned(warnings: list[str]) -> Iterator[None]:
+    """Tells the client what it was to be warned of if in the end it is refused."""
+    try:
+        yield
+    except StatusError as error:
+        error.warnings = tuple(warnings)
+        raise
+
+
 def checked_patch(
-    served: Served, current: dict[str, Any], patch: bytes, content_type: str, directive: str
-) -> tuple[dict[str, Any], list[str]]:
-    """What a patch makes of an object, and what to warn of; nothing is stored.
+    served: Served, current: dict[str, Any], patch: bytes, content_type: str, directive: str, warnings: list[str]
+) -> dict[str, Any]:
+    """What a patch makes of an object; nothing is stored.
 
     Args:
-        directive: what is to be said of unknown fields, as `validation_directive` found it.
+        directive: what is to be said of fields that are unknown or repeated.
+        warnings: gets what to warn of.
 
     Raises:
         StatusError: 400, 413, 415 or 422.
     """
-    patched = patched_object(served, current, patch, content_type)
-    is_strategic = media_type(content_type) == STRATEGIC_MERGE_PATCH
+    resource = served.resource
+    schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
+    try:
+        patched, repeated = apply_patch(content_type, current, patch, schema, strict=directive != "Ignore")
+    except PatchError as error:
+        details: dict[str, Any] | None = {} if error.status == 422 else None
+        raise StatusError(error.status, error.reason, error.message, details=details) from None
+    is_strategic = patch_type(content_type) == STRATEGIC_MERGE_PATCH
 
     def shown() -> str:
-        return as_go(decode(patch)) if is_strategic else encode_plain(_in_order(current, patched)).decode()
+        return as_go(decode_json(patch)[0]) if is_strategic else encode_plain(_in_order(current, patched)).decode()
 
-    return patched, check_patched(served, patched, directive, shown, converted=is_strategic)
+    if not is_strategic:
+        _check_form(served, patched, shown)
+    checked: dict[str, Any] = patched
+    warnings += check_patched(served, checked, directive, shown, converted=is_strategic, repeated=repeated)
+    return checked
+
+
+def _check_form(served: Served, patched: Any, shown: Callable[[], str]) -> None:
+    if not isinstance(patched, dict):
+        why = f"json: cannot unmarshal {json_type(patched)} into Go value of type {HEADER_TYPE}"
+        raise unfit_patch(shown(), f"couldn't get version/kind; json parse error: {why}")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(patched.get(field), str | None):
+            why = f"json: cannot unmarshal {json_type(patched[field])} into Go struct field .{field} of type string"
+            raise unfit_patch(shown(), f"couldn't get version/kind; json parse error: {why}")
+    if served.custom:
+        return
+    resource = served.resource
+    version, kind = patched.get("apiVersion") or "", patched.get("kind") or resource.kind
+    if version.count("/") > 1:
+        raise unfit_patch(shown(), f"unexpected GroupVersion string: {version}")
+    if version and (version, kind) != (resource.api_version, resource.kind):
+        raise unfit_patch(shown(), _misfit(served, patched, kind, version))
+
+
+def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) -> str:
+    schema = patch_schema(version, kind)
+    if schema is not None:
+        try:
+            decode_values(patched, schema.schemas, schema.node, kind)
+        except GoValueError as error:
+            return str(error)
+    return of_another_kind(served.resource, kind, version)
 
 
 def _in_order(current: Any, patched: Any) -> Any:
@@ -102,69 +167,43 @@ def _in_order(current: Any, patched: Any) -> Any:
     return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
 
 
-def patched_object(served: Served, current: dict[str, Any], patch: bytes, content_type: str) -> dict[str, Any]:
-    """What a patch makes of an object; nothing is stored.
-
-    Raises:
-        StatusError: 400, 415 or 422.
-    """
-    resource = served.resource
-    schema = None if served.custom else patch_schema(resource.api_version, resource.kind)
-    try:
-        return apply_patch(content_type, current, patch, schema)
-    except PatchError as error:
-        details: dict[str, Any] | None = {} if error.status == 422 else None
-        raise StatusError(error.status, error.reason, error.message, details=details) from None
-
-
 def _apply(
     cluster: Cluster,
     served: Served,
     namespace: str,
     name: str,
     patch: bytes,
-    query: Mapping[str, str],
+    options: WriteOptions,
     subresource: str,
-    dry_run: bool,
+    warnings: list[str],
 ) -> tuple[bytes, bool]:
-    wanted = read_configuration(served, name, patch, query)
-    by = Manager(query["fieldManager"], "Apply", served.resource.api_version, subresource)
-    force = query.get("force", "") in _TRUE
-    return cluster.apply(served, namespace, name, wanted, by, force=force, subresource=subresource, dry_run=dry_run)
+    wanted, repeated = read_configuration(served, patch, options.directive)
+    warnings += repeated
+    live = cluster.ledger.find(served, namespace, name)
+    with warned(warnings):
+        name_configuration(wanted, name, exists=live is not None)
+        said = wanted.get("metadata")
+        if isinstance(said, dict) and (uid := said.get("uid")):
+            if live is None:
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise statuses.conflict(served.resource, name, why)
+            if uid != live.uid:
+                raise _another_uid(served, name, uid)
+        if live is None and isinstance(said, dict):
+            said.pop("resourceVersion", None)
+        return cluster.apply(
+            served,
+            namespace,
+            name,
+            wanted,
+            options.by,
+            force=options.force,
+            subresource=subresource,
+            dry_run=options.dry_run,
+        )
 
 
-def read_configuration(served: Served, name: str, patch: bytes, query: Mapping[str, str]) -> dict[str, Any]:
-    """What an apply wants an object to say.
-
-    Args:
-        name: of the URL.
-        patch: the body.
-        query: of the request.
-
-    Raises:
-        StatusError: 400 or 422.
-    """
-    if not query.get("fieldManager"):
-        cause = Cause.required("fieldManager", "is required for apply patch")
-        raise statuses.invalid("PatchOptions", "meta.k8s.io", "", [cause])
-    try:
-        wanted = yaml.safe_load(patch)
-    except yaml.YAMLError as error:
-        raise statuses.bad_request(f"error decoding YAML: {error}") from None
-    if not isinstance(wanted, dict):
-        raise statuses.bad_request("error decoding YAML: the patch is not an object")
-    resource = served.resource
-    api_version, kind = wanted.get("apiVersion") or "", wanted.get("kind") or ""
-    if (api_version, kind) != (resource.api_version, resource.kind):
-        group, _, version = api_version.rpartition("/")
-        raise statuses.bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
-    metadata = wanted.setdefault("metadata", {})
-    if not metadata.get("name"):
-        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        raise statuses.bad_request(why)
-    if metadata["name"] != name:
-        why = f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
-        raise statuses.bad_request(why)
-    if metadata.get("managedFields"):
-        raise statuses.bad_request("metadata.managedFields must be nil")
-    return wanted
+def _another_uid(served: Served, name: str, uid: Any) -> StatusError:
+    # The API checks it twice and says so.
+    causes = [Cause.invalid("metadata.uid", f'"{uid}"', "field is immutable")] * 2
+    return statuses.invalid_object(served.resource, name, causes)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.resources import Resource
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.api.negotiation import media_type
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.http.bodies import read_object
+from aioinformer.testing.http.configurations import name_configuration, read_configuration
 from aioinformer.testing.http.object_answers import object_answer
-from aioinformer.testing.http.patching import APPLY, checked_patch, read_configuration
-from aioinformer.testing.http.writes import dry_run_of, with_warnings, writer
-from aioinformer.testing.kinds.field_checks import check_object, validation_directive
+from aioinformer.testing.http.patching import checked_patch, patch_type, warned
+from aioinformer.testing.http.write_options import write_options
+from aioinformer.testing.http.writes import with_warnings
+from aioinformer.testing.kinds.field_checks import check_object
 from aioinformer.testing.kinds.scale import read_scale, scaled, set_replicas
-from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.preconditions import check_name
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.http.write_options import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
 
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _SCALES: Resource[Any] = Resource(group="autoscaling", version="v1", plural="scales", kind="Scale", namespaced=True)
 _SCALE = Served(_SCALES)
 
@@ -51,24 +52,23 @@ class Scaling:
         if target.verb == "get":
             obj = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
             return self._scale_answer(request, read_scale(served, obj, must_exist=True), wanted, target)
-        data, content_type = await request.read(), request.headers.get("Content-Type", "")
+        content_type = request.headers.get("Content-Type", "")
+        applies = target.verb == "patch" and patch_type(content_type) == APPLY_PATCH
+        data = await request.read()
+        kind = "UpdateOptions" if target.verb == "update" else "PatchOptions"
+        options = write_options(request, target, served, kind, applies=applies)
         obj = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
-        options = "UpdateOptions" if target.verb == "update" else "PatchOptions"
-        dry_run, by = dry_run_of(target.query, options), writer(request, target, served, options)
         warnings: list[str] = []
-        if target.verb == "patch" and media_type(content_type) == APPLY:
-            body = self._applied(target, served, data, dry_run=dry_run)
-        else:
-            if target.verb == "update":
-                scale, repeated = read_object(_SCALE, data, content_type)
-                warnings = check_object(_SCALE, scale, validation_directive(target.query, options), repeated)
-                _check_place(scale, target)
+        with warned(warnings):
+            if applies:
+                body = self._applied(target, served, data, options, warnings)
             else:
-                scale, warnings = checked_patch(
-                    _SCALE, read_scale(served, obj), data, content_type, validation_directive(target.query, options)
+                scale = self._wanted(target, served, obj, data, content_type, options, warnings)
+                _check_place(scale, target)
+                changed = scaled(served, obj, scale)
+                body = self._cluster.update(
+                    served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
                 )
-            changed = scaled(served, obj, scale)
-            body = self._cluster.update(served, target.namespace, target.name, changed, by=by, dry_run=dry_run)
         scale = read_scale(served, decode(body))
         return with_warnings(self._scale_answer(request, scale, wanted, target), warnings)
 
@@ -78,16 +78,42 @@ class Scaling:
         stored = encode_object(scale, custom=False)
         return object_answer(request, _SCALE, stored, wanted, target.query, self._cluster.clock)
 
-    def _applied(self, target: Target, served: Served, data: bytes, *, dry_run: bool) -> bytes:
-        scale = read_configuration(_SCALE, target.name, data, target.query)
+    def _wanted(
+        self,
+        target: Target,
+        served: Served,
+        obj: dict[str, Any],
+        data: bytes,
+        content_type: str,
+        options: WriteOptions,
+        warnings: list[str],
+    ) -> dict[str, Any]:
+        if target.verb == "patch":
+            return checked_patch(_SCALE, read_scale(served, obj), data, content_type, options.directive, warnings)
+        scale, repeated = read_object(_SCALE, data, content_type)
+        warnings += check_object(_SCALE, scale, options.directive, repeated)
+        return scale
+
+    def _applied(
+        self, target: Target, served: Served, data: bytes, options: WriteOptions, warnings: list[str]
+    ) -> bytes:
+        scale, repeated = read_configuration(_SCALE, data, options.directive)
+        name_configuration(scale, target.name, exists=True)
+        warnings += repeated
         resource = served.resource
         config = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": scale["metadata"]}
         replicas = (scale.get("spec") or {}).get("replicas")
         if replicas is not None:
             set_replicas(served, config, replicas)
-        by = Manager(target.query["fieldManager"], "Apply", resource.api_version, "scale")
-        force = target.query.get("force", "") in _TRUE
-        body, _ = self._cluster.apply(served, target.namespace, target.name, config, by, force=force, dry_run=dry_run)
+        body, _ = self._cluster.apply(
+            served,
+            target.namespace,
+            target.name,
+            config,
+            options.by,
+            force=options.force,
+            dry_run=options.dry_run,
+        )
         return body
 
 

@@ -12,9 +12,9 @@ from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.http.bodies import read_object
-from aioinformer.testing.http.writes import with_warnings, writer
-from aioinformer.testing.kinds.field_checks import check_object, validation_directive
-from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.http.write_options import write_options
+from aioinformer.testing.http.writes import with_warnings
+from aioinformer.testing.kinds.field_checks import check_object
 from aioinformer.testing.ownership.writing import track
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class TokenRequests:
         Raises:
             StatusError: 400, 404 or 422, as the API has it; 501 for tokens that are bound to other objects.
         """
-        directive = validation_directive(target.query, "CreateOptions")
+        options = write_options(request, target, _REQUEST, "CreateOptions")
         obj, repeated = read_object(_REQUEST, await request.read(), request.headers.get("Content-Type", ""))
-        warnings = check_object(_REQUEST, obj, directive, repeated)
+        warnings = check_object(_REQUEST, obj, options.directive, repeated)
         account = self._cluster.ledger.get(served, target.namespace, target.name)
         spec = obj.setdefault("spec", {})
         if spec.get("expirationSeconds") is None:
@@ -66,10 +66,9 @@ class TokenRequests:
         if spec.get("boundObjectRef"):
             why = "this server does not bind tokens to other objects: leave spec.boundObjectRef out"
             raise statuses.StatusError(501, "NotImplemented", why)
-        name = writer(request, target, served, "CreateOptions").name
         obj["kind"], obj["apiVersion"] = _REQUESTS.kind, _REQUESTS.api_version
         obj["metadata"] = {}
-        track(_REQUEST, None, obj, Manager(name, "Update", _REQUESTS.api_version, "token"), self._cluster.now())
+        track(_REQUEST, None, obj, options.by, self._cluster.now())
         obj["metadata"] |= {
             "name": target.name,
             "namespace": target.namespace,

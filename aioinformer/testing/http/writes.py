@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.reviews import is_review, reviewed
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
-from aioinformer.testing.api.negotiation import media_type
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.http.bodies import read_object, read_options
 from aioinformer.testing.http.list_options import parse_options
 from aioinformer.testing.http.lists import read_page
 from aioinformer.testing.http.object_answers import object_answer, page_answer
-from aioinformer.testing.http.patching import APPLY, patch_object
-from aioinformer.testing.kinds.field_checks import check_object, validation_directive, warning_headers
+from aioinformer.testing.http.patching import patch_object, patch_type, warned
+from aioinformer.testing.http.write_options import dry_run_faults, write_options
+from aioinformer.testing.kinds.field_checks import check_object, warning_headers
 from aioinformer.testing.kinds.strategies import is_created_by_update, returns_deleted
-from aioinformer.testing.ownership.managers import LONGEST_MANAGER, Manager, manager_name
+from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.preconditions import check_creation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aiohttp import web
 
@@ -56,37 +55,36 @@ class Writes:
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = dry_run_of(target.query, "CreateOptions")
-        by = writer(request, target, served, "CreateOptions")
-        directive = validation_directive(target.query, "CreateOptions")
+        options = write_options(request, target, served, "CreateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
-        warnings = check_object(served, obj, directive, repeated)
+        warnings = check_object(served, obj, options.directive, repeated)
         if is_review(served):
             user = self._access.user()
-            review = reviewed(served, target.namespace, obj, user, self._access, by, self._cluster.now())
+            review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())
             return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
-        body = self._cluster.create(served, target.namespace, obj, by=by, dry_run=dry_run)
+        with warned(warnings):
+            body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
         return with_warnings(answer, warnings)
 
     async def update(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = dry_run_of(target.query, "UpdateOptions")
-        by = writer(request, target, served, "UpdateOptions")
-        directive = validation_directive(target.query, "UpdateOptions")
-        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
-        warnings = check_object(served, obj, directive, repeated)
         namespace, name = target.namespace, target.name
+        options = write_options(request, target, served, "UpdateOptions")
+        by, dry_run = options.by, options.dry_run
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, options.directive, repeated)
         created = False
-        if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
-            body = self._cluster.update(
-                served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
-            )
-        else:
-            self._access.check_creation(request)
-            check_creation(served, namespace, name, obj)
-            body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+        with warned(warnings):
+            if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
+                body = self._cluster.update(
+                    served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
+                )
+            else:
+                self._access.check_creation(request)
+                check_creation(served, namespace, name, obj)
+                body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
         answer = object_answer(
             request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )
@@ -95,12 +93,13 @@ class Writes:
     async def patch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        dry_run = dry_run_of(target.query, "PatchOptions")
-        by = writer(request, target, served, "PatchOptions")
-        warnings: list[str] = []
-        data, content_type = await request.read(), request.headers.get("Content-Type", "")
-        if media_type(content_type) == APPLY and not self._is_there(served, target.namespace, target.name):
+        content_type = request.headers.get("Content-Type", "")
+        applies = patch_type(content_type) == APPLY_PATCH
+        data = await request.read()
+        options = write_options(request, target, served, "PatchOptions", applies=applies)
+        if applies and not self._is_there(served, target.namespace, target.name):
             self._access.check_creation(request)
+        warnings: list[str] = []
         body, created = patch_object(
             self._cluster,
             served,
@@ -108,10 +107,8 @@ class Writes:
             target.name,
             data,
             content_type,
-            target.query,
+            options,
             subresource=target.subresource,
-            by=by,
-            dry_run=dry_run,
             warnings=warnings,
         )
         answer = object_answer(
@@ -169,34 +166,7 @@ class Writes:
         return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
 
 
-def writer(request: web.BaseRequest, target: Target, served: Served, options: str) -> Manager:
-    """Who writes, by the request's `fieldManager` or by the program's name.
-
-    Args:
-        options: the kind that the API reads the query into, "CreateOptions".
-
-    Raises:
-        StatusError: 422, it is no name.
-    """
-    asked = target.query.get("fieldManager", "")
-    causes = []
-    if len(asked.encode()) > LONGEST_MANAGER:
-        causes.append(
-            Cause("FieldValueTooLong", "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
-        )
-    for at, character in enumerate(asked):
-        if not character.isprintable():
-            shown = json.dumps(asked, ensure_ascii=False)
-            why = f"invalid character U+{ord(character):04X} (at position {at})"
-            causes.append(Cause.invalid("fieldManager", shown, why))
-            break
-    if causes:
-        raise statuses.invalid(options, "meta.k8s.io", "", causes)
-    name = manager_name(asked, request.headers.get("User-Agent", ""))
-    return Manager(name, "Update", served.resource.api_version, target.subresource)
-
-
-def with_warnings(answer: web.Response, warnings: list[str]) -> web.Response:
+def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
     """The answer, with what the client is to be warned of."""
     for header in warning_headers(warnings):
         answer.headers.add("Warning", header)
@@ -218,23 +188,8 @@ async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) ->
     if policy and policy not in _POLICIES[:3]:
         cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
         raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
-    if dry_run_of(query, "DeleteOptions"):
+    if causes := list(dry_run_faults(query)):
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", causes)
+    if "dryRun" in query:
         options["dryRun"] = ["All"]
     return options
-
-
-def dry_run_of(query: Mapping[str, str], options: str) -> bool:
-    """Whether nothing is to be stored.
-
-    Args:
-        query: of the request.
-        options: the kind that the API reads the query into, "CreateOptions".
-
-    Raises:
-        StatusError: 422, the parameter has another value.
-    """
-    value = query.get("dryRun", "All")
-    if value != "All":
-        cause = Cause.unsupported("dryRun", f'["{value}"]', ("All",))
-        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
-    return "dryRun" in query

@@ -26,28 +26,10 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.patches.media_types import PatchSchema
 
-_DIRECTIVES = ("", "Ignore", "Strict", "Warn")
 _NESTED = (dict, list)
 # Larger numbers Go writes with an exponent.
 _IN_FULL = 1e21
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-
-
-def validation_directive(query: Mapping[str, str], options: str) -> str:
-    """What a request wants to hear of unknown fields: "Ignore", "Warn" or "Strict".
-
-    Args:
-        query: of the request.
-        options: the kind that the API reads the query into, "CreateOptions".
-
-    Raises:
-        StatusError: 422, the parameter has another value.
-    """
-    directive = query.get("fieldValidation", "")
-    if directive not in _DIRECTIVES:
-        cause = Cause.unsupported("fieldValidation", f'"{directive}"', _DIRECTIVES)
-        raise statuses.invalid(options, "meta.k8s.io", "", [cause])
-    return directive or "Warn"
 
 
 def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: Sequence[str] = ()) -> list[str]:
@@ -55,7 +37,7 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
 
     Args:
         obj: is changed: values as Go writes them, unknown fields dropped.
-        directive: as `validation_directive` found it.
+        directive: "Ignore", "Warn" or "Strict".
         repeated: what is to be told of its form.
 
     Returns:
@@ -78,11 +60,12 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
     return told if directive == "Warn" else []
 
 
-def check_values(served: Served, obj: dict[str, Any]) -> None:
+def check_values(served: Served, obj: dict[str, Any], *, converted: bool = False) -> None:
     """Writes values as Go does.
 
     Args:
         obj: of any kind. Of the values of a custom resource only whole numbers are written anew: 4.0 is 4.
+        converted: whether the server makes the object from maps rather than from JSON.
 
     Raises:
         GoValueError: one does not fit its field.
@@ -90,17 +73,23 @@ def check_values(served: Served, obj: dict[str, Any]) -> None:
     if served.custom:
         _with_whole_numbers(obj)
     elif (schema := kind_schema(served)) is not None:
-        decode_values(obj, schema.schemas, schema.node, served.resource.kind)
+        decode_values(obj, schema.schemas, schema.node, served.resource.kind, converted=converted)
 
 
 def check_patched(
-    served: Served, obj: dict[str, Any], directive: str, shown: Callable[[], str], *, converted: bool
+    served: Served,
+    obj: dict[str, Any],
+    directive: str,
+    shown: Callable[[], str],
+    *,
+    converted: bool,
+    repeated: Sequence[str] = (),
 ) -> list[str]:
     """Drops unknown fields from what a patch made of an object.
 
     Args:
         obj: is changed.
-        directive: as `validation_directive` found it.
+        directive: "Ignore", "Warn" or "Strict".
         shown: gives what the server shows as the value that is invalid: the patch, or the patched object.
         converted: whether the server makes the object from maps rather than from JSON, as it does after a strategic
             merge patch.
@@ -112,17 +101,33 @@ def check_patched(
         StatusError: 422, a value does not fit its field; or there are unknown fields, and the client is strict.
     """
     text = shown()
+    has_version = served.custom or converted or bool(obj.get("apiVersion"))
     try:
-        check_values(served, obj)
+        if has_version:
+            check_values(served, obj, converted=converted)
     except GoValueError as error:
-        raise _unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
-    unknown = drop_unknown_fields(served, obj)
-    if unknown and directive == "Strict":
-        raise _unfit_patch(text, f"strict decoding error: {', '.join(unknown)}")
-    return unknown if directive == "Warn" else []
+        raise unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
+    told = [*repeated, *(drop_unknown_fields(served, obj) if has_version else _drop_all_fields(obj))]
+    if told and directive == "Strict":
+        raise unfit_patch(text, f"strict decoding error: {', '.join(told)}")
+    return told if directive == "Warn" else []
 
 
-def _unfit_patch(shown: str, why: str) -> StatusError:
+def _drop_all_fields(obj: dict[str, Any]) -> list[str]:
+    """Drops what is unknown in an object of no version: the form that the server has for itself has other names."""
+    unknown = sorted(obj.keys() - {"kind", "apiVersion"})
+    for name in unknown:
+        del obj[name]
+    return [f'unknown field "{name}"' for name in unknown]
+
+
+def unfit_patch(shown: str, why: str) -> StatusError:
+    """The refusal of what a patch has made.
+
+    Args:
+        shown: what the server shows as the value that is invalid.
+        why: what is wrong with it.
+    """
     quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
     cause = Cause.invalid("patch", quoted, why)
     causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
@@ -164,7 +169,7 @@ def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] 
         raise StatusError(501, "NotImplemented", why)
 
 
-def warning_headers(warnings: list[str]) -> list[str]:
+def warning_headers(warnings: Sequence[str]) -> list[str]:
     """The `Warning` headers, one for each text."""
     return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)]
 

@@ -5,7 +5,7 @@ lists that their elements have an identity (`patchMergeKey`, such as a container
 one of their branches may live at a time (`retainKeys`). The rules, in the order in which they are applied to a map:
 
 1. `$patch: replace` makes the rest of the patch the new map; `$patch: delete` leaves an empty map. Any other value is
-   an error, and a directive is never stored.
+   an error.
 2. `$retainKeys: [...]` drops every key of the current map that it does not name; the patch itself may only touch
    keys that it names.
 3. `$setElementOrder/list` gives the order of the elements of `list`. The patch of that list must agree with it.
@@ -18,6 +18,9 @@ one of their branches may live at a time (`retainKeys`). The rules, in the order
 
 In a merged list of maps an element is found by its merge key. An element with `$patch: delete` removes all elements of
 that key; one with `$patch: replace` makes the patch the whole list.
+
+In what is taken over as a whole, directives are not obeyed and nulls are no deletions. They are left in what comes out:
+to whoever decodes it the ones are unknown fields, the others values that are not set.
 
 Errors carry the texts of the API server, which prints values as Go does. Only five of them are answered with 400, by
 name; what the server's authors did not foresee comes back as 500 without a reason, and so it does here.
@@ -96,9 +99,7 @@ def strategic_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any], 
     Raises:
         PatchError: the patch is malformed or contradicts the schema.
     """
-    merged = _merge_maps(json_copy(dict(current)), json_copy(dict(patch)), schema)
-    pruned: dict[str, Any] = _pruned(merged)
-    return pruned
+    return _merge_maps(json_copy(dict(current)), json_copy(dict(patch)), schema)
 
 
 def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> dict[str, Any]:
@@ -151,10 +152,6 @@ def _retain_keys(current: dict[str, Any], patch: dict[str, Any]) -> None:
 
 def _is_parallel_list(key: str) -> bool:
     return key.startswith((f"{_DELETE_SCALARS}/", f"{_ELEMENT_ORDER}/"))
-
-
-def _is_directive(key: str) -> bool:
-    return key in (_DIRECTIVE, _RETAIN_KEYS) or _is_parallel_list(key)
 
 
 def _name_after(directive: str, complaint: str) -> str:
@@ -224,7 +221,7 @@ def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key:
             case unknown:
                 raise PatchError(f"unknown patch type: {as_go(unknown)} in map: {as_go(element)}")
     if replaced:
-        return plain
+        return _interleave(plain, [], plain, merge_key)
     merged = list(kept)
     for element in plain:
         wanted = _identity(element, merge_key)
@@ -286,14 +283,6 @@ def _without_directives(value: Any) -> Any:
 
 def _is_directed(value: Any) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
-
-
-def _pruned(value: Any) -> Any:
-    # In what is taken over as a whole, directives are not obeyed and nulls not read as deletions. What then drops both
-    # is the server's decoder: the ones are unknown fields, the others are fields that are not set.
-    if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item is not None and not _is_directive(key)}
-    return [_pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def _contains(items: list[Any], value: Any) -> bool:

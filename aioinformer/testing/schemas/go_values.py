@@ -64,6 +64,7 @@ class GoValueError(ValueError):
 class _Place:
     struct: str
     path: str
+    converted: bool = False
 
     def refuse(self, value: Any, wanted: str) -> GoValueError:
         found = json_type(value)
@@ -77,10 +78,12 @@ class _Place:
         embedded, fields = _EMBEDDED.get(struct, ("", frozenset()))
         if name in fields:
             name = f"{embedded}.{name}"
-        return _Place(struct, f"{self.path}.{name}" if self.path else name)
+        return _Place(struct, f"{self.path}.{name}" if self.path else name, self.converted)
 
 
-def decode_values(obj: dict[str, Any], schemas: Mapping[str, Any], node: Mapping[str, Any], kind: str) -> None:
+def decode_values(
+    obj: dict[str, Any], schemas: Mapping[str, Any], node: Mapping[str, Any], kind: str, *, converted: bool = False
+) -> None:
     """Makes of an object what Go makes of it.
 
     Args:
@@ -88,11 +91,13 @@ def decode_values(obj: dict[str, Any], schemas: Mapping[str, Any], node: Mapping
         schemas: named schemas that nodes refer to.
         node: the schema of the kind.
         kind: its name.
+        converted: whether Go makes its struct from maps rather than from JSON, and numbers from other numbers as C
+            would.
 
     Raises:
         GoValueError: the first value that does not fit its field.
     """
-    _struct(obj, node, schemas, _Place(kind, ""), kind)
+    _struct(obj, node, schemas, _Place(kind, "", converted), kind)
 
 
 def _conversion(value: Any, wanted: str) -> str:
@@ -120,9 +125,7 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
         if name in _TIMES:
             return _time(value, ".000000" if name.endswith("MicroTime") else "")
         if name == _INT_OR_STRING:
-            if not isinstance(value, str):
-                _integer(value, "int32", place)
-            return value
+            return value if isinstance(value, str) else _integer(value, "int32", _Place(place.struct, place.path))
         if "properties" in node:
             package, _, struct = name.rpartition(".")
             if not isinstance(value, dict):
@@ -135,7 +138,7 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
         case "boolean" if value is not None and not isinstance(value, bool):
             raise place.refuse(value, "bool")
         case "integer" if value is not None:
-            _integer(value, node.get("format", "int64"), place)
+            return _integer(value, node.get("format", "int64"), place)
         case "number" if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise place.refuse(value, "float64")
         case "array":
@@ -188,10 +191,13 @@ def _text(value: Any, node: Mapping[str, Any], place: _Place) -> Any:
     return value
 
 
-def _integer(value: Any, size: str, place: _Place) -> None:
+def _integer(value: Any, size: str, place: _Place) -> Any:
     least = _SMALLEST.get(size, _SMALLEST["int64"])
+    if place.converted and isinstance(value, int | float) and not isinstance(value, bool) and int(value) == value:
+        return (int(value) - least) % (-2 * least) + least
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < -least:
         raise place.refuse(value, size)
+    return value
 
 
 def _quantity(value: Any) -> str:
@@ -204,8 +210,6 @@ def _quantity(value: Any) -> str:
 def _time(value: Any, fraction: str) -> Any:
     if not isinstance(value, str):
         raise GoValueError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
-    if _TIME.match(value):
-        return value
     left = value
     for element, pattern in _LAYOUT:
         found = re.match(pattern, left)
