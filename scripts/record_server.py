@@ -4,13 +4,15 @@
     kubectl config use-context SOME-DISPOSABLE-CLUSTER   # with --runtime-config=api/all=true, or less is recorded
     python scripts/record_server.py
 
-Two files in `aioinformer/testing/data/` are written:
+Three files in `aioinformer/testing/data/` are written:
 
 - `openapi-v3.xz`: the OpenAPI v3 documents, one line each, `path<TAB>document`, packed together because they share most
   of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are what the server says of a custom resource
   whose names stand in for others.
 - `columns.json`: the columns of the server's tables, by `group/version/plural`: name, type, format, priority and the
   number of their description.
+- `roles.json`: the roles and bindings that every cluster has, by resource, as the controller of aggregated roles left
+  them.
 
 The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors); `NOTICE` beside them says so. The
 server is left as it was: the two stand-in definitions are removed again.
@@ -107,6 +109,25 @@ def fetch_table(url: str) -> dict[str, Any]:
     return table
 
 
+def record_roles() -> dict[str, list[dict[str, Any]]]:
+    roles = {}
+    for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
+        path = f"/apis/rbac.authorization.k8s.io/v1/{plural}?labelSelector=kubernetes.io/bootstrapping%3Drbac-defaults"
+        roles[plural] = json.loads(raw(path))["items"]
+        for role in roles[plural]:
+            for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+                role["metadata"].pop(field, None)
+    return roles
+
+
+def render_roles(roles: dict[str, list[dict[str, Any]]]) -> str:
+    parts = []
+    for plural, objects in roles.items():
+        rows = ",\n".join(f"    {json.dumps(obj, separators=(',', ':'))}" for obj in objects)
+        parts.append(f'  "{plural}": [\n{rows}\n  ]')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 def render(columns: dict[str, list[list[Any]]]) -> str:
     descriptions = sorted({column[-1] for row in columns.values() for column in row})
     numbered = {
@@ -129,6 +150,7 @@ def main() -> None:
         proxy.terminate()
         proxy.wait()
     (DATA / "columns.json").write_text(render(columns))
+    (DATA / "roles.json").write_text(render_roles(record_roles()))
     print(f"{len(packed)} bytes of documents, columns of {len(columns)} resources")
 
 

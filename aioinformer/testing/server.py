@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from aioinformer.errors import UsageError
 from aioinformer.testing.access.certificates import Authority
 from aioinformer.testing.access.doorkeeper import Access
+from aioinformer.testing.access.standing_roles import create_standing_roles
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.served import Registry, Served
 from aioinformer.testing.faults import Fault, FaultSet
@@ -140,6 +141,8 @@ class ApiServer:
         for name in _NAMESPACES:
             if name not in known:
                 self.create("namespaces", {"metadata": {"name": name}})
+        if authorization_mode == "RBAC":
+            create_standing_roles(self._cluster)
         # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
         self._storage.compact()
 

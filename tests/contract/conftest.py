@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from aioinformer.testing import ApiServer
+from tests.contract.operators import OurOperator, RealOperator
 from tests.contract.recordings import compare, keep, recorded, unexplained
 from tests.contract.servers import Access, access_of
 from tests.contract.talk import Talk
@@ -22,11 +24,16 @@ from tests.e2e.real_cluster import RealCluster
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from tests.contract.operators import Operator
+
 KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
 TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")
 RECORDING = bool(os.environ.get("AIOINFORMER_RECORD"))
-# Enough for owners and namespaces; others would put objects of their own into each namespace.
-CONTROLLERS = "--controllers=garbage-collector-controller,namespace-controller"
+# Enough for owners, namespaces and sums of roles; others would put objects of their own into each namespace.
+_WANTED = ("clusterrole-aggregation-controller", "garbage-collector-controller", "namespace-controller")
+CONTROLLERS = f"--controllers={','.join(_WANTED)}"
+# As a server is that nobody has told anything: the tools turn this on.
+GATES = "--feature-gates=ShardedListAndWatch=false"
 _FIRST_BUILD = 3600
 
 
@@ -43,11 +50,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
         return
     assert TOOLS is not None
     cluster = RealCluster(
-        Path(TOOLS), tmp_path_factory.mktemp("contract") / "data", ("--with-controllers", CONTROLLERS)
+        Path(TOOLS), tmp_path_factory.mktemp("contract") / "data", ("--with-controllers", CONTROLLERS, GATES)
     )
     cluster.up()
     try:
-        yield access_of(cluster.kubeconfig)
+        yield replace(access_of(cluster.kubeconfig), operator=RealOperator(cluster))
     finally:
         cluster.down()
 
@@ -58,8 +65,16 @@ async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Acc
     if side == "real":
         yield request.getfixturevalue("real")
         return
-    async with ApiServer(authorization_mode="RBAC") as server:
-        yield Access(server.url)
+    async with ApiServer(authorization_mode="RBAC", tokens={"admin-token": "admin,system:masters"}) as server:
+        yield Access(server.url, "admin-token", operator=OurOperator(server))
+
+
+@pytest.fixture
+def operator(access: Access) -> Operator:
+    """Who runs the server of this test."""
+    if access.operator is None:
+        pytest.skip("a server that is somebody else's is not ours to stop")
+    return access.operator
 
 
 @pytest.fixture

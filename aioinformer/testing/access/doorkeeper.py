@@ -12,13 +12,16 @@ import time
 import uuid
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
 from aioinformer.testing.access.deeds import deed_of
+from aioinformer.testing.access.grants import check_grant
 from aioinformer.testing.access.rbac import (
     AUTHENTICATED,
+    EVERYTHING,
     MASTERS,
     UNAUTHENTICATED,
     Decision,
@@ -34,12 +37,15 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
 
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
 _ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
 _EXTRA = "impersonate-extra-"
-_USER: ContextVar[User] = ContextVar("user", default=_ANONYMOUS)
+# Outside of requests it is the program itself that acts.
+_USER: ContextVar[User] = ContextVar("user", default=ADMIN)
+_KEPT = 4096
 _NEVER_QUEUED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
@@ -60,6 +66,8 @@ class Access:
         self._key = secrets.token_bytes(32)
         self._given: dict[str, str] = {}
         self._roles = RoleAuthorizer(self._objects)
+        if rbac:
+            cluster.granting = self._check_grant
 
     def admit(self, request: web.BaseRequest) -> None:
         """Finds out who asks, and whether he may.
@@ -140,7 +148,7 @@ class Access:
 
     def rules(self, user: User, namespace: str) -> list[Mapping[str, Any]]:
         """What a user may do in a namespace."""
-        return self._roles.rules(user if self._rbac else ADMIN, namespace)
+        return self._roles.rules(user, namespace) if self._rbac else list(EVERYTHING)
 
     def _check(self, user: User, deed: Deed) -> None:
         decision = self.decide(user, deed)
@@ -191,8 +199,20 @@ class Access:
 
     def _objects(self, plural: str, namespace: str) -> list[Mapping[str, Any]]:
         records = self._cluster.ledger.storage.collection(f"{plural}.rbac.authorization.k8s.io").records(namespace)
-        return [decode(record.body) for record in records]
+        return [_decoded(record.body) for record in records]
+
+    def _check_grant(
+        self, served: Served, namespace: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None
+    ) -> None:
+        check_grant(self._roles, self.user(), served.resource, namespace, obj, old)
 
     def _account_uid(self, namespace: str, name: str) -> str:
         record = self._cluster.ledger.storage.collection("serviceaccounts").get(f"{namespace}/{name}")
         return "" if record is None else record.uid
+
+
+@lru_cache(_KEPT)
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    """An object that is not to be changed: each request reads all bindings."""
+    obj: Mapping[str, Any] = decode(body)
+    return obj

@@ -3,9 +3,6 @@
 A request is allowed by the first binding that names its user (or one of his groups) and whose role has a rule for it.
 Cluster role bindings count everywhere, role bindings in their namespace. Rules only add up: nothing can be forbidden.
 Members of `system:masters` may do everything, whatever the roles say.
-
-A few cluster roles are there from the start and need not be stored: those that let everybody discover the API and ask
-about himself, and `cluster-admin`.
 """
 
 from __future__ import annotations
@@ -20,30 +17,10 @@ UNAUTHENTICATED = "system:unauthenticated"
 
 Find = Callable[[str, str], Sequence[Mapping[str, Any]]]
 
-_HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]
-_ROLES: Mapping[str, list[dict[str, Any]]] = {
-    "cluster-admin": [
-        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-        {"verbs": ["*"], "nonResourceURLs": ["*"]},
-    ],
-    "system:basic-user": [
-        {
-            "verbs": ["create"],
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        },
-        {"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]},
-    ],
-    "system:discovery": [{"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", *_DISCOVERY]}],
-    "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _HEALTH}],
-}
-_BINDINGS = {
-    "cluster-admin": (MASTERS,),
-    "system:basic-user": (AUTHENTICATED,),
-    "system:public-info-viewer": (AUTHENTICATED, UNAUTHENTICATED),
-    "system:discovery": (AUTHENTICATED,),
-}
+EVERYTHING: Sequence[Mapping[str, Any]] = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +104,26 @@ class RoleAuthorizer:
         missing = []
         for bound in self._bound(user, deed.namespace):
             if bound.rules is None:
-                missing.append(bound.missing)
+                missing.append(_not_found(bound.kind.lower(), bound.name))
             elif any(_allows(rule, deed) for rule in bound.rules):
                 return Decision(True, bound.reason)
-        told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
-        return Decision(False, f"RBAC: {told}" if missing else "")
+        return Decision(False, f"RBAC: {aggregated(missing)}" if missing else "")
 
     def rules(self, user: User, namespace: str) -> list[Mapping[str, Any]]:
-        """All rules for a user in a namespace."""
+        """All rules for a user in a namespace, or ("") in the cluster."""
         return [rule for bound in self._bound(user, namespace) for rule in bound.rules or ()]
 
+    def missing(self, user: User, namespace: str) -> list[str]:
+        """What is said of roles that a user is bound to and that are not there."""
+        bound = (each for each in self._bound(user, namespace) if each.rules is None)
+        return [_not_found(f"{each.kind.lower()}s", each.name) for each in bound]
+
+    def rules_of(self, kind: str, name: str, namespace: str) -> Sequence[Mapping[str, Any]] | None:
+        """The rules of a role; None if there is no such role."""
+        found = self._find(f"{kind.lower()}s", namespace if kind == "Role" else "")
+        return next((each.get("rules") or () for each in found if each["metadata"]["name"] == name), None)
+
     def _bound(self, user: User, namespace: str) -> Iterator[_Bound]:
-        for name, groups in _BINDINGS.items():
-            for group in groups:
-                if group in user.groups:
-                    reason = f'ClusterRoleBinding "{name}" of ClusterRole "{name}" to Group "{group}"'
-                    yield _Bound(_ROLES[name], f"RBAC: allowed by {reason}")
-                    break
         for plural, where in (("clusterrolebindings", ""), ("rolebindings", namespace)):
             if plural == "rolebindings" and not namespace:
                 continue
@@ -155,25 +135,29 @@ class RoleAuthorizer:
     def _role(self, binding: Mapping[str, Any], namespace: str, subject: Mapping[str, Any]) -> _Bound:
         reference, metadata = binding["roleRef"], binding["metadata"]
         kind, name = reference["kind"], reference["name"]
-        where = namespace if kind == "Role" else ""
-        stored = (each for each in self._find(f"{kind.lower()}s", where) if each["metadata"]["name"] == name)
-        rules = next((each.get("rules") or [] for each in stored), None)
-        if rules is None and kind == "ClusterRole":
-            rules = _ROLES.get(name)
         own = f"{metadata['name']}/{namespace}" if namespace else metadata["name"]
         whom = subject["name"]
         if subject["kind"] == "ServiceAccount":
             whom = f"{whom}/{subject.get('namespace') or namespace}"
         reason = f'{binding["kind"]} "{own}" of {kind} "{name}" to {subject["kind"]} "{whom}"'
-        missing = f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found'
-        return _Bound(rules, f"RBAC: allowed by {reason}", missing)
+        return _Bound(kind, name, self.rules_of(kind, name, namespace), f"RBAC: allowed by {reason}")
+
+
+def aggregated(errors: Sequence[str]) -> str:
+    """Several errors in one text."""
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
+    kind: str
+    name: str
     rules: Sequence[Mapping[str, Any]] | None
     reason: str
-    missing: str = ""
+
+
+def _not_found(kind: str, name: str) -> str:
+    return f'{kind}.rbac.authorization.k8s.io "{name}" not found'
 
 
 def _is(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
@@ -210,4 +194,4 @@ def _has_resource(resources: Sequence[str], deed: Deed) -> bool:
 
 
 def _covers(pattern: str, path: str) -> bool:
-    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))

@@ -131,6 +131,11 @@ def label_faults(name: str) -> list[str]:
     return _faults(name, _LABEL, _LABEL_TEXT, 63)
 
 
+def subdomain_faults(name: str) -> list[str]:
+    """What is wrong with a name that has to be a DNS subdomain."""
+    return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
+
+
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
     """What is wrong with the name of an object; which rule applies depends on the resource."""
     if not name:
@@ -149,7 +154,7 @@ def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
         return _faults(name, _LABEL, _LABEL_TEXT, 63)
     if resource.group_resource == "events":
         return []
-    return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
+    return subdomain_faults(name)
 
 
 def _faults(text: str, pattern: re.Pattern[str], why: str, longest: int, unit: str = "bytes") -> list[str]:

@@ -16,6 +16,7 @@ from aioinformer.testing.api.quantities import QuantityError, amount
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_faults
 from aioinformer.testing.kinds.event_checks import event_causes
+from aioinformer.testing.kinds.rights import RIGHTS, rights_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,8 @@ def specification_causes(served: Served, obj: Mapping[str, Any], old: Mapping[st
     if served.collection == "events":
         former = None if old is None else served.kept(old)
         return event_causes(served.kept(obj), former, newer=served.conversion is not None)
+    if served.resource.group == RIGHTS:
+        return rights_causes(served.resource.plural, obj)
     check = _CHECKS.get(served.resource.group_resource)
     spec = obj.get("spec")
     return list(check(spec)) if check is not None and isinstance(spec, dict) else []

@@ -1,7 +1,7 @@
 """What controllers do in a real cluster: garbage, namespaces, the objects of a definition, sums of roles.
 
 One task, woken by deletions and by changes of cluster roles, that does its work in small pieces. An object with
-finalizers holds its namespace or its definition back until they are gone; the task looks again when objects are deleted.
+finalizers holds its namespace or its definition back until they are gone; the task looks again when objects go.
 """
 
 from __future__ import annotations

@@ -32,9 +32,11 @@ def sum_up_roles(cluster: Cluster) -> None:
             continue
         rules: list[Any] = []
         for other in _selected(records, selectors, record):
-            rules += [rule for rule in decode(other.body).get("rules") or () if rule not in rules]
+            for rule in decode(other.body).get("rules") or ():
+                if rule not in rules:
+                    rules.append(rule)
         if rules != (role.get("rules") or []):
-            config = {"apiVersion": _CONTROLLER.api_version, "kind": "ClusterRole"}
+            config: dict[str, Any] = {"apiVersion": _CONTROLLER.api_version, "kind": "ClusterRole"}
             config |= {"metadata": {"name": record.name}} | ({"rules": rules} if rules else {})
             cluster.apply(served, "", record.name, config, _CONTROLLER, force=True)
 

@@ -1,0 +1,457 @@
+"""Roles and bindings as objects: what they may say, who may give what to whom, and the roles that every cluster has."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS
+from tests.contract.talk import APPLY, MERGE_PATCH, PATIENCE
+from tests.contract.test_access import BINDINGS, CORE, RBAC, ROLES, allowed, granted
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Answer, Talk
+
+GROUP = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = f"{RBAC}/clusterroles"
+CLUSTER_BINDINGS = f"{RBAC}/clusterrolebindings"
+SECRETS = "/api/v1/namespaces/{ns}/secrets"
+ROLE = f"{ROLES}/more"
+KEEPER = {"apiGroups": [GROUP], "resources": ["roles", "rolebindings"], "verbs": ["create", "update", "patch", "get"]}
+WIDE = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}
+_BETWEEN_QUESTIONS = 0.02
+
+
+def rule(groups: str = "", resources: str = "", verbs: str = "get", **others: list[str]) -> dict[str, Any]:
+    return {"apiGroups": groups.split(","), "resources": resources.split(","), "verbs": verbs.split(","), **others}
+
+
+def role(*rules: dict[str, Any], name: str = "more") -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": {"name": name}, "rules": list(rules)}
+
+
+def binding(kind: str = "Role", name: str = "more", user: str = "joe") -> dict[str, Any]:
+    reference = {"apiGroup": GROUP, "kind": kind, "name": name}
+    return {"metadata": {"name": "given"}, "subjects": [{"kind": "User", "name": user}], "roleRef": reference}
+
+
+async def granted_everywhere(talk: Talk, *rules: dict[str, Any]) -> str:
+    """A user of this row alone, who may do something in the whole cluster."""
+    name = user = f"jane-{talk.namespace}"
+    await talk.made(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": list(rules)})
+    subject = {"kind": "User", "name": user}
+    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": name}
+    await talk.made(CLUSTER_BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference})
+    await allowed(talk, subject, rules[0])
+    return user
+
+
+async def tidied(talk: Talk, *roles: str) -> None:
+    """Removes what lies outside of the namespace."""
+    for name in (f"jane-{talk.namespace}", *roles):
+        for path in (CLUSTER_BINDINGS, CLUSTER_ROLES):
+            await talk("DELETE", f"{path}/{name}", kept=False)
+
+
+async def settled(talk: Talk, name: str, holds: Any) -> Answer:
+    """Waits for what the controller of aggregated roles does."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await talk("GET", f"{CLUSTER_ROLES}/{name}", kept=False)
+            if holds(answer.body):
+                return await talk("GET", f"{CLUSTER_ROLES}/{name}")
+            await asyncio.sleep(_BETWEEN_QUESTIONS)
+
+
+GIVEN: dict[str, list[dict[str, Any]]] = {
+    "same": [CORE],
+    "nothing": [],
+    "some": [CORE | {"resourceNames": ["a"]}],
+    "verb": [rule("", "configmaps", "get,delete")],
+    "verbs": [rule("", "configmaps", "*")],
+    "resource": [WIDE],
+    "resources": [rule("", "configmaps,secrets,pods", "list,get")],
+    "group": [rule("apps", "deployments", "get")],
+    "groups": [rule(",apps", "configmaps", "get")],
+    "all": [rule("*", "*", "*")],
+    "names": [WIDE | {"resourceNames": ["a", "b"]}],
+    "subresource": [rule("", "pods/log")],
+    "twice": [WIDE, WIDE],
+    "several": [rule("batch", "jobs", "watch,create"), rule("", "secrets", "update"), CORE],
+    "invalid": [{"verbs": ["get"]}],
+    "no_verbs": [{"apiGroups": [""], "resources": ["secrets"], "verbs": []}],
+    "paths": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+}
+
+
+@pytest.mark.parametrize("case", GIVEN)
+async def test_nobody_gives_rights_that_he_does_not_have(talk: Talk, case: str) -> None:
+    await granted(talk, KEEPER, CORE)
+    answer = await talk("POST", ROLES, role(*GIVEN[case]), user="jane")
+    assert answer.status in (201, 403, 422)
+
+
+@pytest.mark.parametrize("resource", ["pods/log", "pods/*", "*/log", "*"], ids=["one", "all_of", "of_all", "all"])
+async def test_rights_to_subresources_are_held_as_they_are_named(talk: Talk, resource: str) -> None:
+    await granted(talk, KEEPER, rule("", resource))
+    answer = await talk("POST", ROLES, role(rule("", "pods/log")), user="jane")
+    assert answer.status == (403 if resource == "pods/*" else 201)
+
+
+@pytest.mark.parametrize("owned", ["names", "groups", "all"])
+async def test_rights_are_held_as_far_as_rules_go(talk: Talk, owned: str) -> None:
+    rules = {"names": WIDE | {"resourceNames": ["a"]}, "groups": rule("apps", "*", "*"), "all": rule("*", "*", "*")}
+    await granted(talk, KEEPER, rules[owned])
+    for wanted in (WIDE | {"resourceNames": ["a"]}, WIDE | {"resourceNames": ["a", "b"]}, WIDE):
+        await talk("POST", f"{ROLES}?dryRun=All", role(wanted), user="jane")
+    answer = await talk("POST", f"{ROLES}?dryRun=All", role(rule("apps", "deployments", "delete")), user="jane")
+    assert answer.status == (403 if owned == "names" else 201)
+
+
+async def test_groups_are_told_with_what_is_not_held(talk: Talk) -> None:
+    await granted(talk, KEEPER, kind="Group", name="keepers")
+    headers = {"Impersonate-User": "jane", "Impersonate-Group": "keepers"}
+    answer = await talk("POST", ROLES, role(WIDE), headers=headers)
+    assert 'groups=["keepers" "system:authenticated"]' in answer.body["message"]
+
+
+async def test_what_is_not_held_is_told_of_generated_names_too(talk: Talk) -> None:
+    await granted(talk, KEEPER)
+    answer = await talk("POST", ROLES, {"metadata": {"generateName": "r-"}, "rules": [WIDE]}, user="jane")
+    assert answer.status == 403
+
+
+async def test_a_role_that_is_missing_elsewhere_is_told(talk: Talk) -> None:
+    await granted(talk, KEEPER)
+    await talk.made(BINDINGS, binding(name="missing", user="jane"))
+    answer = await talk("POST", ROLES, role(WIDE), user="jane")
+    assert "resolution errors" in answer.body["message"]
+
+
+async def test_who_may_escalate_gives_any_rights(talk: Talk) -> None:
+    await granted(talk, rule(GROUP, "roles", "escalate"), KEEPER)
+    answer = await talk("POST", ROLES, role(rule("*", "*", "*")), user="jane")
+    assert answer.status == 201
+
+
+async def test_escalation_may_be_for_some_roles(talk: Talk) -> None:
+    await granted(talk, rule(GROUP, "roles", "escalate", resourceNames=["more"]), KEEPER)
+    await talk("POST", ROLES, role(WIDE), user="jane")
+    await talk.made(ROLES, role(CORE))
+    answer = await talk("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
+    assert answer.status == 200
+
+
+async def test_who_may_do_everything_in_a_namespace_gives_everything_in_it(talk: Talk) -> None:
+    await granted(talk, rule("*", "*", "*"))
+    await talk("POST", ROLES, role(WIDE), user="jane")
+    answer = await talk("POST", BINDINGS, binding("ClusterRole", "cluster-admin"), user="jane")
+    assert answer.status == 201
+
+
+@pytest.mark.parametrize("way", ["put", "merge", "apply"])
+async def test_a_change_gives_no_more_either(talk: Talk, way: str) -> None:
+    await granted(talk, KEEPER, CORE)
+    await talk.made(ROLES, role(CORE))
+    if way == "put":
+        answer = await talk("PUT", ROLE, role(CORE, WIDE), user="jane")
+    elif way == "merge":
+        answer = await talk("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
+    else:
+        answer = await talk("PATCH", f"{ROLE}?fieldManager=one&force=true", role(WIDE), content_type=APPLY, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"labels": {"a": "b"}}, {"finalizers": ["example.com/f"]}, {"ownerReferences": None}],
+    ids=["labels", "finalizers", "nothing"],
+)
+async def test_rights_that_are_there_are_given_again(talk: Talk, metadata: Any) -> None:
+    await granted(talk, KEEPER)
+    await talk.made(ROLES, role(WIDE))
+    answer = await talk("PATCH", ROLE, {"metadata": metadata}, content_type=MERGE_PATCH, user="jane")
+    await talk("PATCH", ROLE, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+    assert answer.status == (403 if "labels" in metadata else 200)
+
+
+async def test_an_apply_that_creates_gives_no_more_either(talk: Talk) -> None:
+    await granted(talk, KEEPER)
+    answer = await talk("PATCH", f"{ROLE}?fieldManager=one", role(WIDE), content_type=APPLY, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("name", ["more", "same", "missing"])
+async def test_nobody_binds_rights_that_he_does_not_have(talk: Talk, name: str) -> None:
+    await granted(talk, KEEPER, CORE)
+    await talk.made(ROLES, role(WIDE))
+    await talk.made(ROLES, role(CORE, name="same"))
+    answer = await talk("POST", BINDINGS, binding(name=name), user="jane")
+    assert answer.status == {"more": 403, "same": 201, "missing": 404}[name]
+
+
+async def test_who_may_bind_a_role_binds_it(talk: Talk) -> None:
+    await granted(talk, rule(GROUP, "roles", "bind", resourceNames=["more"]), KEEPER)
+    await talk.made(ROLES, role(WIDE))
+    await talk.made(ROLES, role(WIDE, name="other"))
+    await talk("POST", BINDINGS, binding(name="other"), user="jane")
+    answer = await talk("POST", BINDINGS, binding(), user="jane")
+    assert answer.status == 201
+
+
+async def test_a_cluster_role_is_bound_by_who_may(talk: Talk) -> None:
+    await granted(talk, rule(GROUP, "clusterroles", "bind", resourceNames=["view"]), KEEPER)
+    await talk("POST", BINDINGS, binding("ClusterRole", "none"), user="jane")
+    answer = await talk("POST", BINDINGS, binding("ClusterRole", "view"), user="jane")
+    assert answer.status == 201
+
+
+async def test_a_binding_is_changed_by_who_could_make_it(talk: Talk) -> None:
+    await granted(talk, KEEPER)
+    await talk.made(ROLES, role(WIDE))
+    await talk.made(BINDINGS, binding())
+    path = f"{BINDINGS}/given"
+    await talk("PATCH", path, {"subjects": []}, content_type=MERGE_PATCH, user="jane")
+    answer = await talk("PATCH", path, {"metadata": {"finalizers": []}}, content_type=MERGE_PATCH, user="jane")
+    assert answer.status == 200
+
+
+async def test_rights_to_paths_are_held_too(talk: Talk) -> None:
+    user = await granted_everywhere(
+        talk, rule(GROUP, "clusterroles", "create"), {"nonResourceURLs": ["/logs/*", "/metrics"], "verbs": ["get"]}
+    )
+    for path in ("/metrics", "/logs/a", "/logs/*", "/logs", "*"):
+        body = {"metadata": {"name": talk.namespace}, "rules": [{"nonResourceURLs": [path], "verbs": ["get"]}]}
+        answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body, user=user)
+    await tidied(talk)
+    assert answer.status == 403
+
+
+async def test_sums_of_roles_are_for_administrators(talk: Talk) -> None:
+    user = await granted_everywhere(talk, rule(GROUP, "clusterroles", "create,update"))
+    body = {
+        "metadata": {"name": talk.namespace},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": talk.namespace}}]},
+    }
+    answer = await talk("POST", CLUSTER_ROLES, body, user=user)
+    await tidied(talk)
+    assert "cluster-admin" in answer.body["message"]
+
+
+async def test_a_cluster_role_is_bound_everywhere_by_who_has_its_rights(talk: Talk) -> None:
+    user = await granted_everywhere(talk, rule(GROUP, "clusterrolebindings", "create"), CORE)
+    for name in (f"jane-{talk.namespace}", "cluster-admin", f"{talk.namespace}-none"):
+        body = binding("ClusterRole", name) | {"metadata": {"name": talk.namespace}}
+        await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body, user=user)
+    answer = await talk("POST", ROLES, role(CORE), user=user)
+    await tidied(talk)
+    assert answer.status == 403
+
+
+async def test_a_role_may_be_the_sum_of_others(talk: Talk) -> None:
+    label = {"example.com/part-of": talk.namespace}
+    total, first, second = (f"{talk.namespace}-{name}" for name in ("sum", "first", "second"))
+    for name, said in ((first, CORE), (second, WIDE)):
+        await talk.made(CLUSTER_ROLES, {"metadata": {"name": name, "labels": label}, "rules": [said, CORE]})
+    sum_of = {"clusterRoleSelectors": [{"matchLabels": label}]}
+    await talk("POST", CLUSTER_ROLES, {"metadata": {"name": total}, "aggregationRule": sum_of})
+    await settled(talk, total, lambda body: len(body["rules"] or ()) == 2)
+    more = {"rules": [rule("apps", "deployments"), WIDE]}
+    await talk("PATCH", f"{CLUSTER_ROLES}/{second}", more, content_type=MERGE_PATCH, kept=False)
+    await settled(talk, total, lambda body: len(body["rules"]) == 3)
+    await talk("DELETE", f"{CLUSTER_ROLES}/{first}", kept=False)
+    await settled(talk, total, lambda body: len(body["rules"]) == 2)
+    none = {"metadata": {"labels": None}}
+    await talk("PATCH", f"{CLUSTER_ROLES}/{second}", none, content_type=MERGE_PATCH, kept=False)
+    answer = await settled(talk, total, lambda body: not body.get("rules"))
+    await tidied(talk, total, second)
+    assert answer.status == 200
+
+
+async def test_what_is_written_into_a_sum_does_not_stay(talk: Talk) -> None:
+    label = {"example.com/part-of": talk.namespace}
+    total, part = f"{talk.namespace}-sum", f"{talk.namespace}-part"
+    await talk.made(CLUSTER_ROLES, {"metadata": {"name": part, "labels": label}, "rules": [CORE]})
+    sum_of = {"clusterRoleSelectors": [{"matchLabels": label}]}
+    await talk.made(CLUSTER_ROLES, {"metadata": {"name": total}, "rules": [WIDE], "aggregationRule": sum_of})
+    answer = await settled(talk, total, lambda body: body["rules"] == [CORE])
+    await tidied(talk, total, part)
+    assert answer.status == 200
+
+
+RULES: dict[str, Any] = {
+    "empty": {},
+    "null": None,
+    "no_verbs": {"apiGroups": [""], "resources": ["pods"]},
+    "no_groups": {"resources": ["pods"], "verbs": ["get"]},
+    "no_resources": {"apiGroups": [""], "verbs": ["get"]},
+    "paths": {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+    "both": {"nonResourceURLs": ["/metrics"], "verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+    "unknown": {"apiGroups": ["none"], "resources": ["gadgets", ""], "verbs": ["fly"], "resourceNames": [""]},
+    "text": {"apiGroups": "", "resources": ["pods"], "verbs": ["get"]},
+}
+
+
+@pytest.mark.parametrize("case", RULES)
+async def test_the_rules_of_a_role_are_validated(talk: Talk, case: str) -> None:
+    answer = await talk("POST", ROLES, role(CORE, RULES[case]))
+    assert answer.status in (201, 400, 422)
+
+
+@pytest.mark.parametrize("case", RULES)
+async def test_the_rules_of_a_cluster_role_are_validated(talk: Talk, case: str) -> None:
+    body = {"metadata": {"name": talk.namespace}, "rules": [RULES[case]]}
+    answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
+    assert answer.status in (201, 400, 422)
+
+
+SUMS: dict[str, Any] = {
+    "empty": {},
+    "none": {"clusterRoleSelectors": []},
+    "everything": {"clusterRoleSelectors": [{}]},
+    "wrong": {"clusterRoleSelectors": [{"matchLabels": {"a": "b c"}}]},
+    "operator": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]},
+    "values": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}]},
+}
+
+
+@pytest.mark.parametrize("case", SUMS)
+async def test_what_a_role_is_the_sum_of_is_validated(talk: Talk, case: str) -> None:
+    body = {"metadata": {"name": talk.namespace}, "aggregationRule": SUMS[case]}
+    answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
+    assert answer.status in (201, 422)
+
+
+REFERENCES: dict[str, Any] = {
+    "empty": {},
+    "no_group": {"kind": "Role", "name": "r"},
+    "no_kind": {"apiGroup": GROUP, "name": "r"},
+    "no_name": {"apiGroup": GROUP, "kind": "Role"},
+    "wrong_group": {"apiGroup": "apps", "kind": "Role", "name": "r"},
+    "wrong_kind": {"apiGroup": GROUP, "kind": "User", "name": "r"},
+    "wrong_name": {"apiGroup": GROUP, "kind": "Role", "name": "a/b%"},
+    "role": {"apiGroup": GROUP, "kind": "Role", "name": "r"},
+}
+
+
+@pytest.mark.parametrize("case", REFERENCES)
+async def test_the_role_of_a_binding_is_validated(talk: Talk, case: str) -> None:
+    answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}, "roleRef": REFERENCES[case]})
+    assert answer.status in (201, 422)
+
+
+@pytest.mark.parametrize("case", REFERENCES)
+async def test_the_role_of_a_cluster_role_binding_is_validated(talk: Talk, case: str) -> None:
+    body = {"metadata": {"name": talk.namespace}, "roleRef": REFERENCES[case]}
+    answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
+    assert answer.status in (201, 422)
+
+
+async def test_a_binding_has_a_role(talk: Talk) -> None:
+    answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}})
+    assert answer.status == 422
+
+
+SUBJECTS: dict[str, Any] = {
+    "empty": {},
+    "no_kind": {"name": "jane"},
+    "wrong_kind": {"kind": "Robot", "name": "jane"},
+    "no_name": {"kind": "User"},
+    "user": {"kind": "User", "name": "jane"},
+    "user_of_group": {"kind": "User", "name": "jane", "apiGroup": "apps"},
+    "user_of_namespace": {"kind": "User", "name": "jane", "namespace": "default"},
+    "group": {"kind": "Group", "name": "system:authenticated"},
+    "account": {"kind": "ServiceAccount", "name": "robot"},
+    "account_elsewhere": {"kind": "ServiceAccount", "name": "robot", "namespace": "default"},
+    "account_of_group": {"kind": "ServiceAccount", "name": "robot", "namespace": "default", "apiGroup": GROUP},
+    "account_by_no_name": {"kind": "ServiceAccount", "name": "Robot!", "namespace": "default"},
+}
+
+
+@pytest.mark.parametrize("case", SUBJECTS)
+async def test_who_is_bound_is_validated(talk: Talk, case: str) -> None:
+    answer = await talk("POST", BINDINGS, binding() | {"subjects": [SUBJECTS[case]]})
+    assert answer.status in (201, 422)
+
+
+@pytest.mark.parametrize("case", SUBJECTS)
+async def test_who_is_bound_everywhere_is_validated(talk: Talk, case: str) -> None:
+    body = binding("ClusterRole") | {"metadata": {"name": talk.namespace}, "subjects": [SUBJECTS[case]]}
+    answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
+    assert answer.status in (201, 422)
+
+
+async def test_a_binding_stays_with_its_role(talk: Talk) -> None:
+    await talk.made(BINDINGS, binding())
+    other = binding(name="other")
+    await talk("PUT", f"{BINDINGS}/given", other)
+    answer = await talk("PATCH", f"{BINDINGS}/given", {"roleRef": {"name": "x"}}, content_type=MERGE_PATCH)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("name", ["system:a", "A_b", "a.b:c*", "a b", "a/b", "a%"], ids=range(6))
+async def test_names_of_roles_are_almost_free(talk: Talk, name: str) -> None:
+    answer = await talk("POST", ROLES, role(name=name))
+    assert answer.status in (201, 422)
+
+
+@pytest.mark.parametrize("name", ["cluster-admin", "admin", "edit", "view", "system:aggregate-to-view"])
+async def test_some_roles_are_there(talk: Talk, name: str) -> None:
+    answer = await talk("GET", f"{CLUSTER_ROLES}/{name}", shown=unmanaged)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"]
+)
+async def test_some_bindings_are_there(talk: Talk, name: str) -> None:
+    answer = await talk("GET", f"{CLUSTER_BINDINGS}/{name}", shown=unmanaged)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("kind", ["clusterroles", "clusterrolebindings", "roles", "rolebindings"])
+async def test_roles_of_the_system_are_there(talk: Talk, kind: str) -> None:
+    selector = "labelSelector=kubernetes.io/bootstrapping=rbac-defaults"
+    answer = await talk("GET", f"{RBAC}/{kind}?{selector}", shown=lambda body: sorted(map(name_of, body["items"])))
+    assert answer.status == 200
+
+
+def unmanaged(obj: dict[str, Any]) -> dict[str, Any]:
+    """Without the programs that wrote it, of which each cluster has its own."""
+    metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
+    return obj | {"metadata": metadata}
+
+
+def name_of(obj: dict[str, Any]) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+@pytest.mark.parametrize("name", ["view", "edit", "admin"])
+async def test_users_are_given_the_usual_roles(talk: Talk, name: str) -> None:
+    await talk.made(BINDINGS, binding("ClusterRole", name, "jane"))
+    await allowed(talk, {"kind": "User", "name": "jane"}, CORE)
+    await talk("GET", CONFIGMAPS, user="jane")
+    await talk("GET", SECRETS, user="jane")
+    await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
+    await talk("GET", "/api/v1/namespaces/{ns}", user="jane")
+    await talk("GET", "/api/v1/nodes", user="jane")
+    await talk("POST", ROLES, role(WIDE), user="jane")
+    await talk("POST", ROLES, role(rule(GROUP, "roles", "escalate"), name="most"), user="jane")
+    body = binding("ClusterRole", "view") | {"metadata": {"name": "others"}}
+    answer = await talk("POST", BINDINGS, body, user="jane")
+    assert answer.status == (201 if name == "admin" else 403)
+
+
+async def test_a_role_of_the_system_may_be_extended(talk: Talk) -> None:
+    name = f"{talk.namespace}-widgets"
+    labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+    said = rule("example.com", f"widgets-{talk.namespace}")
+    await talk.made(CLUSTER_ROLES, {"metadata": {"name": name, "labels": labels}, "rules": [said]})
+    await talk.made(BINDINGS, binding("ClusterRole", "admin", "jane"))
+    await allowed(talk, {"kind": "User", "name": "jane"}, said)
+    answer = await talk("GET", f"/apis/example.com/v1/namespaces/{{ns}}/widgets-{talk.namespace}/a", user="jane")
+    await talk("DELETE", f"{CLUSTER_ROLES}/{name}", kept=False)
+    assert answer.status == 404
