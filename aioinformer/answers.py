@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.errors import ApiError, DecodeError, TransportError, api_error
 from aioinformer.framing import LineSplitter
 from aioinformer.list_stream import ListParser, status_error
 from aioinformer.retry_after import retry_after
@@ -61,21 +61,20 @@ class AnswerReader:
         return await anext(self._chunks, None)
 
     async def read_failure(self) -> ApiError:
-        """The error in an answer whose status is not success.
-
-        Raises:
-            TransportError: the connection broke, or fell silent, before that could be read.
-        """
+        """The error in an answer whose status is not success; the head says enough if the body does not come."""
         body = bytearray()
+        status, asked = self._response.status, retry_after(self._response.headers)
         try:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
                 async for chunk in self._chunks:
                     body += chunk
                     if len(body) > _MAX_STATUS:
                         break
-        except TimeoutError as error:
-            raise TransportError(f"the server answered {self._response.status} and then fell silent") from error
-        return status_error(self._response.status, bytes(body), retry_after=retry_after(self._response.headers))
+        except TimeoutError:
+            return api_error(status, {"message": "then the server fell silent"}, retry_after=asked)
+        except TransportError as error:
+            return api_error(status, {"message": f"then {error}"}, retry_after=asked)
+        return status_error(status, bytes(body), retry_after=asked)
 
     async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
         """All that the body says, as it comes.

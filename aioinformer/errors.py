@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 
@@ -148,7 +149,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     body = body or {}
     code = body.get("code")
     status = status or (code if isinstance(code, int) and 100 <= code < 1000 else 500)
-    reason, message = _printable(body.get("reason")), _printable(body.get("message"))
+    reason, message = _printable(body.get("reason")) or _phrase(status), _printable(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     entries = details.get("causes")
@@ -169,6 +170,13 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     ):
         kind = ResourceVersionTooLarge
     return kind(status, reason, message, retry_after=retry_after, causes=causes)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def _printable(text: object) -> str:

@@ -193,8 +193,6 @@ class Reflector:
         failure: ApiError | TransportError
         try:
             failure = await self._reader.read_failure()
-        except TransportError as error:
-            failure = error
         except Exception as error:
             failure = self._unforeseen("the answer could not be read", error)
         await self._receive(Failed(failure))

@@ -83,9 +83,21 @@ async def test_a_refusal_that_never_ends_is_given_up() -> None:
     informer = SharedIndexInformer(pods)
     async with informer:
         await asyncio.sleep(10.1)
-        assert "answered 503 and then fell silent" in informer.state.reason
+        assert informer.state.reason == "503 Service Unavailable: then the server fell silent"
         assert endless.closed
         await informer.wait_for_sync()
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["silent", "broken"])
+async def test_a_refusal_whose_body_does_not_come_names_the_next_time_all_the_same(breaks: bool) -> None:
+    pods = Collection("a")
+    answer = Answer(503, {"Retry-After": "40"})
+    if breaks:
+        answer.end(TransportError("the connection broke"))
+    pods.refusals.append(answer)
+    async with SharedIndexInformer(pods):
+        await asyncio.sleep(39.9)
+        assert len(pods.requests) == 1
 
 
 async def test_a_request_that_cannot_be_made_is_tried_again_and_logged(caplog: pytest.LogCaptureFixture) -> None:

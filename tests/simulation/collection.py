@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Versions are those of other resources, too.
 MOST_VERSIONS_A_WRITE = 5
 
+#: The label of objects that a transform refuses.
+REFUSED = "refused"
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -34,16 +37,18 @@ class Stored:
     node: str
     size: int = 0
     readable: bool = True
+    refusable: bool = False
 
     def body(self, *, version: int = 0, kind: bool = True) -> bytes:
-        """Its JSON. What is not readable has a uid of a wrong type."""
+        """Its JSON. What is not readable has a uid of a wrong type, or a label that a transform refuses."""
         namespace, name = self.key.split("/")
+        refused = not self.readable and self.refusable
         metadata = {
             "name": name,
             "namespace": namespace,
-            "uid": self.uid if self.readable else 7,
+            "uid": self.uid if self.readable or refused else 7,
             "resourceVersion": str(version or self.version),
-            "labels": {"app": self.app, "write": str(self.serial)},
+            "labels": {"app": self.app, "write": str(self.serial)} | ({REFUSED: ""} if refused else {}),
         }
         if self.size:
             metadata["annotations"] = {"pad": "x" * self.size}
@@ -94,6 +99,7 @@ class Collection:
     Attributes:
         selection: of the informer.
         random: makes gaps between versions, as other resources do.
+        refusing: every other object that is not readable is one that a transform refuses.
         history: of what the informer may see.
         version: of the last write.
         oldest: watches may begin here, and no earlier.
@@ -103,6 +109,7 @@ class Collection:
 
     selection: Selection
     random: Random
+    refusing: bool = False
     history: History = field(default_factory=History)
     version: int = 100
     oldest: int = 100
@@ -128,7 +135,8 @@ class Collection:
         if old is None:
             self._uid += 1
         uid = old.uid if old is not None else f"uid-{self._uid}"
-        new = Stored(key, uid, self.version, self._serial, app, node, size, readable)
+        refusable = self.refusing and self._serial % 2 == 0
+        new = Stored(key, uid, self.version, self._serial, app, node, size, readable, refusable)
         self.objects[key] = new
         self._happened(old, new)
         return new

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.collection import REFUSED
+
 
 def key_of(obj: Any) -> str:
     """`namespace/name`."""
@@ -21,6 +23,11 @@ def serial_of(obj: Any) -> int:
 def app_of(obj: Any) -> str:
     """The label that selections look at."""
     return str(_labels(obj)["app"])
+
+
+def refused(obj: Any) -> bool:
+    """Whether it is one that a transform refuses."""
+    return REFUSED in _labels(obj)
 
 
 def identity_of(obj: Any) -> tuple[str, str, int]:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.audit import Audit, check_requests
@@ -137,12 +138,10 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
         witness.hurries = True
     story.tell("driver", "all faults are over")
     patience = loop.time() + PATIENCE
-    while not stage.writable() and loop.time() < patience:  # noqa: ASYNC110 - time costs nothing here
-        await asyncio.sleep(5)
-    for key, obj in sorted(stage.collection.objects.items()):
-        if not obj.readable:
-            stage.mend(key)
-    stage.mark()
+    for write in [*(partial(stage.mend, key) for key in stage.unreadable()), stage.mark]:
+        while not stage.writable() and loop.time() < patience:  # noqa: ASYNC110 - time costs nothing here
+            await asyncio.sleep(5)
+        write()
     late = False
     while (difference := audit.differences()) or not late:
         if not difference:

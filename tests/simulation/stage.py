@@ -14,7 +14,7 @@ from aioinformer.shared_informer import SharedIndexInformer
 from tests.simulation.collection import MOST_VERSIONS_A_WRITE, Collection
 from tests.simulation.history import ABSENT
 from tests.simulation.model_server import ModelServer
-from tests.simulation.objects import app_of, key_of, serial_of
+from tests.simulation.objects import app_of, key_of, refused, serial_of
 from tests.simulation.scenario import Manner
 from tests.simulation.witness import OnPurpose, Witness
 
@@ -51,6 +51,13 @@ def by_write_parity(obj: Any) -> list[str]:
     return ["odd" if serial_of(obj) % 2 else "even"]
 
 
+def fastidious(obj: Any) -> Any:
+    """A transform that changes nothing, and refuses some objects."""
+    if refused(obj):
+        raise OnPurpose
+    return obj
+
+
 class Stage:
     """One informer and its world.
 
@@ -70,7 +77,8 @@ class Stage:
         self.scenario = scenario
         self.story = story
         self._random = Random(f"stage {scenario.seed}")
-        self.collection = Collection(scenario.selection, Random(f"collection {scenario.seed}"))
+        refusing = scenario.seed % 3 == 0
+        self.collection = Collection(scenario.selection, Random(f"collection {scenario.seed}"), refusing)
         self.server = ModelServer(self.collection, story, Random(f"server {scenario.seed}"))
         selection = scenario.selection
         lister_watcher = ListWatch(
@@ -87,6 +95,8 @@ class Stage:
             options=scenario.options,
             name="informer",
         )
+        if refusing:
+            self.informer.set_transform(fastidious)
         self.informer.add_state_handler(lambda state: story.tell("informer", "is %s", state))
         self.witnesses: list[Witness] = []
         self.waiters: list[asyncio.Task[None]] = []
@@ -155,7 +165,7 @@ class Stage:
         """Whether objects may be written.
 
         When versions went back, and grow beyond those that a client holds before it has noticed, nobody can know. So
-        they do not grow as far until the informer has.
+        they do not grow as far until the informer has, by writes or by a second restore.
         """
         if self._writes_held_since is None:
             return True
@@ -191,6 +201,8 @@ class Stage:
         now = asyncio.get_running_loop().time()
         fault = replace(fault, until=now + fault.until)
         before = self.collection.version
+        if fault.params.get("bump") and not self.writable():
+            return
         self.story.tell("server", "FAULT for %.1f s: %s", fault.until - now, fault)
         self.server.start(fault)
         if self.collection.version < before:
@@ -229,6 +241,10 @@ class Stage:
         self.story.tell("informer", "is given an index, in slices")
 
     # The end.
+
+    def unreadable(self) -> list[str]:
+        """The keys of what cannot be read now."""
+        return sorted(key for key, obj in self.collection.objects.items() if not obj.readable)
 
     def mend(self, key: str) -> None:
         """An object becomes readable."""

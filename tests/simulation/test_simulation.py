@@ -18,7 +18,7 @@ from tests.simulation.simulate import play
 
 _ROOT = Path(__file__).parents[2]
 #: Seeds that showed a mistake, be it of the simulation. They stand for other scenarios once `scenario.draw` changes.
-_ONCE_FAILED = (275, 367, 20007, 500277, 501067, 600347, 700816, 700964, 701706, 712543)
+_ONCE_FAILED = (275, 367, 20007, 500277, 501067, 600347, 700816, 700964, 701706, 712543, 721103, 722232)
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
