@@ -8,9 +8,14 @@ has to cope with the latter), so both are kept.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from aioinformer.testing.protobuf.go_json import go_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _METADATA_ORDER = (
     "name",
@@ -30,15 +35,6 @@ _METADATA_ORDER = (
     "managedFields",
 )
 _METADATA_RANK = {name: rank for rank, name in enumerate(_METADATA_ORDER)}
-_FIRST = ("kind", "apiVersion", "metadata")
-_LAST = "status"
-# The one timestamp deep down in a common kind that is written even if it is not set.
-_KEPT_NULL = b'"lastProbeTime":null'
-_WRITTEN_UNSET = {
-    "Event": ("eventTime", "firstTimestamp", "lastTimestamp"),
-    "Role": ("rules",),
-    "ClusterRole": ("rules",),
-}
 
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
@@ -46,7 +42,7 @@ decode = msgspec.json.Decoder().decode
 encode_plain = _encoder.encode
 
 
-def encode_object(obj: dict[str, Any], *, custom: bool) -> bytes:
+def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
     """One object as the API writes it.
 
     Args:
@@ -55,21 +51,7 @@ def encode_object(obj: dict[str, Any], *, custom: bool) -> bytes:
     """
     if custom:
         return _sorting_encoder.encode(obj)
-    ordered = {name: obj[name] for name in _FIRST}
-    ordered["metadata"] = ordered_metadata(obj["metadata"])
-    for name, value in obj.items():
-        if name not in ordered and name != _LAST:
-            ordered[name] = value
-    if _LAST in obj:
-        ordered[_LAST] = obj[_LAST]
-    unset = _WRITTEN_UNSET.get(obj["kind"], ())
-    for name in unset:
-        ordered.setdefault(name)
-    body = _encoder.encode(ordered)
-    if body.count(b":null") != body.count(_KEPT_NULL):
-        # A Go struct has no place for a null: it is the same as an absent field.
-        body = _encoder.encode(_without_nulls(ordered) | {name: None for name in unset if ordered[name] is None})
-    return body
+    return _encoder.encode(go_json(obj, stored=True))
 
 
 def ordered_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +84,3 @@ def partial_body(body: bytes, group_version: str = "meta.k8s.io/v1") -> bytes:
 def pretty(body: bytes) -> bytes:
     """Indented by two, as the API does for `pretty=true`."""
     return msgspec.json.format(body, indent=2)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None or key == "lastProbeTime"}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value

@@ -16,6 +16,7 @@ from aioinformer.testing.http.lists import read_page
 from aioinformer.testing.http.object_answers import object_answer, page_answer
 from aioinformer.testing.http.patching import patch_object, patch_type, warned
 from aioinformer.testing.http.write_options import dry_run_faults, write_options
+from aioinformer.testing.kinds.creation_warnings import creation_warnings
 from aioinformer.testing.kinds.field_checks import check_object, warning_headers
 from aioinformer.testing.kinds.strategies import is_created_by_update, returns_deleted
 from aioinformer.testing.patches.media_types import APPLY_PATCH
@@ -64,6 +65,7 @@ class Writes:
             return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
         with warned(warnings):
             body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
+        warnings += creation_warnings(served.resource.group_resource, obj)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
         return with_warnings(answer, warnings)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.kinds.cluster_defaults import CLUSTER_DEFAULTS
 from aioinformer.testing.kinds.pod_defaults import default_pod_spec, fill
 
 if TYPE_CHECKING:
@@ -148,9 +149,12 @@ def _service(obj: dict[str, Any]) -> None:
         fill(spec, externalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
         fill(spec, allocateLoadBalancerNodePorts=True)
+        for point in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+            if point.get("ip"):
+                fill(point, ipMode="VIP")
     for port in spec.get("ports") or ():
         fill(port, protocol="TCP")
-        fill(port, targetPort=port.get("port"))
+        port["targetPort"] = port.get("targetPort") or port.get("port")
 
 
 def _endpoints(obj: dict[str, Any]) -> None:
@@ -204,16 +208,23 @@ def _network_policy(obj: dict[str, Any]) -> None:
 
 def _autoscaler(obj: dict[str, Any]) -> None:
     spec = _spec(obj)
-    # The older API has one metric, as a field of its own; what is stored has the newer form.
-    share = spec.pop("targetCPUUtilizationPercentage", None)
-    target = {"type": "Utilization", "averageUtilization": 80 if share is None else share}
     fill(spec, minReplicas=1)
+    if obj["apiVersion"] == "autoscaling/v1":
+        return
     if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if spec.get("behavior") is not None:
+        rules = spec["behavior"]
+        doubled = {"type": "Percent", "value": 100, "periodSeconds": 15}
+        four = {"type": "Pods", "value": 4, "periodSeconds": 15}
+        fill(rules, scaleUp={}, scaleDown={})
+        fill(rules["scaleUp"], stabilizationWindowSeconds=0, selectPolicy="Max", policies=[four, doubled])
+        fill(rules["scaleDown"], selectPolicy="Max", policies=[doubled])
 
 
 def _binding(obj: dict[str, Any]) -> None:
-    fill(obj["roleRef"], apiGroup=_RBAC)
+    obj["roleRef"]["apiGroup"] = obj["roleRef"].get("apiGroup") or _RBAC
     for subject in obj.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             fill(subject, apiGroup=_RBAC)
@@ -274,4 +285,5 @@ _DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "ingressclasses.networking.k8s.io": _ingress_class,
     "namespaces": _namespace,
+    **CLUSTER_DEFAULTS,
 }

@@ -16,6 +16,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.kinds.defaults import default_object
 from aioinformer.testing.openapi.v3 import custom_schema, patch_schema
+from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.structural import default_fields, has_rules, schema_causes
 from aioinformer.testing.schemas.typed_fields import FieldType
@@ -140,7 +141,18 @@ def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
     if served.schema is not None:
         default_fields(obj, served.schema)
     elif not served.custom:
+        _take_form(obj)
         default_object(served.resource.group_resource, obj)
+
+
+def _take_form(obj: dict[str, Any]) -> None:
+    """Gives an object the form that it has as a struct; its metadata stay the mapping that they are."""
+    written, metadata = dict(go_json(obj)), obj["metadata"]
+    kept = dict(written.pop("metadata"))
+    metadata.clear()
+    metadata.update(kept)
+    obj.clear()
+    obj.update({"kind": written.pop("kind"), "apiVersion": written.pop("apiVersion"), "metadata": metadata} | written)
 
 
 def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.kinds.field_checks import kind_type
 from aioinformer.testing.kinds.pod_defaults import admit_pod, fill, quality_of_service
-from aioinformer.testing.schemas.typed_fields import merge, zero_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,7 +80,6 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
     "persistentvolumes": {"phase": "Pending"},
     "persistentvolumeclaims": {"phase": "Pending"},
     "services": {"loadBalancer": {}},
-    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
     "customresourcedefinitions.apiextensions.k8s.io": {
         "conditions": [],
         "acceptedNames": {"plural": "", "kind": ""},
@@ -177,12 +174,7 @@ def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
         return {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
-    kind = kind_type(served)
-    if kind is None:
-        return {}
-    type_ = kind.field("status")
-    zero = zero_value(type_)
-    return dict(merge(zero, obj["status"], type_)) if obj.get("status") else zero
+    return dict(obj.get("status") or {})
 
 
 def _admit_service(obj: dict[str, Any]) -> None:
@@ -210,6 +202,10 @@ def _admit_claim(obj: dict[str, Any]) -> None:
 def _admit_volume(obj: dict[str, Any]) -> None:
     _protect(obj, "kubernetes.io/pv-protection")
     obj["status"]["lastPhaseTransitionTime"] = obj["metadata"]["creationTimestamp"]
+
+
+def _admit_attributes(obj: dict[str, Any]) -> None:
+    _protect(obj, "kubernetes.io/vac-protection")
 
 
 def _admit_node(obj: dict[str, Any]) -> None:
@@ -249,6 +245,7 @@ _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "persistentvolumeclaims": _admit_claim,
     "persistentvolumes": _admit_volume,
     "jobs.batch": _admit_job,
+    "volumeattributesclasses.storage.k8s.io": _admit_attributes,
 }
 
 

@@ -15,8 +15,10 @@ from aioinformer.testing.ownership.managers import (
     read_owners,
     write_owners,
 )
+from aioinformer.testing.ownership.versions import View
+from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.schemas.field_paths import NO_FIELDS, shown
-from aioinformer.testing.schemas.typed_fields import FieldType, check_declared, zero_value
+from aioinformer.testing.schemas.typed_fields import FieldType, check_declared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +51,8 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     if old is None:
         owners = owners or {}
         # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
-        old = {} if served.custom else zero_value(type_)
-    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, _ignored(served, by)))
+        old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, _ignored(served, by), _views(served)))
 
 
 def note_owners(obj: dict[str, Any], owners: Owners) -> None:
@@ -84,14 +86,14 @@ def applied(
     if wrong := check_declared(config, type_):
         raise _untyped(served, config["metadata"], wrong)
     former = read_owners(live["metadata"]) if live is not None else None
-    ignored = _ignored(served, by)
+    ignored, views = _ignored(served, by), _views(served)
     try:
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored, views=views)
     except ConflictError as error:
         taken_over = still_as_applied(live or {}, type_) if by.name == KUBECTL else NO_FIELDS
         if conflicts := [each for each in error.conflicts if each.path not in taken_over]:
             raise _conflict(ConflictError(conflicts)) from None
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored, views=views)
     if by.name == KUBECTL:
         bring_up_to_date(merged, config)
     return merged, owners
@@ -107,6 +109,17 @@ def _ignored(served: Served, by: Manager) -> FieldSet:
     if by.subresource == "status":
         return frozenset({("f:spec",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
+
+
+def _views(served: Served) -> dict[str, View]:
+    def view(other: Served) -> View:
+        return View(
+            lambda obj: other.shown(served.kept(obj)),
+            lambda obj: served.shown(other.kept(obj)),
+            kind_type(other) or _NOTHING_KNOWN,
+        )
+
+    return {version: view(other) for version, other in served.others.items()}
 
 
 def _conflict(error: ConflictError) -> StatusError:

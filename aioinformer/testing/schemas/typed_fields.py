@@ -21,12 +21,12 @@ from aioinformer.testing.schemas.field_paths import FieldSet, Path, field_step, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_MAP_TYPE = "x-kubernetes-map-type"
 _REF = "#/components/schemas/"
 _MISSING: Final = object()
 _OTHERS: Final = object()
 _ELEMENTS: Final = object()
 _NESTED: Final = (dict, list)
-_ZEROS: Final[Mapping[str, Any]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
 class FieldTypeError(ValueError):
@@ -52,6 +52,8 @@ class FieldType:
         target: Mapping[str, Any] = node
         while reference := (target.get("allOf") or [target])[0].get("$ref"):
             target = self.schemas[reference.removeprefix(_REF)]
+        if _MAP_TYPE in node and node is not target:
+            target = {**target, _MAP_TYPE: node[_MAP_TYPE]}
         return FieldType(self.schemas, target)
 
     def field(self, name: str) -> FieldType:
@@ -85,7 +87,7 @@ class FieldType:
 
     @property
     def is_atomic_map(self) -> bool:
-        return self.node.get("x-kubernetes-map-type") == "atomic"
+        return self.node.get(_MAP_TYPE) == "atomic"
 
     def step(self, element: Any) -> str | None:
         """The step to an element of a list; None for elements of atomic lists.
@@ -189,17 +191,6 @@ def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
                     found.add(path[:length])
                 place = place.field(step[2:])
     return frozenset(found)
-
-
-def zero_value(type_: FieldType) -> dict[str, Any]:
-    """What Go writes of a value of a built-in type that nobody has touched: its fields that are not optional."""
-    zero: dict[str, Any] = {}
-    for name, node in (type_.node.get("properties") or {}).items():
-        if node.get("default") == {}:
-            zero[name] = zero_value(type_.at(node))
-        elif name in type_.node.get("required", ()) or node.get("default") in ("", 0):
-            zero[name] = node.get("default", _ZEROS.get(str(node.get("type"))))
-    return zero
 
 
 def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:

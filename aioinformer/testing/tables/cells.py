@@ -108,6 +108,18 @@ def selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>")
     return ",".join(text for _, text in sorted(terms, key=lambda item: item[0])) or empty
 
 
+def as_go_prints(label_selector: Mapping[str, Any]) -> str:
+    """A LabelSelector object as Go prints it where nobody has thought of people."""
+    equal = "".join(f"{key}: {value}," for key, value in sorted(field(label_selector, "matchLabels", {}).items()))
+    terms = "".join(
+        "LabelSelectorRequirement{"
+        f"Key:{term['key']},Operator:{term['operator']},Values:[{' '.join(term.get('values') or ())}],}},"
+        for term in field(label_selector, "matchExpressions", [])
+    )
+    requirements = f"[]LabelSelectorRequirement{{{terms}}}"
+    return f"&LabelSelector{{MatchLabels:map[string]string{{{equal}}},MatchExpressions:{requirements},}}"
+
+
 def shortened(items: Iterable[str], *, most: int = 3, separator: str = ",") -> str:
     """The first few items and how many more there are; "" where there are none."""
     every = list(items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.tables.cells import age, field, human_duration, name, selector, since
+from aioinformer.testing.tables.cells import age, as_go_prints, field, human_duration, name, since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,7 +202,7 @@ def _admission_binding(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     if reference.get("name"):
         shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif reference.get("selector") is not None:
-        shown = selector(reference["selector"], empty="")
+        shown = as_go_prints(reference["selector"])
     return [name(obj), field(obj, "spec.policyName", ""), shown, age(obj, now)]
 
 

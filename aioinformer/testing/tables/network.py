@@ -51,7 +51,7 @@ def _service_port(port: Mapping[str, Any]) -> str:
 
 
 def _endpoints(obj: Mapping[str, Any], now: datetime) -> list[Any]:
-    return [name(obj), shortened(_subset_addresses(obj)) or "<none>", age(obj, now)]
+    return [name(obj), shortened(_subset_addresses(obj)) if obj.get("subsets") else "<none>", age(obj, now)]
 
 
 def _subset_addresses(obj: Mapping[str, Any]) -> Iterator[str]:
