@@ -32,7 +32,7 @@ class EventCorrelateResult(NamedTuple):
     """What becomes of an Event.
 
     Attributes:
-        key: the same for all that is written to one Event on the server.
+        key: the same for all that is written to one Event on the server, and for the Events of that sort after it.
         event: what to write: a new Event if its count is 1, or else a patch of the one that has its name.
         skip: write nothing.
     """

@@ -180,7 +180,8 @@ class EventRecording:
     # What waits.
 
     def _put(self, result: EventCorrelateResult) -> None:
-        waiting = self._waiting.get(result.key)
+        key = result.key, result.event.name  # what one says must not take the place of what another one of it said
+        waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.event = result.event
         elif self._queue.shutting_down or len(self._waiting) >= self._options.queue_size:
@@ -188,8 +189,8 @@ class EventRecording:
                 _log.warning("%s: events are dropped, because too many wait or it has ended", self.name)
             self._dropped += 1
         else:
-            self._waiting[result.key] = _Waiting(result.event, is_new=result.event.count == 1)
-            self._queue.add(result.key)
+            self._waiting[key] = _Waiting(result.event, is_new=result.event.count == 1)
+            self._queue.add(key)
 
     async def _periodically(self) -> None:
         loop = asyncio.get_running_loop()

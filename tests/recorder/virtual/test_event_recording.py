@@ -219,6 +219,17 @@ async def test_a_series_that_is_over_is_written_without_another_event() -> None:
     assert sink.writes[2:] == ["patch cart.1 10"]
 
 
+async def test_a_series_that_is_over_and_not_yet_written_does_not_make_room_for_the_next_one() -> None:
+    sink = Sink(EventSeriesCorrelator())
+    sink.failures += [GONE] * 40
+    async with recording(sink, tries=100) as to_sink:
+        to_sink.record(event(name="cart.1"))
+        await asyncio.sleep(400)
+        to_sink.record(event(name="cart.2"))
+        await asyncio.sleep(300)
+    assert set(sink.events) == {"cart.1", "cart.2"}
+
+
 async def test_a_drain_writes_what_waits_for_its_next_try_at_once() -> None:
     sink = Sink()
     sink.failures.append(GONE)
