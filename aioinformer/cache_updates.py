@@ -59,6 +59,7 @@ class CacheUpdates(Generic[T]):
         self._present = objects.present
         self._distribute = processor.distribute
         self._waiters = waiters
+        self._awaited = waiters.awaited()
         self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -119,7 +120,7 @@ class CacheUpdates(Generic[T]):
         for notification in told:
             self._distribute(notification)
         for key in changed:
-            if key in self._waiters:
+            if key in self._awaited:
                 record = cells.item(key)
                 self._waiters.changed(key, self._shown(key, record) if record is not None else None)
 
@@ -152,7 +153,7 @@ class CacheUpdates(Generic[T]):
             return
         self._cells.put(key, record)
         self._distribute(notification)
-        if key in self._waiters:
+        if key in self._awaited:
             self._waiters.changed(key, self._shown(key, record))
 
     def _upsert(
@@ -182,7 +183,7 @@ class CacheUpdates(Generic[T]):
         else:
             last = self._shown(key, obj)
             self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last))
-        if key in self._waiters:
+        if key in self._awaited:
             self._waiters.changed(key, None)
 
     def _repeated(self, key: str) -> None:

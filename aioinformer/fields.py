@@ -19,7 +19,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.frozen import freeze
-from aioinformer.objects import NO_LABELS, Envelope, Meta, Record, decode_record, labels_of, make_record
+from aioinformer.objects import NO_LABELS, Envelope, Meta, Record, decode_record, labels_of, read, record_of
 from aioinformer.selectors import FieldSelector, parse_field_selector
 from aioinformer.shallow import members
 
@@ -82,9 +82,10 @@ class FieldDecoder:
             DecodeError: as `decode_record`.
         """
         try:
-            envelope, record = make_record(raw, self._decode)
+            envelope = read(raw, self._decode)
         except DecodeError:
             return decode_record(raw)  # where a path leads through something else than objects, it has no value
+        record = record_of(envelope.metadata, raw)
         # The record has them, and a second reference would keep the bytes alive when a tier lets go of them.
         envelope.metadata.labels = NO_LABELS
         record.fields = envelope

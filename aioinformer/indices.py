@@ -69,14 +69,8 @@ class Index(Generic[T]):
         self._keys: dict[str, dict[str, None]] = {}
         #: key -> the value the function gave, or values if it gave several; nothing if it gave none
         self._values: dict[str, str | tuple[str, ...]] = {}
-        self._is_namespace = function is meta_namespace_index_func
-
-    def is_settled(self, item: Any) -> bool:
-        """Whether an object that is in the index stays where it is, whatever it becomes.
-
-        The namespace of a record is a part of its key, and never changes.
-        """
-        return self._is_namespace and isinstance(item, Record)
+        #: The namespace of a record is a part of its key: what is in the index stays where it is, whatever it becomes.
+        self.settles_records = function is meta_namespace_index_func
 
     def evaluate(self, key: str, item: Any, *, seen: bool = False) -> tuple[str, ...]:
         """What the function says of an object; nothing, and a log line, if it raises. To be called outside any lock.
@@ -86,7 +80,7 @@ class Index(Generic[T]):
             item: as it is stored.
             seen: the item is what readers see already.
         """
-        if self.is_settled(item):
+        if self.settles_records and isinstance(item, Record):
             return (item.namespace,)
         try:
             values = self.function(self._present(item) if self._present and not seen else item)
@@ -103,7 +97,7 @@ class Index(Generic[T]):
 
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
         """An object now has these values."""
-        if self.is_settled(item):
+        if self.settles_records and isinstance(item, Record):
             keys = self._keys.get(item.namespace)
             if keys is None:
                 keys = self._keys[item.namespace] = {}
@@ -125,7 +119,7 @@ class Index(Generic[T]):
 
     def remove(self, key: str, item: Any) -> None:
         """An object, which was this item, is gone."""
-        if self.is_settled(item):
+        if self.settles_records and isinstance(item, Record):
             self._take_out(item.namespace, key)
             return
         for value in self._values_of(key):

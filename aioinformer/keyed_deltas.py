@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Named here: to look it up in its class for each object of a list would cost as much as to queue it.
-_REPLACED = DeltaType.REPLACED
+_REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
 
 
 class KnownObjects(Protocol):
@@ -70,7 +70,7 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
     def take(self, deltas: Iterable[Delta[T]], version: str) -> None:
         for delta in deltas:
             self._populated = True
-            if delta.type is DeltaType.DELETED and not self._is_known(delta_key(delta.object, self._key_func)):
+            if delta.type is _DELETED and not self._is_known(delta_key(delta.object, self._key_func)):
                 continue
             self._append(delta)
         if version:
@@ -118,8 +118,9 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         while line:
             waiting = items.pop(line.popleft())
             deltas = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
-            initial = not self._populated or self._initial > 0
+            initial = not self._populated
             if self._initial > 0:
+                initial = True
                 self._initial -= 1
             process(deltas, initial)
             yield deltas

@@ -143,7 +143,7 @@ class ProcessorListener(Generic[T]):
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
         IN_HANDLER.set(True)
-        deliver, clock = self._deliver, asyncio.get_running_loop().time
+        deliver, due, clock = self._deliver, self._slicer.due, asyncio.get_running_loop().time
         while not self.stopped():
             waits = self._next.empty()
             batch, size = await self._next.get()
@@ -151,34 +151,38 @@ class ProcessorListener(Generic[T]):
                 self._slicer.start()
             timed = self.pending > _DEEP
             begun = 0.0
-            for notification in batch:
-                if timed:
-                    begun = clock()
-                # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
-                self._delivering = True
-                try:
-                    result = deliver(notification)
-                    if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
-                        await result
-                except (Exception, asyncio.CancelledError) as error:
-                    # Something that the handler awaited may have been cancelled: that is an error of the handler,
-                    # unless it is this task that is to end.
-                    if isinstance(error, asyncio.CancelledError) and is_cancelled():
-                        raise
-                    self.errors += 1
-                    _log.exception("%s raised for %s", self.name, _key_of(notification))
-                finally:
-                    self._delivering = False
-                if type(notification) is AddNotification and notification.is_in_initial_list:
-                    # Attempts count, not successes: a handler that raises becomes synced, too.
-                    self._initial -= 1
-                    self._check_synced()
-                if timed:
-                    self._watch_over(begun, clock())
-                if self._slicer.due():
-                    await self._slicer.let_go()
-                if self._stopped:
-                    return
+            # Between two calls nobody else has a turn, and would see it, unless it says so.
+            self._delivering = True
+            try:
+                for notification in batch:
+                    if timed:
+                        begun = clock()
+                    # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
+                    try:
+                        result = deliver(notification)
+                        if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
+                            await result
+                    except (Exception, asyncio.CancelledError) as error:
+                        # Something that the handler awaited may have been cancelled: that is an error of the handler,
+                        # unless it is this task that is to end.
+                        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                            raise
+                        self.errors += 1
+                        _log.exception("%s raised for %s", self.name, _key_of(notification))
+                    if type(notification) is AddNotification and notification.is_in_initial_list:
+                        # Attempts count, not successes: a handler that raises becomes synced, too.
+                        self._initial -= 1
+                        self._check_synced()
+                    if timed:
+                        self._watch_over(begun, clock())
+                    if due():
+                        self._delivering = False
+                        await self._slicer.let_go()
+                        self._delivering = True
+                    if self._stopped:
+                        return
+            finally:
+                self._delivering = False
             self.pending -= size
 
     def _watch_over(self, begun: float, ended: float) -> None:

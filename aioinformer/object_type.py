@@ -12,7 +12,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import FieldDecoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Record, decode_record
-from aioinformer.storage import DictRecord, Storage, Tier, decoded, tier_for
+from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
 from aioinformer.views import MetadataView, View, load_body, view_class
 
 if TYPE_CHECKING:
@@ -83,19 +83,22 @@ class ObjectType(Generic[T]):
     @property
     def decode(self) -> Callable[[bytes], Record]:
         """Makes a record of an object's bytes."""
-        return self._field_decoder or decode_record
+        plain = decode_metadata if self.storage is Storage.METADATA else decode_record
+        return self._field_decoder or plain
 
     @property
     def decodes_early(self) -> bool:
         """Whether `admit` has something to do."""
         return self._decode is not None or self.transform is not None or self._tier is not None
 
-    def present(self, record: Record) -> T:
-        """What readers see of a record."""
+    @property
+    def present(self) -> Callable[[Record], T]:
+        """Makes what readers see of a record; with no call of ours in between where that is a view."""
+        return self._view or self._body
+
+    def _body(self, record: Record) -> T:
         seen: T
-        if self._view is not None:
-            seen = self._view(record)
-        elif self._decode is not None:
+        if self._decode is not None:
             seen = load_body(record, self._decode)
         else:
             seen = (record if isinstance(record, DictRecord) else decoded(record)).recall()

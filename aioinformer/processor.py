@@ -48,7 +48,9 @@ class SharedProcessor(Generic[T]):
         batch, self._outbox = self._outbox, []
         if not batch:
             return
-        initial = sum(1 for each in batch if type(each) is AddNotification and each.is_in_initial_list)
+        initial = 0
+        if AddNotification in map(type, batch):  # which there seldom is, once the initial list is told
+            initial = sum(1 for each in batch if type(each) is AddNotification and each.is_in_initial_list)
         syncs, self._syncs = self._syncs, set()
         without = [each for position, each in enumerate(batch) if position not in syncs] if syncs else batch
         for listener in self.listeners:

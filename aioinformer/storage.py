@@ -22,7 +22,16 @@ import msgspec
 from aioinformer.errors import UsageError
 from aioinformer.fields import FieldDecoder, field_value
 from aioinformer.frozen import FrozenDict, freeze_decoded, thaw
-from aioinformer.objects import NO_LABELS, HeldBody, Record, undecodable
+from aioinformer.objects import (
+    NO_LABELS,
+    Envelope,
+    HeldBody,
+    Record,
+    decode_record,
+    leading_metadata,
+    record_of,
+    undecodable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +90,24 @@ def stripped(record: Record) -> Record:
         return record
     document["metadata"] = msgspec.Raw(_encode(metadata))
     return _reformed(record, _encode(document))
+
+
+class _Bare(Envelope, gc=False, kw_only=True, forbid_unknown_fields=True):
+    kind: msgspec.Raw = NO_LABELS
+    api_version: msgspec.Raw = msgspec.field(name="apiVersion", default=NO_LABELS)
+
+
+_decode_bare = msgspec.json.Decoder(_Bare).decode
+
+
+def decode_metadata(raw: bytes) -> Record:
+    """The record of an object of which only the metadata was asked for; should the server have sent more, that goes.
+
+    Raises:
+        DecodeError: as `decode_record`.
+    """
+    meta = leading_metadata(raw, _decode_bare, alone=True)
+    return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw)
 
 
 def only_metadata(record: Record) -> Record:
@@ -163,7 +190,7 @@ def tier_for(storage: Storage, decoder: FieldDecoder | None) -> Tier | None:
         case Storage.STRIPPED:
             return stripped
         case Storage.METADATA:
-            return only_metadata
+            return only_metadata if decoder is not None else None  # `decode_metadata` does it in the same pass
         case Storage.DICT:
             return decoded
         case Storage.PROJECTION:

@@ -63,11 +63,11 @@ class ThreadSafeStore(Generic[T]):
 
     def put(self, key: str, item: Any) -> Any:
         """Adds or replaces an item; returns the item that was there, None if none was."""
-        known = key in self._items
+        settled = key in self._items and isinstance(item, Record)
         values = []
         unfinished = self._unfinished
         for index in (*self._indices.values(), *unfinished.values()) if unfinished else self._indices.values():
-            if not (known and index.is_settled(item)):
+            if not (settled and index.settles_records):
                 values.append((index, index.evaluate(key, item)))
         with self._lock:
             old = self._items.get(key)

@@ -11,7 +11,7 @@ from aioinformer.latch import Failure
 from aioinformer.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, KeysView
 
 T = TypeVar("T")
 
@@ -88,8 +88,9 @@ class KeyWaiters(Generic[T]):
         self._waiters: dict[str, list[tuple[Callable[[T | None], Any], asyncio.Future[T | None]]]] = {}
         self._failure: Failure | None = None
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._waiters
+    def awaited(self) -> KeysView[str]:
+        """The keys of what is waited for, as they are whenever one looks."""
+        return self._waiters.keys()
 
     def changed(self, key: str, obj: T | None) -> None:
         """The object under a key is now this one, or gone."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.deltas import DeletedFinalStateUnknown, Delta, DeltaType
 from aioinformer.errors import ApiError, DecodeError
-from aioinformer.versions import version_number
+from aioinformer.versions import is_older
 from aioinformer.wire import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
 
 if TYPE_CHECKING:
@@ -104,15 +104,16 @@ class WatchReader:
                 break
         return said
 
-    def ongoing(self, events: list[WatchEvent], version: str) -> Ongoing:
+    def ongoing(self, events: list[WatchEvent], reached: str) -> Ongoing:
         """Reads changes.
 
         Args:
             events: that came.
-            version: up to which all is known.
+            reached: the version up to which all is known.
         """
-        said = Ongoing([], version)
-        number = version_number(version)
+        said = Ongoing([], reached)
+        deltas = said.deltas
+        quarantined = bool(self._quarantine)
         for event in events:
             record, delta = event.record, None
             if record is not None and event.error is None:
@@ -133,18 +134,18 @@ class WatchReader:
             else:
                 # The version counts all the same: a server that was restored to one before it is found out by it.
                 version = _unreadable_version(event)
-            current = version_number(version)
-            if 0 <= current < number:
+            # As texts of the same length they have the same order; all else is left to who knows what versions are.
+            if (version < reached or len(version) != len(reached)) and is_older(version, reached):
                 said.older = version
                 break
-            if version:
-                said.version, number = version, current
+            reached = version or reached
             if delta is not None:
-                said.deltas.append(delta)
-                if self._quarantine and self._quarantine.release(delta.object.key):
+                deltas.append(delta)
+                if quarantined and self._quarantine.release(delta.object.key):
                     said.quarantined = True
-            elif event.type != BOOKMARK:
-                said.quarantined |= self._pass_over(event)
+            elif event.type != BOOKMARK and self._pass_over(event):
+                said.quarantined = quarantined = True
+        said.version = reached
         return said
 
     def _pass_over(self, event: WatchEvent) -> bool:

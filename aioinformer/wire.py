@@ -115,14 +115,13 @@ class Intake:
         record = self.admitted(record)
         return cached if cached.same_content(record) else record
 
-    def changed(self, raw: bytes) -> Record:
-        """The record of an object from a watch.
+    @property
+    def changed(self) -> Callable[[bytes], Record]:
+        """Makes the record of an object from a watch; raises `DecodeError` if it does not decode, or is refused."""
+        return self._decode if self._admit is None else self._changed
 
-        Raises:
-            DecodeError: it does not decode, or is refused.
-        """
-        record = self._decode(raw)
-        return record if self._admit is None else self.admitted(record)
+    def _changed(self, raw: bytes) -> Record:
+        return self.admitted(self._decode(raw))
 
 
 class _Line(msgspec.Struct, gc=False):

@@ -35,7 +35,6 @@ class Phases:
         self._ticker, self._idle = ticker, idle
         self.collected_ms = 0.0
         gc.callbacks.append(self._collecting)
-        self.begin()
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -43,20 +42,25 @@ class Phases:
         else:
             self.collected_ms = max(self.collected_ms, (thread_time() - self._collection) * 1000)
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
+        """Nothing of what the benchmark itself did until now counts."""
+        await self._overdue_tick()
         self.collected_ms = 0.0
         self._ticker.clear()
         self._watch = Stopwatch()
 
     async def end(self, phase: str) -> None:
         cpu, wall = self._watch.cpu, self._watch.wall
-        await asyncio.sleep(0.005)  # the tick that was due meanwhile
+        await self._overdue_tick()
         summary = self._ticker.summary()
         self.figures |= {f"{phase}_cpu_seconds": cpu, f"{phase}_wall_seconds": wall}
         for name in ("p99", "max", "held_p99", "held_max"):
             self.figures[f"{phase}_{name}_ms"] = max(0.0, summary[name] - self._idle[name])
         self.figures[f"{phase}_longest_collection_ms"] = self.collected_ms
-        self.begin()
+        await self.begin()
+
+    async def _overdue_tick(self) -> None:
+        await asyncio.sleep(0.005)
 
 
 async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> Figures:
@@ -74,6 +78,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
         await asyncio.sleep(1)
     async with Ticker() as ticker, HttpTransport(url) as transport, aiohttp.ClientSession() as session:
         phases = Phases(ticker, idle.summary())
+        await phases.begin()
         informer: Any = pods_informer(transport, pages=pages, storage=storage)
         registration = informer.add_event_handler(on_add=on_add, on_update=on_update)
         async with informer:
@@ -83,7 +88,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
             told[0] = 0
             bodies = [id(record.raw) for record in informer.get_indexer().cells.items()]
             version = int(informer.last_sync_resource_version)
-            phases.begin()
+            await phases.begin()
             async with session.post(f"{url}/expire"):
                 pass
             await informer.wait_for_resource_version(str(version + 1))
@@ -95,7 +100,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
             )
             del bodies
 
-            phases.begin()
+            await phases.begin()
             await flood.run(url)
             await phases.end("burst")
 

@@ -193,7 +193,7 @@ async def test_a_change_wakes_those_whose_predicate_is_true_of_it() -> None:
     assert await gone is None
     waiters.changed("a", 3)
     assert await small == 3
-    assert "a" not in waiters
+    assert "a" not in waiters.awaited()
 
 
 async def test_a_predicate_that_raises_raises_for_its_owner_alone() -> None:
@@ -217,9 +217,9 @@ async def test_a_predicate_that_asks_for_the_next_of_nothing_fails_and_does_not_
 async def test_a_wait_for_an_object_that_is_cancelled_leaves_nothing_behind() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     task = await begun(waiters.wait("a", bool))
-    assert "a" in waiters
+    assert "a" in waiters.awaited()
     await cancelled(task)
-    assert "a" not in waiters
+    assert "a" not in waiters.awaited()
 
 
 async def test_the_first_state_that_fits_is_the_answer_even_if_another_follows() -> None:

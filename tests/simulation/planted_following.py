@@ -48,7 +48,7 @@ def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
 
 @planted("a bookmark of an older version moves the version back")
 def older_version_taken() -> AbstractContextManager[Any]:
-    return patch("aioinformer.watch_reading.version_number", lambda version: -1)
+    return patch("aioinformer.watch_reading.is_older", lambda version, than: False)
 
 
 @planted("a 410 is handled as any failure of a watch: the same version again")

@@ -1,0 +1,105 @@
+"""Metadata that is read without reading the object behind it: the same as if all of it had been read."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer.errors import DecodeError
+from aioinformer.object_type import ObjectType
+from aioinformer.objects import Envelope, decode_record, labels_of, leading_metadata
+from aioinformer.resources import Resource
+from aioinformer.storage import decode_metadata
+
+WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
+decode = msgspec.json.Decoder(Envelope).decode
+NAMES = {"name": "a", "namespace": "ns", "uid": "u-1", "resourceVersion": "7", "labels": {"app": "web"}}
+FIELDS = [{"manager": "kubelet", "fieldsV1": {'k:{"type":"Ready"}': {}}}]
+OFTEN = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"size": 3}}
+
+
+def encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def test_metadata_in_the_order_of_a_server_are_read_in_front_of_the_managed_fields() -> None:
+    meta = leading_metadata(encoded(OFTEN), decode)
+    assert meta is not None
+    assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("a", "ns", "u-1", "7")
+
+
+def test_labels_do_not_keep_more_than_themselves_alive() -> None:
+    annotated = {"metadata": {**NAMES, "annotations": {"x": "y" * 3000}, "managedFields": FIELDS}}
+    raw = encoded(annotated)
+    assert leading_metadata(raw, decode) is not None
+    tracemalloc.start()
+    try:
+        records = [decode_record(raw) for _ in range(100)]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert labels_of(records[0]) == {"app": "web"}
+    assert held / len(records) < 1000
+
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "labels behind the managed fields": {
+        "metadata": {"name": "a", "managedFields": FIELDS, "namespace": "ns", "labels": {"app": "web"}}
+    },
+    "a name behind the managed fields": {"metadata": {"managedFields": FIELDS, "name": "a", "namespace": "ns"}},
+    "managed fields of a template alone": {
+        "metadata": {**NAMES},
+        "spec": {"template": {"metadata": {"name": "b", "managedFields": FIELDS}}},
+    },
+    "managed fields in another member": {"metadata": {**NAMES}, "spec": {"x": 1, "managedFields": FIELDS}},
+    "another member before the metadata": {
+        "data": {"metadata": {"name": "b"}, "x": {"managedFields": [1]}},
+        "metadata": {**NAMES, "managedFields": FIELDS},
+    },
+    "a template before the metadata": {
+        "data": {"metadata": {"name": "b", "managedFields": FIELDS}},
+        "metadata": {**NAMES, "managedFields": FIELDS},
+    },
+    "a text with the same words": {
+        "metadata": {**NAMES, "annotations": {"x": ',"managedFields":[{}]}'}, "managedFields": FIELDS}
+    },
+    "managed fields that are empty": {"metadata": {"name": "a", "managedFields": [], "namespace": "ns"}},
+    "no managed fields": {"metadata": {**NAMES}, "spec": {}},
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_a_record_is_the_same_as_if_all_of_the_object_had_been_read(case: str) -> None:
+    raw = encoded(UNUSUAL[case])
+    meta, record = decode(raw).metadata, decode_record(raw)
+    assert (record.name, record.namespace, record.uid) == (meta.name, meta.namespace, meta.uid)
+    assert record.resource_version == meta.resource_version
+    assert bytes(record.labels) == bytes(meta.labels)
+
+
+def test_what_is_behind_the_managed_fields_is_read_by_whoever_looks_into_it() -> None:
+    broken = encoded(OFTEN).replace(b'"size":3', b'"size":')
+    seen = ObjectType(WIDGETS).present(decode_record(broken))
+    assert seen.metadata.name == "a"
+    with pytest.raises(DecodeError):
+        _ = seen["spec"]
+
+
+def test_an_object_that_was_cut_off_is_none() -> None:
+    with pytest.raises(DecodeError):
+        decode_record(encoded(OFTEN)[:-4])
+
+
+def test_metadata_alone_are_kept_as_they_came() -> None:
+    raw = encoded({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": OFTEN["metadata"]})
+    assert decode_metadata(raw).raw is raw
+
+
+@pytest.mark.parametrize("case", ["spec behind", "spec in front"])
+def test_of_what_the_server_sent_more_nothing_is_kept(case: str) -> None:
+    members = OFTEN if case == "spec behind" else dict(reversed(OFTEN.items()))
+    assert json.loads(decode_metadata(encoded(members)).raw) == {"metadata": OFTEN["metadata"]}
