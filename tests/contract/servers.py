@@ -16,6 +16,8 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from tests.contract.operators import Operator
+
 
 @dataclass(frozen=True)
 class Access:
@@ -25,11 +27,13 @@ class Access:
         server: its URL.
         token: bearer token, or "".
         tls: context with its authority, and with a certificate of the administrator if there is no token.
+        operator: who runs it; None for a server that is none of our business.
     """
 
     server: str
     token: str = ""
     tls: ssl.SSLContext | None = None
+    operator: Operator | None = None
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[aiohttp.ClientSession]:

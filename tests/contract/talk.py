@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -158,6 +159,7 @@ class Talk:
         if body is not None:
             sent["Content-Type"] = content_type
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+            body = io.BytesIO(body.encode() if isinstance(body, str) else body)
         if user is not None:
             sent["Impersonate-User"] = user
         url = self._server + path.replace("{ns}", self.namespace)

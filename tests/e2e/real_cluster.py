@@ -47,6 +47,10 @@ class RealCluster:
         """Stops it, and removes what it left."""
         self._run("down", "--dir", self.directory, "--rm")
 
+    def fault(self, name: str) -> None:
+        """Does something to it: "compact", "restart-apiserver" …; returns when it is done."""
+        self._run("fault", "--dir", self.directory, name)
+
     @property
     def kubeconfig(self) -> Path:
         return self.directory / "kubeconfig"

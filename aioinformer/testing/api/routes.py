@@ -57,9 +57,11 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
         UnknownPath: nothing of that group and version is served.
         StatusError: 404 for a resource that the version lacks, 405 for a method that the resource lacks.
     """
-    parts = [unquote(part) for part in path.split("/") if part]
-    if not parts or parts[0] not in ("api", "apis"):
+    parts = unquote(path).removeprefix("/").removesuffix("/").split("/")
+    if parts[0] not in ("api", "apis"):
         return Target(method, path, query)
+    if "" in parts:
+        raise statuses.resource_not_found()
     depth = 2 if parts[0] == "api" else 3
     if len(parts) <= depth:
         return Target(method, path, query, "discovery")

@@ -26,6 +26,7 @@ from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.discovery import VERSION, discovery_document
 from aioinformer.testing.http.fault_effects import CUTTING
+from aioinformer.testing.http.health import health_text
 from aioinformer.testing.http.listening import LARGEST_BODY
 from aioinformer.testing.http.writes import with_warnings
 from aioinformer.testing.openapi.answers import openapi_answer
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_LOG = 100_000
-_HEALTH = frozenset(f"/{of}{check}" for of in ("healthz", "livez", "readyz") for check in ("", "/ping", "/log"))
+_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+_READ_TO_BE_KEPT = 256 * 1024
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -111,7 +113,9 @@ class FrontDoor:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request; what it raises is for aiohttp: the connection broke, or the request was cancelled."""
         path = request.rel_url.raw_path
-        query = {name: request.query[name] for name in request.query}
+        query = first_values(request)
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         SERVER_CLOCK.set(self._clock)
         entry = RequestEntry(request.method, path, query, "other", "", self._clock())
         self.requests.append(entry)
@@ -155,15 +159,22 @@ class FrontDoor:
             return replaced
         self._access.admit(request)
         if target.served is not None:
-            if request.content_length and request.content_length > LARGEST_BODY:
+            sent = request.content_length or 0
+            if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
                 raise _too_large()
-            return await self._handlers.answer(request, target)
+            answer = await self._handlers.answer(request, target)
+            if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
+                # Nobody reads on only to find the next request.
+                answer.force_close()
+            return answer
         return self._about_itself(request, path)
 
     def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         plain = path.rstrip("/") or "/"
-        if plain in _HEALTH:
-            return text_answer(request, "ok")
+        asked = request.query
+        told = health_text(plain, verbose="verbose" in asked, excluded=asked.getall("exclude", ()))
+        if told is not None:
+            return text_answer(request, told)
         if request.method != "GET" and plain.startswith(("/version", "/openapi/", "/api/", "/apis/")):
             raise statuses.method_not_allowed()
         if plain == "/version":
@@ -217,6 +228,15 @@ class FrontDoor:
         except UsageError as error:
             raise statuses.bad_request(str(error)) from None
         return json_answer(request, encode_plain(fault.describe()), status=201)
+
+
+def first_values(request: web.BaseRequest) -> dict[str, str]:
+    """The first value of each parameter; Go takes none that has a semicolon in it."""
+    if ";" not in request.query_string:
+        return {name: request.query[name] for name in request.query}
+    kept = "&".join(part for part in request.rel_url.raw_query_string.split("&") if ";" not in part)
+    parameters = request.rel_url.with_query(None).update_query(kept).query
+    return {name: parameters[name] for name in parameters}
 
 
 def _too_large() -> statuses.StatusError:

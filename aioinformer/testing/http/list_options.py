@@ -17,17 +17,13 @@ What a version means depends on its companions:
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from dataclasses import dataclass, replace
-from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from aioinformer.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.field_labels import METADATA_FIELDS
-from aioinformer.testing.api.golike import json_error, not_a_number
+from aioinformer.testing.api.golike import not_a_number
 from aioinformer.testing.api.selector_texts import read_field_selector, read_label_selector
 from aioinformer.testing.api.statuses import Cause
 
@@ -189,7 +185,13 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
             raise statuses.bad_request(f"field label not supported: {requirement.path}")
         known = ", ".join(f'"{name}"' for name in METADATA_FIELDS)
         raise statuses.bad_request(f'"{requirement.path}" is not a known field selector: only {known}')
-    return Selection(namespace, labels, fields, served.fields)
+    return Selection(namespace or _one_namespace(fields), labels, fields, served.fields)
+
+
+def _one_namespace(fields: FieldSelector) -> str:
+    """The namespace that a field selector asks for; "" for all. A list of it is as good as one of its own path."""
+    found = (each.value for each in fields.requirements if each.path == "metadata.namespace" and not each.negated)
+    return next(found, "")
 
 
 def _of_one(selection: Selection, name: str) -> Selection:
@@ -203,68 +205,6 @@ def version_fault(version: str) -> str:
     """What is wrong with a version that a client sent, "" if it is none or a number."""
     why = not_a_number(version, bits=64) if version else ""
     return f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}' if why else ""
-
-
-def encode_token(version: int, record: Record, namespace: str) -> str:
-    """A continue token that goes on behind a record.
-
-    Args:
-        version: of the list, -1 for a list that no longer is of one moment.
-        namespace: scope of the list, "" for all.
-    """
-    key = f"/{record.name}" if namespace else record.key
-    return _token(version, f"{key}\0")
-
-
-def restart_token(token: str) -> str:
-    """The token that goes on at the same place without promising one moment."""
-    start = json.loads(_decoded(token))["start"]
-    return _token(-1, start.removeprefix("/"))
-
-
-def decode_token(token: str, namespace: str) -> tuple[int, str]:
-    """The version, or -1, and the key behind which a list goes on.
-
-    Raises:
-        StatusError: 400.
-    """
-    data = _decoded(token)
-    reason = json_error(data)
-    if reason:
-        raise _bad_token(reason)
-    content = json.loads(data)
-    if not isinstance(content, dict):
-        kind = {list: "array", str: "string", bool: "bool"}.get(type(content), "number")
-        raise _bad_token(f"json: cannot unmarshal {kind} into Go value of type storage.continueToken")
-    if content.get("v") != "meta.k8s.io/v1":
-        raise _bad_token(f"server does not recognize this encoded version {content.get('v', '')}")
-    version, start = content.get("rv"), content.get("start")
-    if not isinstance(version, int) or version == 0:
-        raise _bad_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
-    if not isinstance(start, str) or not start:
-        raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
-    path = start if start.startswith("/") else f"/{start}"
-    if "//" in path or normpath(path) != path:
-        raise _bad_token(start)
-    key = path.removeprefix("/").removesuffix("\0")
-    return version, f"{namespace}/{key}" if namespace else key
-
-
-def _token(version: int, start: str) -> str:
-    content = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": start}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
-
-
-def _decoded(token: str) -> bytes:
-    try:
-        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        bad = next((at for at, sign in enumerate(token) if not (sign.isalnum() or sign in "-_")), len(token))
-        raise _bad_token(f"illegal base64 data at input byte {bad}") from None
-
-
-def _bad_token(why: str) -> statuses.StatusError:
-    return statuses.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def _list_causes(version: str, match: str, token: str, initial: bool | None) -> list[Cause]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LARGEST_BODY = 3 * 1024 * 1024
 
 _BACKLOG = 1024
+# Go's limit is for all headers together; selectors of thousands of names come in one line.
+_LONGEST_LINE = 1024 * 1024
 _FAREWELL = 1.0
 
 
@@ -60,6 +62,9 @@ class Listener:
                 request_factory=partial(web.BaseRequest, loop=loop, client_max_size=LARGEST_BODY),
                 handler_cancellation=True,
                 access_log=None,
+                max_line_size=_LONGEST_LINE,
+                max_field_size=_LONGEST_LINE,
+                auto_decompress=False,
             )
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)

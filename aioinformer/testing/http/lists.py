@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.http.list_options import Options, Selection, decode_token, encode_token, restart_token
+from aioinformer.testing.http.continue_tokens import decode_token, encode_token, restart_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.list_options import Options, Selection
     from aioinformer.testing.state.storage import Collection, Record
 
 _TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -53,22 +54,25 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
         current: version of the server.
 
     Raises:
-        StatusError: 400 for a token that makes no sense, 410 for a version or a token that has expired.
+        StatusError: 400 for a token that makes no sense, 410 for a version or a token that has expired, 504 for a token
+            of the future.
     """
     selection = options.selection
-    version, after, told = current, "", current
+    version, start, told = current, "", current
     if options.token:
-        version, after = decode_token(options.token, selection.namespace)
+        version, start = decode_token(options.token, selection.namespace)
         if version < 0:
             version = current
         elif version < collection.floor:
             raise statuses.expired(_TOKEN_TOO_OLD, metadata={"continue": restart_token(options.token)})
+        elif version > current:
+            raise statuses.version_too_large(version, current)
         told = version
     elif options.exact:
         version = told = options.version_number
         if version < collection.floor:
             raise statuses.expired(_TOO_OLD)
-    records = collection.records(selection.namespace, after=after, version=version)
+    records = collection.records(selection.namespace, start=start, version=version)
     # A real server answers version 0 from its cache, which does not page.
     limit = 0 if options.version == "0" else options.limit
     if selection.everything:
@@ -81,7 +85,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
             limit = 0
     if not limit or left == 0:
         return Page(told, page)
-    return Page(told, page, encode_token(told, page[-1], selection.namespace), left)
+    return Page(told, page, encode_token(told, page[-1].namespace, page[-1].name, scope=selection.namespace), left)
 
 
 async def _select(records: list[Record], selection: Selection, limit: int) -> tuple[list[Record], bool]:

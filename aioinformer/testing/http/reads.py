@@ -89,14 +89,17 @@ class Reads:
         response.enable_chunked_encoding()
         # The header goes out before the first event: a client must know that its watch is open.
         await response.prepare(request)
-        if options.timeout < 0 or wanted.form == "nothing":
-            # The first event that cannot be told ends a watch as well.
+        if options.timeout < 0:
             await response.write_eof()
             return response
         try:
             if options.send_initial_events:
                 await self._wait_for_version(self._cluster.ledger.storage, options.version_number)
             stream = self._stream(request, response, target, served, options, wanted, tables, "ignored" in query)
+            if wanted.form == "nothing":
+                # The first event that cannot be told ends a watch; an error could be.
+                await response.write_eof()
+                return response
         except statuses.StatusError as error:
             await response.write(error_line(error))
             await response.write_eof()

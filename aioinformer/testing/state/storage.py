@@ -17,7 +17,7 @@ The rules:
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
@@ -100,12 +100,12 @@ class Collection:
     def get(self, key: str) -> Record | None:
         return self._records.get(key)
 
-    def records(self, namespace: str = "", *, after: str = "", version: int | None = None) -> list[Record]:
+    def records(self, namespace: str = "", *, start: str = "", version: int | None = None) -> list[Record]:
         """The objects of one moment, in the order of their keys.
 
         Args:
             namespace: "" for all.
-            after: only keys beyond this one.
+            start: only this key and those beyond it.
             version: a retained version, or None for now.
         """
         keys, records = self._keys, self._records
@@ -113,8 +113,8 @@ class Collection:
             keys, records = self._state_at(version)
         low = bisect_left(keys, f"{namespace}/") if namespace else 0
         high = bisect_left(keys, f"{namespace}0") if namespace else len(keys)
-        if after:
-            low = max(low, bisect_right(keys, after))
+        if start:
+            low = max(low, bisect_left(keys, start))
         return [records[key] for key in islice(keys, low, high)]
 
     def record_change(self, change: Change) -> None:

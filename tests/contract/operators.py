@@ -1,0 +1,85 @@
+"""What whoever runs a server does to it, for ours and for a real one: each row asks for it in one way."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+
+    from aioinformer.testing import ApiServer
+    from tests.contract.talk import Talk
+    from tests.e2e.real_cluster import RealCluster
+
+_BETWEEN = 0.05
+_FLOWCONTROL = "/apis/flowcontrol.apiserver.k8s.io/v1"
+
+
+class Operator(Protocol):
+    """Somebody who may do more to a server than ask it."""
+
+    async def compact(self) -> None:
+        """Has it forget the past. A real one may go on answering from its cache for some seconds."""
+
+    async def restart(self) -> None:
+        """Stops it as on any evening, and starts it again: with what was stored, and nothing of how that came about."""
+
+    def throttle(self, talk: Talk, user: str) -> AbstractAsyncContextManager[None]:
+        """Refuses every request of a user as one too many."""
+
+
+class OurOperator:
+    """Has faults of our server."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    async def compact(self) -> None:
+        self._server.compact()
+
+    async def restart(self) -> None:
+        await self._server.fault("restart")
+
+    @asynccontextmanager
+    async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:
+        async with self._server.fault("throttle"):
+            yield
+
+
+class RealOperator:
+    """Has the tools of a test cluster."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self._cluster = cluster
+
+    async def compact(self) -> None:
+        await asyncio.to_thread(self._cluster.fault, "compact")
+
+    async def restart(self) -> None:
+        await asyncio.to_thread(self._cluster.fault, "restart-apiserver")
+
+    @asynccontextmanager
+    async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:
+        limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}
+        level = {"metadata": {"name": user}, "spec": {"type": "Limited", "limited": limited}}
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+        paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+        who = [{"kind": "User", "user": {"name": user}}]
+        rule = {"subjects": who, "resourceRules": [everything], "nonResourceRules": [paths]}
+        schema = {"priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 2, "rules": [rule]}
+        await talk.made(f"{_FLOWCONTROL}/prioritylevelconfigurations", level)
+        await talk.made(f"{_FLOWCONTROL}/flowschemas", {"metadata": {"name": user}, "spec": schema})
+        # There is one place at least. This waits in it for some seconds, until the server gives up on such a version.
+        waits = "/api/v1/configmaps?resourceVersion=999999999"
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(talk("GET", waits, user=user, kept=False), name="contract: a slow request")
+                while (await talk("GET", "/version", user=user, kept=False)).status != 429:  # noqa: ASYNC110
+                    await asyncio.sleep(_BETWEEN)
+                yield
+        finally:
+            for resource in ("flowschemas", "prioritylevelconfigurations"):
+                await talk("DELETE", f"{_FLOWCONTROL}/{resource}/{user}", kept=False)
