@@ -18,7 +18,7 @@ import anyio._backends._asyncio  # else it is imported when first needed, which 
 
 from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
-from aioinformer.errors import AioinformerError, ApiError, TransportError
+from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.objects import decode_record
 from aioinformer.options import ReflectorOptions
@@ -212,7 +212,7 @@ class Reflector:
         except TimeoutError:
             await self._receive(Elapsed() if alarm_at < idle_at else Idled(self._options.idle_timeout))
             return
-        except TransportError as error:
+        except (TransportError, DecodeError) as error:
             await self._receive(Failed(error))
             return
         except Exception as error:

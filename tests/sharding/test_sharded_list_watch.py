@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from aioinformer.errors import DecodeError
+from aioinformer.framing import LineSplitter
 from aioinformer.list_pager import ListPager
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.resources import Resource
@@ -167,6 +169,18 @@ async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_
     left = json.loads(b"".join([chunk async for chunk in response.chunks()]))
     assert left.get("items") == (None if watch else [])
     assert (left.get("type"), lister.left_out) == ("BOOKMARK" if watch else None, 1)
+
+
+async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_does_without_shards(
+    server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aioinformer.sharded_list_watch.LineSplitter", partial(LineSplitter, 2000))
+    async with informer_of(transport, everything()) as informer:
+        await informer.wait_for_sync()
+        server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
+        make(server, "b")
+        await informer.wait_for("default/b", timeout=30)
+        assert names(informer) == {"a", "b"}
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
