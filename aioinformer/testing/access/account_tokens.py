@@ -5,17 +5,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.testing.access.rbac import AUTHENTICATED, User
 from aioinformer.testing.api.encoding import decode, encode_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+_EXTRA = "authentication.kubernetes.io"
 _HEAD = {"alg": "HS256", "typ": "JWT"}
+
+
+class Bound(NamedTuple):
+    """An object that a token names.
+
+    Attributes:
+        uid: "" for a node that a pod names and that is not there.
+    """
+
+    name: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,7 @@ class AccountToken:
         audiences: who is to accept it.
         issued: seconds since 1970.
         expires: seconds since 1970.
+        bound: what it ends with beside the account, and for a pod its node, by "pod", "secret" or "node".
     """
 
     namespace: str
@@ -39,25 +52,31 @@ class AccountToken:
     audiences: tuple[str, ...]
     issued: int
     expires: int
+    bound: Mapping[str, Bound] = field(default_factory=dict)
 
     @property
     def user(self) -> User:
         """Whom it stands for."""
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", AUTHENTICATED)
-        extra = {"authentication.kubernetes.io/credential-id": [f"JTI={self.id}"]}
+        extra = {f"{_EXTRA}/credential-id": [f"JTI={self.id}"]}
+        for kind in ("node", "pod"):
+            if kind in self.bound:
+                told = {"name": self.bound[kind].name, "uid": self.bound[kind].uid}
+                extra |= {f"{_EXTRA}/{kind}-{field}": [value] for field, value in told.items() if value}
         return User(f"system:serviceaccount:{self.namespace}:{self.name}", self.uid, groups, extra)
 
 
 def sign(token: AccountToken, key: bytes) -> str:
     """The token as it is sent."""
     account = {"name": token.name, "uid": token.uid}
+    bound = {kind: reference._asdict() for kind, reference in token.bound.items()}
     claims = {
         "aud": token.audiences,
         "exp": token.expires,
         "iat": token.issued,
         "iss": ISSUER,
         "jti": token.id,
-        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account},
+        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account, **bound},
         "nbf": token.issued,
         "sub": token.user.name,
     }
@@ -65,19 +84,15 @@ def sign(token: AccountToken, key: bytes) -> str:
     return f"{signed}.{_signature(signed, key)}"
 
 
-def read_token(text: str, key: bytes, audiences: Sequence[str], now: float) -> AccountToken | None:
-    """What a token says; None unless it was signed with the key, is for one of the audiences, and has not expired.
-
-    Args:
-        now: seconds since 1970.
-    """
+def read_token(text: str, key: bytes) -> AccountToken | None:
+    """What a token says; None unless it was signed with the key."""
     signed, _, signature = text.rpartition(".")
     if not hmac.compare_digest(signature.encode(), _signature(signed, key).encode()):
         return None
     claims = _claims(signed.partition(".")[2])
     own = claims["kubernetes.io"]
     account = own["serviceaccount"]
-    token = AccountToken(
+    return AccountToken(
         own["namespace"],
         account["name"],
         account["uid"],
@@ -85,8 +100,8 @@ def read_token(text: str, key: bytes, audiences: Sequence[str], now: float) -> A
         tuple(claims["aud"]),
         claims["iat"],
         claims["exp"],
+        {kind: Bound(**own[kind]) for kind in ("pod", "secret", "node") if kind in own},
     )
-    return token if token.expires > now and not set(audiences).isdisjoint(token.audiences) else None
 
 
 def _claims(text: str) -> Mapping[str, Any]:

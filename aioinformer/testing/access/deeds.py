@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.access.rbac import Deed
+from aioinformer.testing.api import statuses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from aioinformer.testing.access.rbac import User
 
 _COLLECTION = {"GET": "list", "HEAD": "list", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -42,3 +45,15 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
     if watch or (verb == "list" and query.get("watch", "0").lower() not in ("0", "false")):
         verb = "watch"
     return Deed(verb, group, rest[0], "/".join(rest[2:]), namespace, name)
+
+
+def refusal(user: User, deed: Deed, reason: str = "") -> statuses.StatusError:
+    """403, as it is told to who may not do something."""
+    why = f'User "{user.name}" cannot {deed}' + (f": {reason}" if reason else "")
+    details = {"name": deed.name, "group": deed.group, "kind": deed.resource}
+    subject = f"{deed.resource}.{deed.group}" if deed.group else deed.resource
+    if deed.name:
+        subject = f'{subject} "{deed.name}"'
+    message = f"forbidden: {why}" if deed.path else f"{subject} is forbidden: {why}"
+    shown = {name: value for name, value in details.items() if value}
+    return statuses.StatusError(403, "Forbidden", message, details=shown)

@@ -1,8 +1,8 @@
 """The doorkeeper: who sends a request, on whose behalf, and whether he may.
 
 Without tokens everybody is the administrator, unless he shows the token of a service account; without roles everybody
-may do everything. Whoever may impersonate others says so in headers (`Impersonate-User`, `-Uid`, `-Group`, `-Extra-…`).
-As in a real server all of this comes before anything else is said about a request, 404 and 405 included.
+may do everything. As in a real server all of this comes before anything else is said about a request, 404 and 405
+included.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
-from aioinformer.testing.access.deeds import deed_of
+from aioinformer.testing.access.deeds import deed_of, refusal
 from aioinformer.testing.access.grants import check_grant
+from aioinformer.testing.access.impersonation import ANONYMOUS, impersonated, wanted_user
 from aioinformer.testing.access.rbac import (
     AUTHENTICATED,
     EVERYTHING,
@@ -29,7 +29,9 @@ from aioinformer.testing.access.rbac import (
     RoleAuthorizer,
     User,
 )
+from aioinformer.testing.access.token_checks import TokenError, check_token
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.encoding import decode
 
 if TYPE_CHECKING:
@@ -37,14 +39,16 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.access.account_tokens import Bound
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.storage import Record
 
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
-_ANONYMOUS = User("system:anonymous", "", (UNAUTHENTICATED,))
-_EXTRA = "impersonate-extra-"
+_ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
 # Outside of requests it is the program itself that acts.
 _USER: ContextVar[User] = ContextVar("user", default=ADMIN)
+_EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 _KEPT = 4096
 _NEVER_QUEUED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
@@ -78,8 +82,9 @@ class Access:
         deed = deed_of(request.method, request.rel_url.raw_path, dict(request.query))
         try:
             user = self.authenticated(request)
-            if any(name.lower().startswith("impersonate-") for name in request.headers):
-                user = self._impersonated(request, user, deed)
+            wanted = wanted_user(request.headers)
+            if wanted is not None:
+                user = impersonated(user, wanted, deed, self._check)
         except statuses.StatusError as error:
             error.queued = False
             raise
@@ -109,24 +114,35 @@ class Access:
         Raises:
             StatusError: 401.
         """
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
-        if token and (user := self.holder(token)):
-            return user
-        if self._tokens is None and not (token and self._rbac):
+        said = request.headers.get("Authorization", "").strip()
+        token = _bearer(said)
+        if not token and said.lower().startswith("bearer  "):
+            request[DEPRECATED] = _EXTRA_SPACE
+        if token:
+            try:
+                return self.holder(token)
+            except TokenError:
+                if self._tokens is not None or self._rbac:
+                    raise statuses.unauthorized() from None
+        if self._tokens is None:
             return ADMIN
-        if self._rbac and not request.headers.get("Authorization"):
+        if self._rbac:
             return _ANONYMOUS
         raise statuses.unauthorized()
 
-    def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User | None:
-        """Whom a token stands for, None for one that is not accepted."""
+    def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
+        """Whom a token stands for.
+
+        Raises:
+            TokenError: it is not accepted.
+        """
         if known := self._given.get(token) or (self._tokens or {}).get(token):
             name, *groups = known.split(",")
             return User(name, "", (*groups, AUTHENTICATED))
-        said = read_token(token, self._key, audiences, self._cluster.clock())
-        if said is None or said.uid != self._account_uid(said.namespace, said.name):
-            return None
+        said = read_token(token, self._key)
+        if said is None:
+            raise TokenError
+        check_token(self._cluster, said, audiences)
         return said.user
 
     def token_of(self, user: str) -> str:
@@ -135,10 +151,20 @@ class Access:
         self._given[token] = user
         return token
 
-    def issue(self, namespace: str, name: str, uid: str, audiences: Sequence[str], seconds: int) -> tuple[str, str]:
-        """A token of a service account, and when it expires."""
+    def issue(
+        self, account: Record, audiences: Sequence[str], seconds: int, bound: Mapping[str, Bound]
+    ) -> tuple[str, str]:
+        """A token of a service account, and when it expires.
+
+        Args:
+            account: whose.
+            audiences: who is to accept it.
+            seconds: how long it holds.
+            bound: what it ends with, beside the account.
+        """
         now = int(self._cluster.clock())
-        token = AccountToken(namespace, name, uid, str(uuid.uuid4()), tuple(audiences), now, now + seconds)
+        who = (account.namespace, account.name, account.uid)
+        token = AccountToken(*who, str(uuid.uuid4()), tuple(audiences), now, now + seconds, bound)
         expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(token.expires))
         return sign(token, self._key), expires
 
@@ -154,48 +180,7 @@ class Access:
         decision = self.decide(user, deed)
         if decision.allowed:
             return
-        why = f'User "{user.name}" cannot {deed}' + (f": {decision.reason}" if decision.reason else "")
-        details = {"name": deed.name, "group": deed.group, "kind": deed.resource}
-        subject = f"{deed.resource}.{deed.group}" if deed.group else deed.resource
-        if deed.name:
-            subject = f'{subject} "{deed.name}"'
-        message = f"forbidden: {why}" if deed.path else f"{subject} is forbidden: {why}"
-        shown = {name: value for name, value in details.items() if value}
-        raise statuses.StatusError(403, "Forbidden", message, details=shown)
-
-    def _impersonated(self, request: web.BaseRequest, user: User, deed: Deed) -> User:
-        headers = request.headers
-        name = headers.get("Impersonate-User", "")
-        groups = tuple(headers.getall("Impersonate-Group", ()))
-        extra: dict[str, list[str]] = {}
-        for header, value in headers.items():
-            if header.lower().startswith(_EXTRA):
-                extra.setdefault(unquote(header[len(_EXTRA) :]).lower(), []).append(value)
-        if not name:
-            listed = "".join(f'"{group}", ' for group in groups).removesuffix(", ")
-            shown = f"Groups:[]string{{{listed}}}" if groups else "Groups:[]string(nil)"
-            raise statuses.bad_request(
-                f'requested &user.DefaultInfo{{Name:"", UID:"{headers.get("Impersonate-Uid", "")}", {shown}, '
-                "Extra:map[string][]string(nil)} without impersonating a user name"
-            )
-        self._check_impersonation(user, name, groups, deed)
-        if not groups and name.startswith("system:serviceaccount:"):
-            namespace = name.split(":")[2]
-            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        if name == _ANONYMOUS.name:
-            groups = groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
-        elif AUTHENTICATED not in groups:
-            groups = (*groups, AUTHENTICATED)
-        return User(name, headers.get("Impersonate-Uid", ""), groups, extra)
-
-    def _check_impersonation(self, user: User, name: str, groups: Sequence[str], deed: Deed) -> None:
-        wanted = [Deed("impersonate", resource="users", name=name)]
-        if name.startswith("system:serviceaccount:") and name.count(":") == 3:
-            _, _, namespace, account = name.split(":")
-            wanted = [Deed("impersonate", resource="serviceaccounts", namespace=namespace, name=account)]
-        wanted += [Deed("impersonate", resource="groups", name=group) for group in groups]
-        if not all(self.decide(user, each).allowed for each in wanted):
-            self._check(user, replace(deed, verb=f"impersonate-on:user-info:{deed.verb}"))
+        raise refusal(user, deed, decision.reason)
 
     def _objects(self, plural: str, namespace: str) -> list[Mapping[str, Any]]:
         records = self._cluster.ledger.storage.collection(f"{plural}.rbac.authorization.k8s.io").records(namespace)
@@ -206,9 +191,11 @@ class Access:
     ) -> None:
         check_grant(self._roles, self.user(), served.resource, namespace, obj, old)
 
-    def _account_uid(self, namespace: str, name: str) -> str:
-        record = self._cluster.ledger.storage.collection("serviceaccounts").get(f"{namespace}/{name}")
-        return "" if record is None else record.uid
+
+def _bearer(authorization: str) -> str:
+    """The token of a header, "" if there is none."""
+    scheme, _, token = authorization.partition(" ")
+    return token.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
 
 @lru_cache(_KEPT)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.account_tokens import ISSUER
 from aioinformer.testing.access.rbac import Deed, User
+from aioinformer.testing.access.token_checks import TokenError
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.statuses import Cause
@@ -49,7 +50,9 @@ def reviewed(
     Raises:
         StatusError: 400 or 422, the question makes no sense.
     """
-    resource, spec = served.resource, dict(obj.get("spec") or {})
+    resource = served.resource
+    # What is empty is not said.
+    spec = {field: value for field, value in (obj.get("spec") or {}).items() if value not in ([], None)}
     metadata = dict(obj.get("metadata") or {})
     answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     match resource.group_resource:
@@ -108,8 +111,12 @@ def _rules_status(spec: Mapping[str, Any], user: User, access: Access) -> dict[s
 
 
 def _token_status(spec: Mapping[str, Any], access: Access) -> dict[str, Any]:
+    if not spec.get("token"):
+        raise statuses.bad_request("token is required for TokenReview in authentication")
     audiences = spec.get("audiences") or [ISSUER]
-    user = access.holder(str(spec.get("token") or ""), audiences)
-    if user is None:
-        return {"user": {}, "error": "invalid bearer token"}
+    try:
+        user = access.holder(spec["token"], audiences)
+    except TokenError as error:
+        told = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
+        return {"user": {}, "error": told}
     return {"authenticated": True, "user": user.describe(), "audiences": audiences}

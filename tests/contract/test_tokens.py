@@ -1,0 +1,314 @@
+"""Tokens: who gets one for a service account, what it is bound to, and what a review says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, PODS
+from tests.contract.test_access import ACCOUNTS, CORE, RBAC, granted, token_of
+from tests.contract.test_rbac import rule
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Answer, Talk
+
+A = f"{CONFIGMAPS}/a"
+SECRETS = "/api/v1/namespaces/{ns}/secrets"
+NODES = "/api/v1/nodes"
+TOKEN = f"{ACCOUNTS}/robot/token"
+REVIEW = "/apis/authentication.k8s.io/v1/tokenreviews"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+API = "https://kubernetes.default.svc.cluster.local"
+
+_ATTEMPTS = 30
+_BETWEEN_QUESTIONS = 0.02
+
+
+async def made_robot(talk: Talk) -> dict[str, Any]:
+    return await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
+
+
+async def bound_to(talk: Talk, kind: str, name: str, **more: Any) -> Answer:
+    reference = {"kind": kind, "apiVersion": "v1", "name": name, **more}
+    return await talk("POST", TOKEN, {"spec": {"boundObjectRef": reference}})
+
+
+async def ended(talk: Talk, kind: str, name: str, path: str) -> Answer:
+    """What a token says that is bound to what is gone; answers about tokens are remembered for a while."""
+    tokens = []
+    for _ in range(_ATTEMPTS):
+        body = {"spec": {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}}}
+        answer = await talk("POST", TOKEN, body, kept=False)
+        tokens.append(answer.body["status"]["token"])
+    await talk("DELETE", f"{path}/{name}?gracePeriodSeconds=0", kept=False)
+    while len(tokens) > 1:
+        answer = await talk("POST", REVIEW, {"spec": {"token": tokens.pop()}}, kept=False)
+        if "authenticated" not in answer.body["status"]:
+            break
+        await asyncio.sleep(_BETWEEN_QUESTIONS)
+    return await shown(talk, tokens.pop())
+
+
+async def shown(talk: Talk, token: str) -> Answer:
+    """Who one is by a token, and what a review says of it."""
+    await talk("POST", WHO, {}, headers={"Authorization": f"Bearer {token}"})
+    return await talk("POST", REVIEW, {"spec": {"token": token}})
+
+
+def pod(account: str = "robot", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "example.com/main"}]
+    spec |= {"serviceAccountName": account, "automountServiceAccountToken": False, "containers": containers}
+    return {"metadata": {"name": "p"}, "spec": spec}
+
+
+REQUESTS: dict[str, Any] = {
+    "nothing": {},
+    "null": {"spec": None},
+    "no_audience": {"spec": {"audiences": []}},
+    "audiences": {"spec": {"audiences": ["https://a.example.com", API]}},
+    "empty_audience": {"spec": {"audiences": [""]}},
+    "no_seconds": {"spec": {"expirationSeconds": None}},
+    "zero": {"spec": {"expirationSeconds": 0}},
+    "exactly": {"spec": {"expirationSeconds": 600}},
+    "almost": {"spec": {"expirationSeconds": 599}},
+    "most": {"spec": {"expirationSeconds": 2**32}},
+    "name": {"metadata": {"name": "robot", "namespace": "{ns}"}},
+    "other_name": {"metadata": {"name": "other"}},
+    "other_namespace": {"metadata": {"namespace": "default"}},
+    "other_uid": {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}},
+    "labels": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
+    "status": {"status": {"token": "mine"}},
+    "unknown": {"spec": {"seconds": 1}},
+    "kind": {"apiVersion": "v1", "kind": "Pod"},
+}
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+async def test_a_token_is_requested(talk: Talk, case: str) -> None:
+    await made_robot(talk)
+    body = REQUESTS[case]
+    if case == "name":
+        body = {"metadata": {"name": "robot", "namespace": talk.namespace}}
+    answer = await talk("POST", TOKEN, body)
+    assert answer.status in (201, 400, 409, 422)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+async def test_a_token_is_created_only(talk: Talk, method: str) -> None:
+    await made_robot(talk)
+    answer = await talk(method, TOKEN, {} if method in ("PUT", "PATCH") else None)
+    assert answer.status == 405
+
+
+async def test_a_token_may_be_tried(talk: Talk) -> None:
+    await made_robot(talk)
+    answer = await talk("POST", f"{TOKEN}?dryRun=All", {"spec": {}})
+    assert answer.status == 201
+
+
+async def test_an_account_gets_its_own_token_if_it_may(talk: Talk) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
+    await talk("POST", TOKEN, {"spec": {}}, headers=headers)
+    await granted(
+        talk,
+        rule("", "serviceaccounts/token", "create", resourceNames=["robot"]),
+        kind="ServiceAccount",
+        name="robot",
+        namespace=talk.namespace,
+    )
+    answer = await talk("POST", TOKEN, {"spec": {}}, headers=headers)
+    assert answer.status == 201
+
+
+async def test_a_token_is_bound_to_a_pod(talk: Talk) -> None:
+    await made_robot(talk)
+    await talk.made(PODS, pod())
+    token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
+    await shown(talk, token)
+    answer = await ended(talk, "Pod", "p", PODS)
+    assert "authenticated" not in answer.body["status"]
+
+
+async def test_a_token_of_a_pod_tells_its_node(talk: Talk) -> None:
+    await made_robot(talk)
+    await talk.made(PODS, pod(nodeName=f"node-of-{talk.namespace}"))
+    token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
+    answer = await shown(talk, token)
+    assert "authentication.kubernetes.io/node-name" in answer.body["status"]["user"]["extra"]
+
+
+async def test_a_token_is_bound_to_a_secret(talk: Talk) -> None:
+    await made_robot(talk)
+    await talk.made(SECRETS, {"metadata": {"name": "s"}})
+    token = (await bound_to(talk, "Secret", "s")).body["status"]["token"]
+    await shown(talk, token)
+    answer = await ended(talk, "Secret", "s", SECRETS)
+    assert "authenticated" not in answer.body["status"]
+
+
+async def test_a_token_is_bound_to_a_node(talk: Talk) -> None:
+    await made_robot(talk)
+    name = f"node-of-{talk.namespace}"
+    await talk.made(NODES, {"metadata": {"name": name}})
+    token = (await bound_to(talk, "Node", name)).body["status"]["token"]
+    await shown(talk, token)
+    answer = await ended(talk, "Node", name, NODES)
+    assert "authenticated" not in answer.body["status"]
+
+
+BOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "no_pod": ("Pod", "none", {}),
+    "no_secret": ("Secret", "none", {}),
+    "no_node": ("Node", "none", {}),
+    "pod_of_another": ("Pod", "p", {}),
+    "no_kind": ("", "p", {}),
+    "config_map": ("ConfigMap", "none", {}),
+    "deployment": ("Deployment", "none", {"apiVersion": "apps/v1"}),
+    "other_uid": ("Secret", "s", {"uid": "00000000-0000-0000-0000-000000000000"}),
+    "no_name": ("Pod", "", {}),
+}
+
+
+@pytest.mark.parametrize("case", BOUND)
+async def test_what_a_token_is_bound_to_is_there(talk: Talk, case: str) -> None:
+    await made_robot(talk)
+    await talk.made(ACCOUNTS, {"metadata": {"name": "other"}})
+    await talk.made(PODS, pod("other"))
+    await talk.made(SECRETS, {"metadata": {"name": "s"}})
+    kind, name, more = BOUND[case]
+    answer = await bound_to(talk, kind, name, **more)
+    assert answer.status in (400, 404, 409)
+
+
+async def test_a_token_is_of_one_account_only(talk: Talk) -> None:
+    token = await token_of(talk, "robot")
+    await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
+    await talk("POST", REVIEW, {"spec": {"token": token}})
+    await made_robot(talk)
+    answer = await talk("POST", REVIEW, {"spec": {"token": token}})
+    assert "authenticated" not in answer.body["status"]
+
+
+async def test_a_token_for_others_is_none_for_the_api(talk: Talk) -> None:
+    token = await token_of(talk, "robot", audiences=["https://example.com"])
+    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status == 401
+
+
+async def test_a_token_for_several_is_one_for_the_api(talk: Talk) -> None:
+    token = await token_of(talk, "robot", audiences=["https://example.com", API])
+    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("audiences", [["a"], ["b", "a"], ["c"], [], [API], ["a", "b"]], ids=range(6))
+async def test_a_review_is_for_some_audiences(talk: Talk, audiences: list[str]) -> None:
+    token = await token_of(talk, "robot", audiences=["a", "b"])
+    answer = await talk("POST", REVIEW, {"spec": {"token": token, "audiences": audiences}})
+    assert answer.status == 201
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"spec": {}}, {"spec": {"token": ""}}, {"spec": {"token": "a.b.c"}}, {"spec": {"token": "x", "more": 1}}],
+    ids=range(5),
+)
+async def test_a_review_is_of_a_token(talk: Talk, body: Any) -> None:
+    answer = await talk("POST", REVIEW, body)
+    assert answer.status in (201, 400)
+
+
+async def test_a_review_is_for_who_may(talk: Talk) -> None:
+    answer = await talk("POST", REVIEW, {"spec": {"token": "x"}}, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "Bearer", "Bearer ", "bearer none", "Bearer  none", "Bearer none more", "Basic YTpi", "none", "Bearer a.b.c"],
+    ids=range(9),
+)
+async def test_who_shows_no_good_token_is_anonymous_or_nobody(talk: Talk, said: str) -> None:
+    headers = {"Authorization": said}
+    await talk("GET", "/version", headers=headers, kept=False)
+    await talk("GET", "/api", headers=headers)
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status in (401, 403)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT"])
+async def test_who_is_nobody_writes_nothing(talk: Talk, method: str) -> None:
+    headers = {"Authorization": "Bearer none"}
+    answer = await talk(method, A, {} if method != "DELETE" else None, headers=headers)
+    assert answer.status == 401
+
+
+@pytest.mark.parametrize("accept", ["application/yaml", "text/html", "*/*", ""], ids=range(4))
+async def test_nobody_is_told_in_the_form_he_asks_for(talk: Talk, accept: str) -> None:
+    answer = await talk("GET", A, headers={"Authorization": "Bearer none"}, accept=accept)
+    assert answer.status == 401
+
+
+async def test_strangers_may_be_given_rights(talk: Talk) -> None:
+    await granted(talk, CORE, kind="Group", name="system:unauthenticated")
+    answer = await talk("GET", A, headers={"Authorization": ""})
+    assert answer.status == 404
+
+
+async def test_all_accounts_are_a_group(talk: Talk) -> None:
+    await granted(talk, CORE, kind="Group", name=f"system:serviceaccounts:{talk.namespace}")
+    token = await token_of(talk, "robot")
+    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status == 404
+
+
+IMPERSONATED: dict[str, dict[str, str]] = {
+    "user": {"Impersonate-User": "joe"},
+    "other": {"Impersonate-User": "jack"},
+    "group": {"Impersonate-User": "joe", "Impersonate-Group": "readers"},
+    "other_group": {"Impersonate-User": "joe", "Impersonate-Group": "writers"},
+    "masters": {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"},
+    "uid": {"Impersonate-User": "joe", "Impersonate-Uid": "17"},
+    "other_uid": {"Impersonate-User": "joe", "Impersonate-Uid": "18"},
+    "extra": {"Impersonate-User": "joe", "Impersonate-Extra-Scopes": "view"},
+    "other_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Scopes": "edit"},
+    "another_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Reasons": "view"},
+    "escaped_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Example.com%2fScopes": "view"},
+    "account": {"Impersonate-User": "system:serviceaccount:{ns}:worker"},
+    "other_account": {"Impersonate-User": "system:serviceaccount:{ns}:other"},
+    "no_account": {"Impersonate-User": "system:serviceaccount:worker"},
+    "anonymous": {"Impersonate-User": "system:anonymous"},
+    "node": {"Impersonate-User": "system:node:a"},
+    "nobody": {"Impersonate-User": ""},
+    "uid_of_nobody": {"Impersonate-Uid": "17"},
+    "extra_of_nobody": {"Impersonate-Extra-Scopes": "view"},
+}
+
+
+@pytest.mark.parametrize("case", IMPERSONATED)
+async def test_who_may_speak_for_others_does(talk: Talk, case: str) -> None:
+    token, name = await token_of(talk, "robot"), talk.namespace
+    rules = [
+        rule("", "users", "impersonate", resourceNames=["joe"]),
+        rule("", "groups", "impersonate", resourceNames=["readers"]),
+        rule("", "serviceaccounts", "impersonate", resourceNames=["worker"]),
+        rule("authentication.k8s.io", "uids", "impersonate", resourceNames=["17"]),
+        rule("authentication.k8s.io", "userextras/scopes", "impersonate", resourceNames=["view"]),
+        rule("authentication.k8s.io", "userextras/example.com/scopes", "impersonate"),
+    ]
+    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "robot", "namespace": name}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    await talk.made(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}
+    )
+    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=name)
+    said = {header: value.replace("{ns}", name) for header, value in IMPERSONATED[case].items()}
+    headers = {"Authorization": f"Bearer {token}", **said}
+    await talk("POST", WHO, {}, headers=headers)
+    answer = await talk("GET", A, headers=headers)
+    for plural in ("clusterrolebindings", "clusterroles"):
+        await talk("DELETE", f"{RBAC}/{plural}/{name}", kept=False)
+    assert answer.status in (400, 403, 404, 500)
