@@ -15,7 +15,7 @@ from tests.simulation.story import START, Story, Violation
 from tests.simulation.world import SimulatedLoop, simulated_world
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tests.simulation.scenario import Scenario
 
@@ -138,7 +138,8 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
         witness.hurries = True
     story.tell("driver", "all faults are over")
     patience = loop.time() + PATIENCE
-    for write in [*(partial(stage.mend, key) for key in stage.unreadable()), stage.mark]:
+    writes: list[Callable[[], None]] = [*(partial(stage.mend, key) for key in stage.unreadable()), stage.mark]
+    for write in writes:
         while not stage.writable() and loop.time() < patience:  # noqa: ASYNC110 - time costs nothing here
             await asyncio.sleep(5)
         write()
