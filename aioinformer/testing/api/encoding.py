@@ -40,6 +40,7 @@ _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
 decode = msgspec.json.Decoder().decode
 encode_plain = _encoder.encode
+encode_sorted = _sorting_encoder.encode
 
 
 def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
@@ -50,7 +51,7 @@ def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
         custom: whether it is a custom resource.
     """
     if custom:
-        return _sorting_encoder.encode(obj)
+        return encode_sorted(obj)
     return _encoder.encode(go_json(obj, stored=True))
 
 

@@ -72,7 +72,7 @@ def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool
         if watch and of_list:
             return Wanted("nothing")
         return Wanted(form, as_yaml, f"meta.k8s.io/{version}", of_list)
-    asked_in_protobuf = {media_type for media_type, _, _ in clauses(accept)} == {BODY_TYPES[-1]}
+    asked_in_protobuf = all(kind == BODY_TYPES[-1] and "as" not in params for kind, params, _ in clauses(accept))
     raise _only(_WRITTEN if asked_in_protobuf and not served.custom else BODY_TYPES)
 
 
@@ -128,7 +128,7 @@ def media_type(header: str) -> str:
 
 def _clause(text: str) -> tuple[str, dict[str, str], float]:
     name, *rest = text.split(";")
-    params = dict(part.strip().partition("=")[::2] for part in rest)
+    params = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest)}
     try:
         quality = float(params.pop("q", "1"))
     except ValueError:

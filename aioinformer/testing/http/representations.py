@@ -10,6 +10,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, partial_body
 from aioinformer.testing.api.negotiation import check_partial
 from aioinformer.testing.http.lists import list_metadata
+from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.tables.rendering import INCLUDE_OBJECT, layout
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class TableMaker:
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         resource = self._served.resource
-        return self._event({"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata})
+        empty = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        return self._event(empty if self._served.custom else go_json(empty))
 
     def _event(self, obj: Mapping[str, Any]) -> bytes:
         body = self._table([obj], {"resourceVersion": obj["metadata"]["resourceVersion"]}, not self._headers_sent)

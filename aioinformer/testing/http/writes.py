@@ -15,6 +15,7 @@ from aioinformer.testing.http.list_options import parse_options
 from aioinformer.testing.http.lists import read_page
 from aioinformer.testing.http.object_answers import object_answer, page_answer
 from aioinformer.testing.http.patching import patch_object, patch_type, warned
+from aioinformer.testing.http.representations import TableMaker
 from aioinformer.testing.http.write_options import dry_run_faults, write_options
 from aioinformer.testing.kinds.creation_warnings import creation_warnings
 from aioinformer.testing.kinds.field_checks import check_object, warning_headers
@@ -140,6 +141,9 @@ class Writes:
         if not gone or returns_deleted(served):
             answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
             return with_warnings(answer, warnings)
+        if wanted.form == "table":
+            # A Status is never a table, but what is asked of a table is read all the same.
+            TableMaker(served, wanted, target.query, self._cluster.clock)
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -111,8 +111,13 @@ def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
         type_, where = column.get("type"), column.get("jsonPath") or ""
         if type_ not in _COLUMN_TYPES:
             why = f"must be one of {','.join(_COLUMN_TYPES)}"
-            yield Cause.invalid(f"{path}[{index}].type", _shown(type_ or ""), why)
-        if not where.startswith("."):
+            if type_:
+                yield Cause.invalid(f"{path}[{index}].type", _shown(type_), why)
+            else:
+                yield Cause.required(f"{path}[{index}].type", why)
+        if not where:
+            yield Cause.required(f"{path}[{index}].JSONPath")
+        elif not where.startswith("."):
             why = "must be a simple json path starting with ."
             yield Cause.invalid(f"{path}[{index}].JSONPath", _shown(where), why)
 

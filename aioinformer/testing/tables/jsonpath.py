@@ -1,8 +1,9 @@
 """The JSONPath of printer columns: the part of kubectl's template language that CustomResourceDefinitions may use.
 
-    .spec.size   ['with.dots']   .list[0]   .list[-1]   .list[1:3]   .map[*]   .list[?(@.type=="Ready")].status
+    .spec.size   .spec['below.it']   .list[0]   .list[-1]   .list[1:3]   .map[*]   .list[?(@.type=="Ready")].status
+    ..size   .list[0,2]   .spec['size','ratio']   .with\\.dots
 
-A path that leads nowhere has no results. Recursive descent and unions are not allowed in columns.
+A path that leads nowhere has no results; neither has a dot that no name follows.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from typing import Any
 
 Step = Callable[[Any], Iterator[Any]]
 
+_KEY = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+)"""
 _TOKEN = re.compile(
     r"""\.?\[\s*(?:
-          '(?P<single>(?:[^'\\]|\\.)*)' | "(?P<double>(?:[^"\\]|\\.)*)"
-        | (?P<index>-?\d+) | (?P<wild>\*)
+          (?P<wild>\*)
         | (?P<slice>-?\d*:-?\d*(?::\d+)?)
+        | (?P<union>KEY(?:\s*,\s*KEY)*)
         | \?\(\s*@(?P<path>[^=!<>\s]*)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<value>.+?))?\s*\)
         )\s*\]
-      | \.(?P<name>\*|(?:[^.\[\]\s\\]|\\.)+)""",
+      | (?P<descent>\.)(?=\.) | \.(?P<name>\*|(?:[^.\[\]\\]|\\.)*)""".replace("KEY", _KEY),
     re.VERBOSE,
 )
+_PART = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(-?\d+)""")
+_DOT = re.compile(r"(?<!\\)\.")
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -42,14 +46,23 @@ def find(path: str, value: Any) -> list[Any]:
     Raises:
         ValueError: the path is not one.
     """
+    return _walk(parse(path), value)
+
+
+def _walk(steps: tuple[Step, ...], value: Any) -> list[Any]:
     values = [value]
-    for step in _parse(path):
+    for step in steps:
         values = [result for item in values for result in step(item)]
     return values
 
 
 @lru_cache(maxsize=512)
-def _parse(path: str) -> tuple[Step, ...]:
+def parse(path: str) -> tuple[Step, ...]:
+    """The steps of a path.
+
+    Raises:
+        ValueError: the path is not one.
+    """
     steps: list[Step] = []
     position = 0
     while position < len(path):
@@ -65,14 +78,15 @@ def _step(match: re.Match[str]) -> Step:
     groups = match.groupdict()
     if groups["wild"] or groups["name"] == "*":
         return _every
-    if groups["index"]:
-        return _sliced(slice(int(groups["index"]), int(groups["index"]) + 1 or None))
+    if groups["descent"]:
+        return _below
     if groups["slice"]:
         return _sliced(slice(*(int(part) if part else None for part in groups["slice"].split(":"))))
     if groups["path"] is not None:
         return _filtered(groups["path"], groups["operator"], groups["value"])
-    quoted = next(text for text in (groups["single"], groups["double"], groups["name"]) if text is not None)
-    return _named(re.sub(r"\\(.)", r"\1", quoted))
+    if groups["union"] is not None:
+        return _either(groups["union"])
+    return _named(groups["name"])
 
 
 def _every(value: Any) -> Iterator[Any]:
@@ -82,7 +96,32 @@ def _every(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _named(name: str) -> Step:
+def _below(value: Any) -> Iterator[Any]:
+    """A value, and everything in it."""
+    yield value
+    for inner in _every(value):
+        yield from _below(inner)
+
+
+def _either(union: str) -> Step:
+    """Elements by their numbers, or fields by their quoted names, in which a dot leads deeper."""
+    ways: list[tuple[Step, ...]] = []
+    for single, double, index in _PART.findall(union):
+        if index:
+            ways.append((_sliced(slice(int(index), int(index) + 1 or None)),))
+        else:
+            ways.append(tuple(map(_named, _DOT.split(single or double))))
+
+    def step(value: Any) -> Iterator[Any]:
+        for way in ways:
+            yield from _walk(way, value)
+
+    return step
+
+
+def _named(escaped: str) -> Step:
+    name = re.sub(r"\\(.)", r"\1", escaped)
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, Mapping) and name in value:
             yield value[name]

@@ -18,6 +18,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.encoding import encode_sorted
 from aioinformer.testing.patches.strategic import as_go
 from aioinformer.testing.tables import jsonpath
 from aioinformer.testing.tables.cells import field, human_duration, instant, name
@@ -134,6 +135,7 @@ def _custom_layout(printer_columns: Sequence[Mapping[str, Any]]) -> TableLayout:
     if not printer_columns:
         age = {"name": "Age", "type": "date", "format": "", "description": _created_column()["description"]}
         printer_columns = [age | {"jsonPath": ".metadata.creationTimestamp"}]
+    printer_columns = [column for column in printer_columns if _is_path(column["jsonPath"])]
     sources = [(column["jsonPath"], column["type"]) for column in printer_columns]
 
     def cells(obj: Mapping[str, Any], now: datetime) -> list[Any]:
@@ -153,12 +155,23 @@ def _custom_layout(printer_columns: Sequence[Mapping[str, Any]]) -> TableLayout:
     return TableLayout((_name_column(), *columns), cells)
 
 
+def _is_path(text: str) -> bool:
+    """Whether there is a column: definitions may have any text for a path, and those that are none show nothing."""
+    try:
+        jsonpath.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _custom_cell(path: str, kind: str, obj: Mapping[str, Any], now: datetime) -> Any:
     found = jsonpath.find(path, obj)
     if not found:
         return None
     value = found[0]
     match kind, value:
+        case "string", dict() | list():
+            return encode_sorted(value).decode()
         case "string", _:
             return "null" if value is None else as_go(value)
         case "boolean", bool():

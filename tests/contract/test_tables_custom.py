@@ -1,0 +1,194 @@
+"""Rows of custom resources: their columns are what their definition says, and their cells what JSONPath finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import DEFINITIONS
+from tests.contract.rows import ago
+from tests.contract.tables import variants
+from tests.contract.talk import TABLE
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+WIDGETS = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets"
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DAYS = ago(days=10)
+WIDGET = {
+    "spec": {
+        "size": 3,
+        "ratio": 1.5,
+        "whole": 2.0,
+        "huge": 12345678901,
+        "yes": True,
+        "no": False,
+        "text": "t",
+        "empty": "",
+        "number-as-text": "7",
+        "list": ["a", "b", "c"],
+        "numbers": [1, 2.5, True],
+        "nothing": [],
+        "any": {"b": [1, True], "a": "x"},
+        "with.dot": "d",
+        "with-dash": "e",
+        "old": DAYS,
+        "quantity": "500Mi",
+    },
+    "status": {
+        "conditions": [
+            {"type": "A", "status": "no", "weight": 1},
+            {"type": "Ready", "status": "yes", "weight": 5},
+        ]
+    },
+}
+# Type and path of a column.
+CELLS = {
+    "integer": ("integer", ".spec.size"),
+    "ratio-as-integer": ("integer", ".spec.ratio"),
+    "whole-as-integer": ("integer", ".spec.whole"),
+    "huge": ("integer", ".spec.huge"),
+    "text-as-integer": ("integer", ".spec.number-as-text"),
+    "bool-as-integer": ("integer", ".spec.yes"),
+    "number": ("number", ".spec.ratio"),
+    "integer-as-number": ("number", ".spec.size"),
+    "text-as-number": ("number", ".spec.number-as-text"),
+    "bool": ("boolean", ".spec.no"),
+    "text-as-bool": ("boolean", ".spec.text"),
+    "integer-as-bool": ("boolean", ".spec.size"),
+    "text": ("string", ".spec.text"),
+    "empty": ("string", ".spec.empty"),
+    "integer-as-text": ("string", ".spec.size"),
+    "ratio-as-text": ("string", ".spec.ratio"),
+    "huge-as-text": ("string", ".spec.huge"),
+    "bool-as-text": ("string", ".spec.yes"),
+    "list": ("string", ".spec.list"),
+    "every-element": ("string", ".spec.list[*]"),
+    "numbers": ("string", ".spec.numbers"),
+    "empty-list": ("string", ".spec.nothing"),
+    "elements-of-nothing": ("string", ".spec.nothing[*]"),
+    "map": ("string", ".spec.any"),
+    "missing": ("string", ".spec.missing"),
+    "missing-below": ("string", ".spec.missing.more"),
+    "missing-integer": ("integer", ".spec.missing"),
+    "missing-date": ("date", ".spec.missing"),
+    "below-a-text": ("string", ".spec.text.more"),
+    "index": ("string", ".spec.list[1]"),
+    "last": ("string", ".spec.list[-1]"),
+    "too-far": ("string", ".spec.list[9]"),
+    "slice": ("string", ".spec.list[0:2]"),
+    "slice-from": ("string", ".spec.list[1:]"),
+    "index-of-a-map": ("string", ".spec.any[0]"),
+    "filter": ("string", '.status.conditions[?(@.type=="Ready")].status'),
+    "filter-in-single-quotes": ("string", ".status.conditions[?(@.type=='Ready')].status"),
+    "filter-of-none": ("string", '.status.conditions[?(@.type=="B")].status'),
+    "filter-of-both": ("string", ".status.conditions[*].type"),
+    "filter-by-number": ("string", ".status.conditions[?(@.weight>2)].type"),
+    "filter-unequal": ("string", '.status.conditions[?(@.type!="A")].type'),
+    "filter-of-what-is-there": ("string", ".status.conditions[?(@.weight)].type"),
+    "escaped-dot": ("string", r".spec.with\.dot"),
+    "quoted-key": ("string", ".spec['with.dot']"),
+    "dash": ("string", ".spec.with-dash"),
+    "whole": ("string", "."),
+    "name": ("string", ".metadata.name"),
+    "date": ("date", ".spec.old"),
+    "age": ("date", ".metadata.creationTimestamp"),
+    "no-date": ("date", ".spec.text"),
+    "integer-as-date": ("date", ".spec.size"),
+    "labels": ("string", ".metadata.labels"),
+    "kind": ("string", ".kind"),
+}
+COLUMNS: dict[str, list[dict[str, Any]] | None] = {
+    "none": None,
+    "empty": [],
+    "one": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+    "priority": [
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "How large."},
+        {"name": "Since", "type": "string", "format": "date-time", "jsonPath": ".spec.old"},
+        {"name": "Size", "type": "integer", "format": "int32", "jsonPath": ".spec.size"},
+    ],
+    "name-twice": [{"name": "Name", "type": "string", "jsonPath": ".spec.text"}],
+}
+REFUSED = {"no-dot": "spec.size", "braces": "{.spec.size}", "no-path": "", "no-dot-but-a-key": "['spec']"}
+BROKEN = {
+    "exclamation-mark": ".spec[!]",
+    "descent": "..size",
+    "union": ".spec['size','ratio']",
+    "unclosed": ".spec.list[0",
+    "quote": ".spec['size",
+    "filter": ".status.conditions[?(@.type==)].status",
+    "two-dots": ".spec..size",
+    "dot-at-the-end": ".spec.",
+    "blank": ".spec. size",
+}
+
+
+def definition(talk: Talk, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Widgets of the row's own group."""
+    version: dict[str, Any] = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": OPEN, "status": OPEN}}},
+    }
+    if columns is not None:
+        version["additionalPrinterColumns"] = columns
+    group = f"{talk.namespace}.example.com"
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+async def defined(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
+    """Serves widgets with these columns, and makes one."""
+    await talk.made(DEFINITIONS, definition(talk, columns))
+    await talk.until(WIDGETS, lambda answer: answer.status == 200, kept=False)
+    group = f"{talk.namespace}.example.com/v1"
+    await talk.made(WIDGETS, {"apiVersion": group, "kind": "Widget", "metadata": {"name": "a"}, **WIDGET})
+
+
+@variants("columns", COLUMNS)
+async def test_columns_are_those_of_the_definition(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
+    await defined(talk, columns)
+    answer = await talk("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+    assert answer.body["columnDefinitions"][0]["name"] == "Name"
+
+
+async def test_a_cell_is_what_its_path_leads_to_in_the_type_of_its_column(talk: Talk) -> None:
+    columns = [{"name": name, "type": kind, "jsonPath": path} for name, (kind, path) in CELLS.items()]
+    await defined(talk, columns)
+    answer = await talk("GET", f"{WIDGETS}/a?includeObject=None", accept=TABLE, shown=by_column)
+    assert len(answer.body["rows"][0]["cells"]) == len(columns) + 1
+
+
+@variants("path", REFUSED)
+async def test_a_path_that_is_none_is_refused(talk: Talk, path: str) -> None:
+    answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": "string", "jsonPath": path}]))
+    assert answer.status == 422
+
+
+@variants("path", BROKEN)
+async def test_a_path_that_nobody_understands_shows_what_there_is_without_it(talk: Talk, path: str) -> None:
+    columns = [
+        {"name": "B", "type": "integer", "jsonPath": ".spec.size"},
+        {"name": "C", "type": "string", "jsonPath": path},
+    ]
+    await defined(talk, columns)
+    answer = await talk("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("kind", ["object", "", "String"])
+async def test_a_type_that_is_none_is_refused(talk: Talk, kind: str) -> None:
+    answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": kind, "jsonPath": ".spec"}]))
+    assert answer.status == 422
+
+
+def by_column(table: dict[str, Any]) -> dict[str, Any]:
+    """The cells of the only row, by the names of their columns."""
+    names = [column["name"] for column in table["columnDefinitions"]]
+    return {"cells": dict(zip(names, table["rows"][0]["cells"], strict=True))}
