@@ -142,7 +142,7 @@ class ApiServer:
             if name not in known:
                 self.create("namespaces", {"metadata": {"name": name}})
         if authorization_mode == "RBAC":
-            create_standing_roles(self._cluster)
+            create_standing_roles(self._cluster, rng)
         # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
         self._storage.compact()
 

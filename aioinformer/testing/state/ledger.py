@@ -86,12 +86,22 @@ class Ledger:
             metadata.get("labels") or {},
             field_values(kept, served.kept_fields) if served.kept_fields else (),
         )
-        change = Change(version, kind, record, old)
+        self.write(served, kind, record, old, metadata)
+        return record
+
+    def write(
+        self, served: Served, kind: ChangeType, record: Record, old: Record | None, metadata: Mapping[str, Any]
+    ) -> None:
+        """Writes down what is encoded already.
+
+        Args:
+            metadata: of the object.
+        """
+        change = Change(record.version, kind, record, old)
         self.changed(served.collection, change)
         self.collection(served).record_change(change)
         self.dependents.note(Place(served.collection, record.key), metadata)
         self._tell_sums(served)
-        return record
 
     def remove(self, served: Served, record: Record) -> Record:
         """Deletes at once, whatever the finalizers; returns the last state."""

@@ -1,0 +1,68 @@
+"""Tokens of service accounts and of users, by the server's clock and by its own methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from aioinformer.testing import ApiServer
+from tests.testing.api import CONFIGMAPS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOKEN = "/api/v1/namespaces/default/serviceaccounts/robot/token"
+
+
+async def status_of(session: aiohttp.ClientSession, token: str) -> int:
+    async with session.get(CONFIGMAPS, headers={"Authorization": f"Bearer {token}"}) as response:
+        return response.status
+
+
+@pytest.mark.parametrize(("later", "status"), [(599, 403), (659, 403), (660, 401)])
+async def test_a_token_holds_a_minute_longer_than_it_says(later: float, status: int) -> None:
+    now = 1_000_000_000.0
+    async with (
+        ApiServer(clock=lambda: now, authorization_mode="RBAC") as server,
+        aiohttp.ClientSession(server.url) as session,
+    ):
+        server.create("serviceaccounts", {"metadata": {"name": "robot"}})
+        async with session.post(TOKEN, json={"spec": {"expirationSeconds": 600}}) as response:
+            token = (await response.json())["status"]["token"]
+        now += later
+        assert await status_of(session, token) == status
+
+
+async def test_a_server_accepts_its_own_tokens_only() -> None:
+    async with ApiServer(authorization_mode="RBAC") as server, ApiServer(authorization_mode="RBAC") as other:
+        for each in (server, other):
+            each.create("serviceaccounts", {"metadata": {"name": "robot"}})
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{server.url}{TOKEN}", json={}) as response:
+                token = (await response.json())["status"]["token"]
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get(f"{other.url}{CONFIGMAPS}", headers=headers) as response:
+                assert response.status == 401
+
+
+async def test_the_program_itself_gives_any_rights() -> None:
+    async with ApiServer(authorization_mode="RBAC") as server:
+        role = {"metadata": {"name": "all"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}
+        assert server.create("clusterroles", role)["rules"] == role["rules"]
+
+
+async def test_without_rbac_there_are_no_roles() -> None:
+    async with ApiServer() as server:
+        assert server.list("clusterroles") == []
+
+
+async def test_roles_of_the_system_are_kept_as_they_were_changed(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    async with ApiServer(authorization_mode="RBAC", database=file) as server:
+        server.patch("clusterroles", "view", {"metadata": {"labels": {"mine": "yes"}}})
+        before = server.resource_version
+    async with ApiServer(authorization_mode="RBAC", database=file) as server:
+        assert server.get("clusterroles", "view")["metadata"]["labels"]["mine"] == "yes"
+        assert server.resource_version == before
