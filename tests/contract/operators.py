@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.e2e.real_cluster import RealCluster
 
 _BETWEEN = 0.05
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _FLOWCONTROL = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
@@ -63,15 +64,21 @@ class RealOperator:
 
     @asynccontextmanager
     async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:
-        limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}
-        level = {"metadata": {"name": user}, "spec": {"type": "Limited", "limited": limited}}
+        limited = {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
         paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
         who = [{"kind": "User", "user": {"name": user}}]
         rule = {"subjects": who, "resourceRules": [everything], "nonResourceRules": [paths]}
         schema = {"priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 2, "rules": [rule]}
-        await talk.made(f"{_FLOWCONTROL}/prioritylevelconfigurations", level)
-        await talk.made(f"{_FLOWCONTROL}/flowschemas", {"metadata": {"name": user}, "spec": schema})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        binding = {"roleRef": role, "subjects": [{"kind": "User", "name": user}]}
+        made = {
+            f"{_RBAC}/clusterrolebindings": binding,
+            f"{_FLOWCONTROL}/prioritylevelconfigurations": {"spec": {"type": "Limited", "limited": limited}},
+            f"{_FLOWCONTROL}/flowschemas": {"spec": schema},
+        }
+        for where, body in made.items():
+            await talk.made(where, {"metadata": {"name": user}, **body})
         # There is one place at least. This waits in it for some seconds, until the server gives up on such a version.
         waits = "/api/v1/configmaps?resourceVersion=999999999"
         try:
@@ -81,5 +88,5 @@ class RealOperator:
                     await asyncio.sleep(_BETWEEN)
                 yield
         finally:
-            for resource in ("flowschemas", "prioritylevelconfigurations"):
-                await talk("DELETE", f"{_FLOWCONTROL}/{resource}/{user}", kept=False)
+            for where in made:
+                await talk("DELETE", f"{where}/{user}", kept=False)

@@ -80,9 +80,9 @@ def _content(token: str) -> dict[str, Any]:
         if field not in _FIELDS or value is None:
             continue
         wanted, go_type = _FIELDS[field]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if type(value) is not wanted or (number and abs(value) > _LARGEST):
-            shown = f"number {value}" if number and wanted is int else _json_type(value)
+        number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if type(value) is not wanted or (number is not None and abs(number) > _LARGEST):
+            shown = f"number {number}" if number is not None and wanted is int else _json_type(value)
             raise _bad_token(
                 f"json: cannot unmarshal {shown} into Go struct field continueToken.{field} of type {go_type}"
             )

@@ -138,6 +138,11 @@ class FaultEffects:
             return web.Response(text=_HTML, status=status, content_type="text/html")
         if fault.name == "server_error" and fault.params["text"]:
             return text_answer(request, "internal server error\n", int(fault.params["status"]))
+        if fault.name == "throttle":
+            # Who counts requests comes before those who know how to write a Status.
+            answer = text_answer(request, "Too many requests, please try again later.\n", 429)
+            answer.headers["Retry-After"] = str(int(fault.params["retry_after"]))
+            return answer
         error = self._failure(fault, target)
         as_event = fault.name == "too_large" or (fault.name == "expired" and not fault.params["as_status"])
         if target.verb == "watch" and as_event:
@@ -164,11 +169,6 @@ class FaultEffects:
         number = int(version) if version.isdigit() else 0
         current = self._storage.version
         match fault.name:
-            case "throttle":
-                message = "Too many requests, please try again later."
-                after = int(fault.params["retry_after"])
-                details = {"retryAfterSeconds": after}
-                return StatusError(429, "TooManyRequests", message, details=details, retry_after=after)
             case "unavailable":
                 message = "apiserver is shutting down"
                 after = int(fault.params["retry_after"])
