@@ -245,11 +245,13 @@ class ListWatchProtocol:
             self._prefer_list = then is _Stage.WATCH
             self._fail(DecodeError("the list has no resourceVersion"), now, _Stage.DECIDE)
             return []
-        if is_older(version, self.version) and not self._compare:
+        if is_older(version, self.version) and not (self._compare and self._without_version):
             self._rewound(version, now)
             return []
         records = self._incoming.end()
-        self._compare = self._without_version = False
+        self._without_version = False
+        # What is cached of an object that did not decode is of before the versions went back, and may be for long.
+        self._compare = self._compare and bool(self.quarantine)
         self._watches.listed()
         self.version = version
         self._go(then)

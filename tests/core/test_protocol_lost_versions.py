@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.errors import DecodeError
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
+from aioinformer.steps import Listed, PageEnded
 from aioinformer.wire import DELETED, MODIFIED
 from tests.core.conversation import Conversation, watching
-from tests.core.wire_objects import added, bookmark, initial_events_end, modified, undecodable
+from tests.core.wire_objects import added, bookmark, initial_events_end, modified, record, undecodable
 
 STREAMING = ReflectorOptions()
 
@@ -173,6 +175,36 @@ def test_after_the_list_that_compared_versions_are_trusted_again() -> None:
     talk.accept()
     talk.error(500)
     assert not talk.request().compare
+
+
+def test_versions_are_not_trusted_before_a_list_shows_everything_that_is_cached_from_before_they_went_back() -> None:
+    talk = watching("a", version=100)
+    talk.events(bookmark(40), after=60)
+    compared = []
+    for item in (DecodeError("not to be read", key="ns/a"), record("a"), record("a")):
+        compared.append(talk.request().compare)
+        talk.accept()
+        talk.answer(Listed([item]), PageEnded("41"))
+        talk.ask()
+        talk.accept()
+        talk.error(500)
+    assert compared == [True, True, False]
+
+
+def test_versions_that_go_back_a_second_time_are_found_out_while_lists_are_compared() -> None:
+    talk = watching("a", version=100)
+    talk.events(bookmark(80), after=60)
+    talk.ask()
+    talk.accept()
+    talk.answer(Listed([DecodeError("not to be read", key="ns/a")]), PageEnded("80"))
+    talk.ask()
+    talk.accept()
+    talk.error(500)
+    for count in (2, 3):
+        talk.ask()
+        talk.page("a", version=40)
+        assert talk.news == ["replaced"] * count
+    assert talk.ask() == "watch @40"
 
 
 def test_a_server_whose_versions_go_to_and_fro_is_not_listed_without_a_pause() -> None:
