@@ -49,6 +49,16 @@ class IncomingList:
             self._quarantine.release(item.key)
         return len(records) > before
 
+    def take_all(self, items: Collection[Record | DecodeError]) -> bool:
+        """As `take`, for many; whether the list had not shown all of them before."""
+        if self._quarantine or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
+            news = [self.take(item) for item in items]  # all of them, whatever the first is
+            return any(news)
+        records = self._records
+        before = len(records)
+        records.update({item.key: item for item in items})  # type: ignore[misc] # of whose types none is an error
+        return len(records) > before
+
     def drop(self, key: str) -> None:
         """An object was deleted while the list was on its way."""
         self._records.pop(key, None)

@@ -7,7 +7,8 @@ Finding where an item ends would need a scan of every token. But every item has 
 prefix of a JSON object is a JSON object. So the parser *guesses*, and the decoder is the judge:
 
 1. Items of one list begin alike (`{"metadata":{"name":` or `{"apiVersion":`). The next place where `},` is followed
-   by the beginning of the first item is taken for the end of this one. One search by the C library finds it.
+   by the beginning of the first item is taken for the end of this one. One search by the C library finds it, beyond
+   most of the length of the shortest item so far: one that is much shorter is searched again, and shortens the hop.
 2. If the decoder accepts what lies between, the guess was right, beyond doubt.
 3. If it does not (the item holds a list of templates that begin like items, or is malformed), an exact scanner that
    knows strings and brackets finds the end. It remembers where it stopped, so that it is linear, too.
@@ -72,7 +73,8 @@ class ListParser(Generic[T]):
     Feed it chunks, take what `items()` yields after each; say `feed_eof()`, take the last items; ask for the `head()`.
 
     Args:
-        decode: makes what `items()` yields of the bytes of one item; raises `DecodeError` if it cannot.
+        decode: makes what `items()` yields of the bytes of one item; raises `DecodeError` if it cannot, and for all
+            that is not one whole object: it has to read every byte.
         max_item: the largest item accepted, in bytes.
     """
 
@@ -91,8 +93,10 @@ class ListParser(Generic[T]):
         #: The latest guess was right: only then the end of the last item is guessed, too.
         self._trusted = False
         self._scanner: ItemScanner | None = None
-        #: Why the decoder did not accept a guess, and where that ended.
-        self._refused: tuple[DecodeError, int] | None = None
+        #: Where guesses about the item ended that the decoder did not accept, and why.
+        self._refused: dict[int, DecodeError] = {}
+        #: The shortest item's length, and how much of the next one is not searched for its end at first.
+        self._shortest, self._hop = max_item, 0
         #: Everything before the first item, once that is known.
         self._prologue: bytes | None = None
         self._next_page: str | None = None
@@ -163,7 +167,7 @@ class ListParser(Generic[T]):
         if self._joint:
             item = self._attempt(self._joint)
             if isinstance(item, DecodeError):
-                self._refused = item, len(self._joint)
+                self._refused = {len(self._joint): item}
                 self._join()
                 self._scanner = ItemScanner(0)
             else:
@@ -174,13 +178,12 @@ class ListParser(Generic[T]):
                 yield from self._guessed()
                 if not self._find_item():
                     break
-            end, refused, self._refused = self._find_end(), self._refused, None
+            end, refused, self._refused = self._find_end(), self._refused, {}
             if end < 0:
                 break
-            if refused is not None and refused[1] == end:  # whoever refuses it (a transform) must not be asked twice
-                item = refused[0]
-            else:
-                item = self._attempt(_cut(self._buffer, self._start, end))
+            # Whoever refuses it (a transform) must not be asked twice.
+            item = refused.get(end) or self._attempt(bytes(self._buffer[self._start : end]))
+            self._found(end - self._start)
             self._start = end
             self._searched = max(end, self._searched)
             self._scanner = None
@@ -239,18 +242,31 @@ class ListParser(Generic[T]):
 
     def _guessed(self) -> Iterator[T]:
         """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
-        buffer, separator, decode, begin = self._buffer, self._separator, self._decode, self._start
-        while (found := buffer.find(separator, max(start := self._start, self._searched))) >= 0:
+        buffer, separator, decode, hop = self._buffer, self._separator, self._decode, self._hop
+        find, start, searched = buffer.find, self._start, max(self._start, self._searched)
+        begin = start
+        while (found := find(separator, max(searched, start + hop))) >= 0 or hop:
+            if found < 0:
+                hop = 0  # what was hopped over is all that is left to be searched
+                continue
             # More than one item is allowed to weigh cannot be one: the scanner says what it is.
             if found - start >= self._max_item:
                 self._scanner = ItemScanner(start)
                 return
             try:
-                item = decode(_cut(buffer, start, found + 1))
+                item = decode(bytes(buffer[start : found + 1]))
             except DecodeError as error:
-                self._refuse(error, found + 1)
-                return
-            self._start = self._searched = found + 2  # the beginning of the next: it is a part of what was found
+                if find(separator, searched, found) < 0:
+                    self._refuse(error, found + 1)
+                    return
+                hop, self._refused[found + 1] = 0, error
+                continue
+            if not hop:
+                self._refused = {}
+            if found - start < self._shortest:
+                self._found(found - start)
+            hop = self._hop
+            self._start = self._searched = start = searched = found + 2  # which is a part of what was found
             yield item
         self._searched = max(self._start, len(buffer) - len(separator))
         self._trusted = self._trusted or self._start > begin
@@ -259,16 +275,21 @@ class ListParser(Generic[T]):
         start, end = self._start, buffer.rfind(b"}]", self._start) + 1
         if not 0 < end - start <= self._max_item:
             return
-        last = self._attempt(_cut(buffer, start, end))
+        last = self._attempt(bytes(buffer[start:end]))
         if isinstance(last, DecodeError):
             self._refuse(last, end)
             return
         self._start = self._searched = end
         yield last
 
+    def _found(self, length: int) -> None:
+        """An item was so long; the next is taken to be not much shorter than the shortest."""
+        self._shortest = min(length, self._shortest)
+        self._hop = self._shortest - self._shortest // 8
+
     def _refuse(self, error: DecodeError, end: int) -> None:
         """The decoder did not accept what a guess said: the scanner decides."""
-        self._refused, self._trusted = (error, end), False
+        self._refused[end], self._trusted = error, False
         self._scanner = ItemScanner(self._start)
 
     def _find_end(self) -> int:
@@ -328,10 +349,6 @@ def status_error(status: int, body: bytes, *, retry_after: float | None = None) 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after)
-
-
-def _cut(buffer: bytes | bytearray, start: int, end: int) -> bytes:
-    return bytes(buffer[start:end])  # which copies once where the buffer is a chunk
 
 
 def _not_a_list(document: bytes) -> DecodeError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from aioinformer.incoming_list import IncomingList
     from aioinformer.objects import Record
@@ -58,15 +58,11 @@ class Paging:
         """A page is on its way."""
         self._items = self._news = False
 
-    def take(self, items: Iterable[Record | DecodeError]) -> bool:
+    def take(self, items: Collection[Record | DecodeError]) -> bool:
         """Takes in what the page brings; returns whether the list had not brought all of it before."""
-        progress = False
-        for item in items:
-            self._items = True
-            new = self._incoming.take(item)
-            progress = progress or new
-            if new or isinstance(item, DecodeError):
-                self._news = True
+        progress = self._incoming.take_all(items)
+        self._items = self._items or bool(items)
+        self._news = self._news or progress or any(isinstance(item, DecodeError) for item in items)
         return progress
 
     def is_empty(self) -> bool:

@@ -26,18 +26,18 @@ class Looks:
         counter = self
 
         class Buffer(bytearray):
-            def find(self, what: bytes, start: int = 0) -> int:  # type: ignore[override]  # what is used
-                found = super().find(what, start)
-                counter.bytes += (len(self) if found < 0 else found) - start
+            def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]  # what is used
+                found = super().find(what, start, end)
+                counter.bytes += max(0, ((len(self) if end is None else end) if found < 0 else found) - start)
                 return found
 
             def __add__(self, more: bytes) -> Buffer:  # type: ignore[override]  # what is used
                 return Buffer(super().__add__(more))
 
         class Chunk(bytes):
-            def find(self, what: bytes, start: int = 0) -> int:  # type: ignore[override]  # what is used
-                found = super().find(what, start)
-                counter.bytes += (len(self) if found < 0 else found) - start
+            def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]  # what is used
+                found = super().find(what, start, end)
+                counter.bytes += max(0, ((len(self) if end is None else end) if found < 0 else found) - start)
                 return found
 
         self.chunk = Chunk
@@ -150,3 +150,74 @@ def test_who_refuses_the_last_item_is_asked_once() -> None:
     assert items[:2] == asked[:2] == ["n0", "n1"]
     assert isinstance(items[2], DecodeError)
     assert asked == ["n0", "n1", "n2"]
+
+
+def by_the_name(raw: bytes) -> str:
+    try:
+        return str(json.loads(raw)["metadata"]["name"])
+    except ValueError as error:
+        raise DecodeError("no JSON") from error
+
+
+def test_items_that_become_ever_shorter_are_all_found_however_the_body_is_cut() -> None:
+    items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (3000 - 30 * i)} for i in range(100)]
+    body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
+    for size in (100, 3333, len(body)):
+        parser = ListParser(by_the_name)
+        found: list[str | DecodeError] = []
+        for chunk in chunks(body, size):
+            parser.feed(chunk)
+            found += parser.items()
+        parser.feed_eof()
+        found += parser.items()
+        assert found == [f"n{i}" for i in range(100)]
+
+
+def test_short_items_that_hold_what_items_begin_with_are_found_behind_a_long_one() -> None:
+    template = {"metadata": {"name": "template"}}
+    items = [{"metadata": {"name": f"n{i}"}, "templates": [template] * (1000 if not i else 3)} for i in range(50)]
+    parser = ListParser(by_the_name)
+    parser.feed(json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode())
+    parser.feed_eof()
+    assert list(parser.items()) == [f"n{i}" for i in range(50)]
+
+
+def test_many_tiny_items_behind_a_huge_one_are_not_copied_with_what_follows() -> None:
+    seen = 0
+
+    def decode(raw: bytes) -> str:
+        nonlocal seen
+        seen += len(raw)
+        return by_the_name(raw)
+
+    template = {"metadata": {"name": "template"}}
+    huge = {"metadata": {"name": "huge"}, "spec": "x" * 1_000_000}
+    tiny = [{"metadata": {"name": f"n{i}"}, "templates": [template] * 3} for i in range(10_000)]
+    body = json.dumps({"metadata": {}, "items": [huge, *tiny]}, separators=(",", ":")).encode()
+    parser = ListParser(decode)
+    parser.feed(body)
+    parser.feed_eof()
+    assert len(list(parser.items())) == 10_001
+    assert seen < 4 * len(body)
+
+
+def test_what_was_wrong_of_two_items_is_not_said_of_the_second() -> None:
+    template = {"metadata": {"name": "template"}}
+    items: list[dict[str, object]] = [
+        {"metadata": {"name": "long"}, "spec": "x" * 1000},
+        {"metadata": {"name": "short"}},
+        {"metadata": {"name": "late"}, "templates": [template] * 5, "spec": "x" * 900},
+        {"metadata": {"name": "last"}},
+    ]
+    parser = ListParser(by_the_name)
+    parser.feed(json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode())
+    parser.feed_eof()
+    assert list(parser.items()) == ["long", "short", "late", "last"]
+
+
+def test_a_short_item_does_not_wait_for_as_much_as_a_long_one_takes() -> None:
+    items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (9 if i == 1 else 1000)} for i in range(3)]
+    body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
+    parser = ListParser(by_the_name)
+    parser.feed(body[:1300])
+    assert list(parser.items()) == ["n0", "n1"]
