@@ -28,6 +28,7 @@ from aioinformer.testing.access.rbac import (
     Deed,
     RoleAuthorizer,
     User,
+    aggregated,
 )
 from aioinformer.testing.access.token_checks import TokenError, check_token
 from aioinformer.testing.api import statuses
@@ -172,9 +173,12 @@ class Access:
         """Whether a user may do something."""
         return self._roles.decide(user, deed) if self._rbac else Decision(True)
 
-    def rules(self, user: User, namespace: str) -> list[Mapping[str, Any]]:
-        """What a user may do in a namespace."""
-        return self._roles.rules(user, namespace) if self._rbac else list(EVERYTHING)
+    def rules(self, user: User, namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
+        """What a user may do in a namespace, and what went wrong in finding out."""
+        if not self._rbac:
+            return EVERYTHING, ""
+        missing = self._roles.missing(user, namespace)
+        return self._roles.rules(user, namespace), aggregated(missing) if missing else ""
 
     def _check(self, user: User, deed: Deed) -> None:
         decision = self.decide(user, deed)

@@ -103,7 +103,7 @@ def _confirm(
     groups = " ".join(map(_quoted, user.groups))
     told = "\n".join(sorted({_described(each) for each in _gathered(missing)}))
     why = f"user {_quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
-    wrong = authorizer.missing(user, namespace)
+    wrong = authorizer.missing(user, namespace, plural=True)
     errors = f"; resolution errors: [{aggregated(wrong)}]" if wrong else ""
     raise statuses.forbidden(resource, name, f"{why}\n{told}{errors}")
 

@@ -113,10 +113,14 @@ class RoleAuthorizer:
         """All rules for a user in a namespace, or ("") in the cluster."""
         return [rule for bound in self._bound(user, namespace) for rule in bound.rules or ()]
 
-    def missing(self, user: User, namespace: str) -> list[str]:
-        """What is said of roles that a user is bound to and that are not there."""
+    def missing(self, user: User, namespace: str, *, plural: bool = False) -> list[str]:
+        """What is said of roles that a user is bound to and that are not there.
+
+        Args:
+            plural: by the names of resources, not of kinds.
+        """
         bound = (each for each in self._bound(user, namespace) if each.rules is None)
-        return [_not_found(f"{each.kind.lower()}s", each.name) for each in bound]
+        return [_not_found(each.kind.lower() + "s" * plural, each.name) for each in bound]
 
     def rules_of(self, kind: str, name: str, namespace: str) -> Sequence[Mapping[str, Any]] | None:
         """The rules of a role; None if there is no such role."""

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.account_tokens import ISSUER
 from aioinformer.testing.access.rbac import Deed, User
+from aioinformer.testing.access.review_checks import evaluation_error, question_causes
 from aioinformer.testing.access.token_checks import TokenError
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.ownership.writing import track
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ _LOCAL = f"localsubjectaccessreviews.{_GROUP}"
 _OTHERS = f"subjectaccessreviews.{_GROUP}"
 _WHO = "selfsubjectreviews.authentication.k8s.io"
 _TOKENS = "tokenreviews.authentication.k8s.io"
-_SHOWN = {"path": "Path", "verb": "Verb"}
 
 
 def is_review(served: Served) -> bool:
@@ -51,8 +49,10 @@ def reviewed(
         StatusError: 400 or 422, the question makes no sense.
     """
     resource = served.resource
-    # What is empty is not said.
-    spec = {field: value for field, value in (obj.get("spec") or {}).items() if value not in ([], None)}
+    spec = _said(obj.get("spec") or {})
+    for field in ("resourceAttributes", "nonResourceAttributes"):
+        if field in spec:
+            spec[field] = _said(spec[field])
     metadata = dict(obj.get("metadata") or {})
     answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     match resource.group_resource:
@@ -64,50 +64,46 @@ def reviewed(
         case "tokenreviews.authentication.k8s.io":
             status = _token_status(spec, access)
         case _:
-            status = _access_status(resource.group_resource, namespace, spec, user, access)
+            place = metadata | ({"namespace": namespace} if namespace else {})
+            status = _access_status(resource.group_resource, place, spec, user, access)
     answer["spec"] = spec
     track(served, None, answer, by, now)
     return answer | {"status": status}
 
 
 def _access_status(
-    group_resource: str, namespace: str, spec: Mapping[str, Any], user: User, access: Access
+    group_resource: str, metadata: Mapping[str, Any], spec: Mapping[str, Any], user: User, access: Access
 ) -> dict[str, Any]:
-    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    causes = []
-    if wanted is not None and path is not None:
-        shown = {name: path.get(field, "") for field, name in _SHOWN.items()}
-        why = "cannot be specified in combination with resourceAttributes"
-        causes.append(Cause.invalid("spec.nonResourceAttributes", encode_plain(shown).decode(), why))
-    if wanted is None and path is None:
-        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        causes.append(Cause.invalid("spec.resourceAttributes", "null", why))
-    if group_resource != _SELF:
-        if not spec.get("user") and not spec.get("groups"):
-            causes.append(Cause.invalid("spec.user", '""', "at least one of user or group must be specified"))
-        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
-    if group_resource == _LOCAL and wanted is not None and wanted.get("namespace", "") != namespace:
-        why = "must match metadata.namespace"
-        causes.append(Cause.invalid("spec.resourceAttributes.namespace", f'"{wanted.get("namespace", "")}"', why))
-    if causes:
+    others, local = group_resource != _SELF, group_resource == _LOCAL
+    if causes := list(question_causes(spec, metadata, others=others, local=local)):
         raise statuses.invalid("", _GROUP, "", causes)
+    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if others:
+        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
     fields = ("verb", "group", "resource", "subresource", "namespace", "name")
     deed = Deed(**{name: str((wanted or {}).get(name) or "") for name in fields})
     if path is not None:
         deed = Deed(str(path.get("verb") or ""), path=str(path.get("path") or ""))
     decision = access.decide(user, deed)
-    return {"allowed": decision.allowed} | ({"reason": decision.reason} if decision.reason else {})
+    told = {"reason": decision.reason, "evaluationError": evaluation_error(wanted or {})}
+    return {"allowed": decision.allowed} | {field: text for field, text in told.items() if text}
+
+
+def _said(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said in an object of the API: it does not write what is empty."""
+    return {field: each for field, each in value.items() if each not in ("", [], None)}
 
 
 def _rules_status(spec: Mapping[str, Any], user: User, access: Access) -> dict[str, Any]:
     if not spec.get("namespace"):
         raise statuses.bad_request("no namespace on request")
-    rules = access.rules(user, spec["namespace"])
-    return {
+    rules, error = access.rules(user, spec["namespace"])
+    status: dict[str, Any] = {
         "resourceRules": [rule for rule in rules if rule.get("resources")],
         "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
         "incomplete": False,
     }
+    return status | ({"evaluationError": error} if error else {})
 
 
 def _token_status(spec: Mapping[str, Any], access: Access) -> dict[str, Any]:
