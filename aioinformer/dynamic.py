@@ -24,7 +24,7 @@ from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from aioinformer.identity import InformerName
@@ -203,14 +203,8 @@ class DynamicInformers:
         period = chosen.pop("resync_period", None)
         if chosen.pop("metadata_only", False):
             chosen["storage"] = "metadata"
-        lister_watcher: ListWatch[Any] = ListWatch(
-            self._transport,
-            replace(resource, model=""),
-            self._namespace if resource.namespaced else "",
-            tweak=self._tweak,
-        )
         informer = DynamicInformer(
-            lister_watcher,
+            self._lister_watcher(resource),
             self._resync_period if period is None else period,
             shutdown_grace=self._shutdown_grace,
             identifier=self._name.with_resource(resource) if self._name is not None else None,
@@ -221,6 +215,10 @@ class DynamicInformers:
         self._informers.by_gvr[resource.gvr] = informer
         self._informers.start_informers()
         return informer
+
+    def _lister_watcher(self, resource: Resource[Any]) -> ListWatch[Any]:
+        namespace = self._namespace if resource.namespaced else ""
+        return ListWatch(self._transport, replace(resource, model=""), namespace, tweak=self._tweak)
 
     # Definitions.
 
@@ -239,10 +237,14 @@ class DynamicInformers:
             self._chosen[definition.name] = resource
 
     def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
-        self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, ())
+        self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, {})
 
-    def _serve(self, name: str, served: Container[str]) -> None:
+    def _serve(self, name: str, served: Mapping[str, Resource[Any]]) -> None:
         for gvr, informer in self.informers().items():
-            if informer.resource.group_resource == name and informer.served is not (gvr in served):
+            if informer.resource.group_resource != name:
+                continue
+            if gvr in served and served[gvr].namespaced is not informer.resource.namespaced:
+                informer.move(self._lister_watcher(served[gvr]))
+            if informer.served is not (gvr in served):
                 _log.info("custom resource %s is %s", gvr, "withdrawn" if informer.served else "back")
                 informer.serve(gvr in served)

@@ -10,8 +10,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.listwatch import ListWatch
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
+from aioinformer.storage import Storage
 
 if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
@@ -22,6 +24,7 @@ class DynamicInformer(SharedIndexInformer[Any]):
 
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
+        self._only_metadata = options.get("storage") == Storage.METADATA
         self._served = True
         self._change = asyncio.Event()
 
@@ -35,6 +38,18 @@ class DynamicInformer(SharedIndexInformer[Any]):
         if served is not self._served:
             self._served = served
             self._change.set()
+
+    def move(self, lister_watcher: ListerWatcher[Any]) -> None:
+        """The resource is listed and watched by this from now on: it came back with another scope.
+
+        Args:
+            lister_watcher: of the same resource.
+        """
+        if self._only_metadata and isinstance(lister_watcher, ListWatch):
+            lister_watcher = lister_watcher.only_metadata()
+        self._lister_watcher = lister_watcher
+        self.resource = lister_watcher.resource
+        self._change.set()
 
     @property
     def state(self) -> InformerState:

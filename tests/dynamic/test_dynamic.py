@@ -209,6 +209,26 @@ async def test_custom_resources_are_followed_as_their_definitions_come_and_go_an
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
 
 
+async def test_a_custom_resource_may_come_back_with_another_scope(api: Api, transport: HttpTransport) -> None:
+    followed = Followed()
+    dynamic = DynamicInformers(transport, namespace="default")
+    dynamic.follow(followed)
+    everywhere = definition("v1")
+    everywhere["spec"]["scope"] = "Cluster"
+    async with dynamic, asyncio.timeout(20):
+        await api("POST", DEFINITIONS, DEFINITION)
+        informer = await followed.informers.get()
+        await informer.wait_for_sync()
+        await api("POST", WIDGETS, widget("w"))
+        await followed.told.until("add w")
+        await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
+        await when(informer, lambda: not informer.served)
+        await api("POST", DEFINITIONS, everywhere)
+        await api("POST", "/apis/example.com/v1/widgets", widget("everywhere"))
+        await followed.told.until("add w", "delete w", "add everywhere")
+        assert informer.lister().get("everywhere")["metadata"]["name"] == "everywhere"
+
+
 async def test_a_definition_that_is_there_already_is_followed_and_what_is_not_wanted_is_not(
     api: Api, dynamic: DynamicInformers
 ) -> None:
