@@ -25,7 +25,7 @@ from aioinformer.owner import IN_HANDLER, is_cancelled
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sized
 
     from aioinformer.resync import ResyncSchedule
 
@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+#: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
+_TURN: Final = 4
 #: Calls are timed while so many notifications wait (SI-33) ...
 _DEEP: Final = 1024
 #: ... and written of in the log if they take so many seconds, once in a while.
@@ -61,6 +63,9 @@ class ProcessorListener(Generic[T]):
         #: How many notifications wait, those of the batch under way included.
         self.pending = 0
         self._deliver = deliver
+        #: All listeners that have their turns with this one, which is one of them.
+        self.peers: Sized = (self,)
+        self._slice_seconds = slice_seconds
         self._slicer = Slicer(slice_seconds)
         self._added: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
         self._next: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
@@ -147,6 +152,7 @@ class ProcessorListener(Generic[T]):
         while not self.stopped():
             waits = self._next.empty()
             batch, size = await self._next.get()
+            self._slicer.seconds = self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 self._slicer.start()
             timed = self.pending > _DEEP

@@ -61,6 +61,7 @@ class SharedProcessor(Generic[T]):
     def add_listener(self, listener: ProcessorListener[T]) -> None:
         """One more from now on."""
         self.listeners.append(listener)
+        listener.peers = self.listeners
         if self._tasks is not None:
             listener.start(self._tasks)
 

@@ -18,13 +18,13 @@ class Slicer:
     the steps are (a handler, an index function), and slow ones must not come in eights.
 
     Args:
-        seconds: the length of a slice.
+        seconds: the length of a slice; may be changed.
     """
 
-    __slots__ = ("_gap", "_left", "_seconds", "_since")
+    __slots__ = ("_gap", "_left", "_since", "seconds")
 
     def __init__(self, seconds: float = 0.0005) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self.start()
 
     def start(self) -> None:
@@ -38,7 +38,7 @@ class Slicer:
         if self._left:
             return False
         self._left = self._gap = min(2 * self._gap, _EVERY)
-        return perf_counter() - self._since >= self._seconds
+        return perf_counter() - self._since >= self.seconds
 
     async def let_go(self) -> None:
         """Lets the loop do what else there is; a new slice begins after that."""

@@ -1,0 +1,54 @@
+"""However many handlers there are, together they leave the loop to others after a while."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer import slices
+from aioinformer.listener import ProcessorListener
+from aioinformer.notifications import UpdateNotification
+from aioinformer.processor import SharedProcessor
+from aioinformer.resync import ResyncSchedule
+
+STEP = 0.000_005
+
+
+class Clock:
+    """Time that passes in handlers alone."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_in_handler(self, notification: Any) -> None:
+        self.now += STEP
+
+
+@pytest.mark.parametrize("count", [1, 10, 100, 300])
+async def test_handlers_with_a_backlog_hold_the_loop_for_ten_milliseconds_at_most(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(slices, "perf_counter", clock)
+    processor: SharedProcessor[Any] = SharedProcessor()
+    for number in range(count):
+        processor.add_listener(ProcessorListener(f"handler {number}", clock.pass_in_handler, ResyncSchedule(0.0)))
+    ready, longest, last = asyncio.Event(), 0.0, 0.0
+    running = asyncio.create_task(processor.run(ready))
+    await ready.wait()
+    for _ in range(500):
+        processor.distribute(UpdateNotification("old", "new"))
+    processor.flush()
+    while any(listener.pending for listener in processor.listeners):
+        await asyncio.sleep(0)
+        longest, last = max(longest, clock.now - last), clock.now
+    assert clock.now == pytest.approx(500 * count * STEP)
+    assert longest <= 0.01
+    await processor.stop(0)
+    running.cancel()
+    await asyncio.wait({running})
