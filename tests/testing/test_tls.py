@@ -14,6 +14,7 @@ from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
 from aioinformer.transport.credentials import connect
 from aioinformer.transport.http import HttpTransport
+from tests.transport.loopback import body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -71,6 +72,27 @@ async def test_the_end_does_not_wait_for_clients_that_watch(server: ApiServer, t
         with pytest.raises(TransportError):
             await connection.transport.request(PODS)
         await watch.close()
+
+
+async def test_after_an_outage_it_is_the_same_server(server: ApiServer, tmp_path: Path) -> None:
+    async with await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection:
+        async with server.fault("outage"):
+            with pytest.raises(TransportError):
+                await connection.transport.request(PODS)
+        response = await connection.transport.request(PODS)
+        await response.close()
+    assert response.status == 200
+
+
+async def test_a_connection_can_be_cut(server: ApiServer, tmp_path: Path) -> None:
+    async with (
+        await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection,
+        server.fault("half_page", times=1),
+    ):
+        server.create("configmaps", {"metadata": {"name": "a"}})
+        response = await connection.transport.request(Request("/api/v1/configmaps"))
+        with pytest.raises(TransportError):
+            await body(response)
 
 
 def test_without_what_makes_certificates_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
