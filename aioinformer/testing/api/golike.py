@@ -62,11 +62,15 @@ def yaml_error(error: yaml.YAMLError) -> str:
     for pattern, said in _YAML_PROBLEMS.items():
         if re.fullmatch(pattern, problem):
             problem = re.sub(pattern, said, problem)
-    marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
-    line = marks[0] if marks else 0
-    if isinstance(error, yaml.scanner.ScannerError) and line:
+    at, around = error.problem_mark, error.context_mark
+    line = at.line if at is not None else 0
+    if at is not None and "<stream end>" in error.problem and at.column:
+        # There the API's parser is on a new line already.
         line += 1
-    return f"line {max(line, 1)}: {problem}"
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    line = line or (around.line if around is not None else 0)
+    return f"line {line}: {problem}" if line else problem
 
 
 def _wrong_text(error: json.JSONDecodeError, text: str) -> str:

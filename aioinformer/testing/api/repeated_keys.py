@@ -31,9 +31,9 @@ def repeated_in_json(data: bytes, *, merged: bool) -> tuple[Any, list[str]]:
 
 
 def repeated_in_yaml(data: bytes) -> list[str]:
-    """The server's words for each key that a YAML document repeats."""
+    """The server's words for each key that a YAML document repeats; of several documents, the first."""
     found: list[str] = []
-    _look(yaml.compose(data, yaml.SafeLoader), found)
+    _look(next(yaml.compose_all(data, yaml.SafeLoader), None), found)
     return found
 
 

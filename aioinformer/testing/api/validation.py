@@ -64,9 +64,10 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
     return causes + _finalizer_causes(metadata.get("finalizers") or ())
 
 
-def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
-    """The same for metadata that replace others: the API looks at some of them four times, and tells each time."""
-    return [*(labelling_causes(metadata) * 2), *(metadata_causes(resource, metadata) * 2)]
+def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any], *, custom: bool) -> list[Cause]:
+    """The same for metadata that replace others: the API looks at some of them often, and tells each time."""
+    first = labelling_causes(metadata) + _reference_causes(metadata.get("ownerReferences") or ())
+    return [*(first * 2), *(metadata_causes(resource, metadata) * (1 if custom else 2))]
 
 
 def check_metadata_types(served_kind: str, version: str, metadata: Any, *, custom: bool = False) -> None:

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
 _SHOWN = 30
 #: What Go reads of an object before it knows what it is.
-HEADER_TYPE = (
-    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
+HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:

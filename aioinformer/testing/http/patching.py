@@ -9,6 +9,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.negotiation import media_type
 from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.http.bodies import HEADER_TYPE, of_another_kind
 from aioinformer.testing.http.configurations import name_configuration, read_configuration
 from aioinformer.testing.kinds.field_checks import check_patched, unfit_patch
@@ -61,7 +62,7 @@ def patch_object(
         StatusError: what is wrong with the patch or with its result.
     """
     told = [] if warnings is None else warnings
-    if patch_type(content_type) == APPLY_PATCH:
+    if patch_type(served, content_type) == APPLY_PATCH:
         return _apply(cluster, served, namespace, name, patch, options, subresource, told)
     current = decode(served.body(cluster.ledger.get(served, namespace, name).body))
     with warned(told):
@@ -77,17 +78,20 @@ def patch_object(
     return body, False
 
 
-def patch_type(content_type: str) -> str:
+def patch_type(served: Served, content_type: str) -> str:
     """The kind of patch that a request says it has.
 
     Raises:
-        StatusError: 415, none. What only looks like one comes further than what does not, and gets another answer.
+        StatusError: 415, none. For built-in resources, what does not even look like one is turned away earlier than
+            what does, with another answer.
     """
     said = content_type.partition(";")[0]
-    if said in _PATCHES:
+    accepted = [each for each in _PATCHES if each != STRATEGIC_MERGE_PATCH or not served.custom]
+    if said in accepted:
         return said
-    if media_type(content_type).partition(",")[0] in _PATCHES and said == said.lower():
-        raise statuses.unsupported_media_type(_PATCHES)
+    looks_like_one = media_type(content_type).partition(",")[0] in accepted and said == said.lower()
+    if looks_like_one or served.custom:
+        raise statuses.unsupported_media_type(accepted)
     raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
@@ -120,7 +124,7 @@ def checked_patch(
     except PatchError as error:
         details: dict[str, Any] | None = {} if error.status == 422 else None
         raise StatusError(error.status, error.reason, error.message, details=details) from None
-    is_strategic = patch_type(content_type) == STRATEGIC_MERGE_PATCH
+    is_strategic = patch_type(served, content_type) == STRATEGIC_MERGE_PATCH
 
     def shown() -> str:
         return as_go(decode_json(patch)[0]) if is_strategic else encode_plain(_in_order(current, patched)).decode()
@@ -140,14 +144,44 @@ def _check_form(served: Served, patched: Any, shown: Callable[[], str]) -> None:
         if not isinstance(patched.get(field), str | None):
             why = f"json: cannot unmarshal {json_type(patched[field])} into Go struct field .{field} of type string"
             raise unfit_patch(shown(), f"couldn't get version/kind; json parse error: {why}")
-    if served.custom:
-        return
     resource = served.resource
-    version, kind = patched.get("apiVersion") or "", patched.get("kind") or resource.kind
+    version, kind = patched.get("apiVersion") or "", patched.get("kind") or ""
+    if served.custom and not kind:
+        raise unfit_patch(shown(), f"Object 'Kind' is missing in '{shown()}'")
     if version.count("/") > 1:
         raise unfit_patch(shown(), f"unexpected GroupVersion string: {version}")
+    if served.custom:
+        _check_custom_form(served, patched, kind, version, shown)
+        return
+    kind = kind or resource.kind
     if version and (version, kind) != (resource.api_version, resource.kind):
         raise unfit_patch(shown(), _misfit(served, patched, kind, version))
+
+
+def _check_custom_form(
+    served: Served, patched: dict[str, Any], kind: str, version: str, shown: Callable[[], str]
+) -> None:
+    resource = served.resource
+    if not version:
+        if "apiVersion" in patched:
+            raise unfit_patch(shown(), ".apiVersion accessor error: <nil> is of the type <nil>, expected string")
+        why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+        message = f"Internal error occurred: {why}"
+        raise StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})
+    text, metadata = shown(), patched.get("metadata")
+    if metadata is not None:
+        try:
+            check_metadata_types(resource.kind, resource.version, metadata, custom=True)
+        except StatusError as error:
+            raise unfit_patch(text, error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]) from None
+    group, name = version.rpartition("/")[0], str((metadata or {}).get("name") or "")
+    wrong = []
+    if kind != resource.kind:
+        wrong.append(Cause.invalid("kind", f'"{kind}"', f"must be {resource.kind}"))
+    if version != resource.api_version:
+        wrong.append(Cause.invalid("apiVersion", f'"{version}"', f"must be {resource.api_version}"))
+    if wrong:
+        raise statuses.invalid(kind, group, name, wrong)
 
 
 def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) -> str:

@@ -15,7 +15,7 @@ from aioinformer.testing.http.patching import checked_patch, patch_type, warned
 from aioinformer.testing.http.write_options import write_options
 from aioinformer.testing.http.writes import with_warnings
 from aioinformer.testing.kinds.field_checks import check_object
-from aioinformer.testing.kinds.scale import read_scale, scaled, set_replicas
+from aioinformer.testing.kinds.scale import read_scale, scale_owners, scaled, set_replicas
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.preconditions import check_name
 
@@ -53,7 +53,7 @@ class Scaling:
             obj = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
             return self._scale_answer(request, read_scale(served, obj, must_exist=True), wanted, target)
         content_type = request.headers.get("Content-Type", "")
-        applies = target.verb == "patch" and patch_type(content_type) == APPLY_PATCH
+        applies = target.verb == "patch" and patch_type(_SCALE, content_type) == APPLY_PATCH
         data = await request.read()
         kind = "UpdateOptions" if target.verb == "update" else "PatchOptions"
         options = write_options(request, target, served, kind, applies=applies)
@@ -89,7 +89,9 @@ class Scaling:
         warnings: list[str],
     ) -> dict[str, Any]:
         if target.verb == "patch":
-            return checked_patch(_SCALE, read_scale(served, obj), data, content_type, options.directive, warnings)
+            scale = read_scale(served, obj)
+            scale["metadata"]["managedFields"] = scale_owners(served, obj)
+            return checked_patch(_SCALE, scale, data, content_type, options.directive, warnings)
         scale, repeated = read_object(_SCALE, data, content_type)
         warnings += check_object(_SCALE, scale, options.directive, repeated)
         return scale

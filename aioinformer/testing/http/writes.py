@@ -97,7 +97,7 @@ class Writes:
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         content_type = request.headers.get("Content-Type", "")
-        applies = patch_type(content_type) == APPLY_PATCH
+        applies = patch_type(served, content_type) == APPLY_PATCH
         data = await request.read()
         options = write_options(request, target, served, "PatchOptions", applies=applies)
         if applies and not self._is_there(served, target.namespace, target.name):

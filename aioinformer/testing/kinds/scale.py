@@ -48,6 +48,19 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
     }
 
 
+def scale_owners(served: Served, obj: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Who owns the number of replicas, as owners of a `Scale`."""
+    steps = [f"f:{name}" for name in (served.scale or _BUILTIN)["specReplicasPath"].strip(".").split(".")]
+    owners = []
+    for entry in obj["metadata"].get("managedFields") or ():
+        fields: Any = entry.get("fieldsV1") or {}
+        for step in steps:
+            fields = fields.get(step) if isinstance(fields, dict) else None
+        if fields is not None:
+            owners.append(entry | {"apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+    return owners
+
+
 def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
     """The object with the replicas that a `Scale` asks for, under the version and the uid that the `Scale` names.
 

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.served import Served
 
+#: In the order in which they are looked at.
+# fmt: off
+_VOLUMES = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
+    "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk",
+    "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
+)
+# fmt: on
 _MACRO = re.compile(r"@(?:every \S+|annually|yearly|monthly|weekly|daily|midnight|hourly)")
 
 
@@ -61,6 +70,14 @@ def _workload(spec: Mapping[str, Any]) -> Iterator[Cause]:
     yield from _pod(template.get("spec") or {}, "spec.template.spec")
 
 
+def _deployment(spec: Mapping[str, Any]) -> Iterator[Cause]:
+    yield from _workload(spec)
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate") is not None:
+        why = "may not be specified when strategy `type` is 'Recreate'"
+        yield Cause.forbidden("spec.strategy.rollingUpdate", why)
+
+
 def _job(spec: Mapping[str, Any]) -> Iterator[Cause]:
     yield from _pod((spec.get("template") or {}).get("spec") or {}, "spec.template.spec")
 
@@ -79,12 +96,20 @@ def _cron_job(spec: Mapping[str, Any]) -> Iterator[Cause]:
 
 
 def _pod(spec: Mapping[str, Any], path: str = "spec") -> Iterator[Cause]:
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        yield from _volume(volume, f"{path}.volumes[{index}]")
     if spec.get("containers") == []:
         yield Cause.required(f"{path}.containers")
     names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield from _container(container, f"{path}.{field}[{index}]", names)
+
+
+def _volume(volume: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    sources = [name for name in _VOLUMES if volume.get(name) is not None]
+    for second in sources[1:]:
+        yield Cause.forbidden(f"{path}.{second}", "may not specify more than 1 volume type")
 
 
 def _container(container: Mapping[str, Any], path: str, names: set[str]) -> Iterator[Cause]:
@@ -96,6 +121,10 @@ def _container(container: Mapping[str, Any], path: str, names: set[str]) -> Iter
     elif name in names:
         yield Cause("FieldValueDuplicate", f"{path}.name", f"Duplicate value: {_shown(name)}")
     names.add(name)
+    for index, variable in enumerate(container.get("env") or ()):
+        if variable.get("value") and variable.get("valueFrom") is not None:
+            why = "may not be specified when `value` is not empty"
+            yield Cause.invalid(f"{path}.env[{index}].valueFrom", '""', why)
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     for resource, request in sorted((resources.get("requests") or {}).items()):
@@ -124,7 +153,7 @@ def _shown(value: Any) -> str:
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Cause]]] = {
     "cronjobs.batch": _cron_job,
     "daemonsets.apps": _workload,
-    "deployments.apps": _workload,
+    "deployments.apps": _deployment,
     "jobs.batch": _job,
     "leases.coordination.k8s.io": _lease,
     "pods": _pod,

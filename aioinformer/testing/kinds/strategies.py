@@ -86,6 +86,8 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
         "storedVersions": [],
     },
 }
+# What a write of the status may not change of some kinds, although it may of most.
+_KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -107,6 +109,8 @@ def default_policy(served: Served) -> str:
 def prepare_create(served: Served, obj: dict[str, Any]) -> None:
     """Makes a client's object what is stored at first: its status is the server's."""
     name = served.resource.group_resource
+    if name == "serviceaccounts":
+        _keep_names(obj)
     if "status" in served.subresources:
         if name not in _KEEPS_STATUS_ON_CREATE:
             obj.pop("status", None)
@@ -134,6 +138,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         if not served.custom:
             # Built-in kinds let a status write change labels, annotations and finalizers as well.
             for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+                if name == _KEPT_BY_STATUS.get(served.resource.group_resource):
+                    continue
                 kept_metadata.pop(name, None)
                 if obj["metadata"].get(name):
                     kept_metadata[name] = obj["metadata"][name]
@@ -148,6 +154,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj.pop("status", None)
         if "status" in old:
             obj["status"] = old["status"]
+    if served.resource.group_resource == "serviceaccounts":
+        _keep_names(obj)
     if served.resource.group_resource == "namespaces":
         obj["spec"] = old.get("spec", {})
     if served.resource.group_resource == "services":
@@ -166,6 +174,12 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
         )
         obj["metadata"]["generation"] = generation + changed
+
+
+def _keep_names(account: dict[str, Any]) -> None:
+    """Of the secrets of a service account nothing is kept but their names."""
+    if account.get("secrets"):
+        account["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in account["secrets"]]
 
 
 def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from aioinformer.testing.ownership.managers import (
 )
 from aioinformer.testing.ownership.versions import View
 from aioinformer.testing.protobuf.go_json import go_json
+from aioinformer.testing.schemas.declared import check_declared
 from aioinformer.testing.schemas.field_paths import NO_FIELDS, shown
-from aioinformer.testing.schemas.typed_fields import FieldType, check_declared
+from aioinformer.testing.schemas.typed_fields import FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def applied(
     now = _noted(by, now)
     type_ = kind_type(served) or _NOTHING_KNOWN
     if wrong := check_declared(config, type_):
-        raise _untyped(served, config["metadata"], wrong)
+        raise _untyped(served, config.get("metadata"), wrong)
     former = read_owners(live["metadata"]) if live is not None else None
     ignored, views = _ignored(served, by), _views(served)
     try:
@@ -129,10 +130,10 @@ def _conflict(error: ConflictError) -> StatusError:
     return StatusError(409, "Conflict", str(error), details={"causes": causes})
 
 
-def _untyped(served: Served, metadata: Mapping[str, Any], wrong: list[str]) -> StatusError:
+def _untyped(served: Served, metadata: Any, wrong: list[str]) -> StatusError:
     resource = served.resource
+    said = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (each if isinstance(each := said.get(field), str) else "" for field in ("namespace", "name"))
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     told = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
-    return statuses.internal_error(
-        f"failed to create typed patch object ({metadata.get('namespace', '')}/{metadata['name']}; {kind}): {told}"
-    )
+    return statuses.internal_error(f"failed to create typed patch object ({namespace}/{name}; {kind}): {told}")

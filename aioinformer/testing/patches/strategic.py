@@ -111,7 +111,7 @@ def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSch
                 return {}
             case unknown:
                 patch[_DIRECTIVE] = unknown
-                raise PatchError(f"unknown patch type: {as_go(unknown)} in map: {as_go(patch)}")
+                raise PatchError(f"unknown patch type: {_as_text(unknown)} in map: {as_go(patch)}")
     _retain_keys(current, patch)
     for directive in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
         _merge_ordered(current, patch, directive, schema)
@@ -219,7 +219,7 @@ def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key:
             case "merge":
                 raise PatchError("merging lists cannot yet be specified in the patch")
             case unknown:
-                raise PatchError(f"unknown patch type: {as_go(unknown)} in map: {as_go(element)}")
+                raise PatchError(f"unknown patch type: {_as_text(unknown)} in map: {as_go(element)}")
     if replaced:
         return _interleave(plain, [], plain, merge_key)
     merged = list(kept)
@@ -315,6 +315,14 @@ def _as_map(value: Any) -> dict[str, Any]:
 def _go_type(value: Any) -> str:
     names = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
     return names.get(type(value), "map[string]interface {}" if isinstance(value, dict) else "%!s(<nil>)")
+
+
+def _as_text(value: Any) -> str:
+    """A value where Go was told to expect text."""
+    if isinstance(value, str):
+        return value
+    kind = "<nil>" if value is None else f"{_go_type(value)}={as_go(value)}"
+    return as_go(value) if isinstance(value, dict | list) else f"%!s({kind})"
 
 
 def as_go(value: Any) -> str:

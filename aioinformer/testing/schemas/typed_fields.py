@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.patches.json_patches import same
-from aioinformer.testing.schemas.field_paths import FieldSet, Path, field_step, key_step, prefixes, shown, value_step
+from aioinformer.testing.schemas.field_paths import FieldSet, Path, field_step, key_step, prefixes, value_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,32 +191,6 @@ def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
                     found.add(path[:length])
                 place = place.field(step[2:])
     return frozenset(found)
-
-
-def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
-    """What in a value its type does not know, a line each: `.spec.size: field not declared in schema`."""
-    if isinstance(value, dict):
-        return [
-            line
-            for name, below in value.items()
-            for line in (
-                [f"{path}.{name}: field not declared in schema"]
-                if type_.closed and not type_.declares(name)
-                else check_declared(below, type_.field(name), f"{path}.{name}")
-            )
-        ]
-    if not isinstance(value, list):
-        return []
-    lines = []
-    for index, element in enumerate(value):
-        try:
-            step = type_.step(element)
-        except FieldTypeError as error:
-            lines.append(f"{path}: element {index}: {error}")
-            continue
-        here = f"[{index}]" if step is None else shown((step,))
-        lines += check_declared(element, type_.element, path + here)
-    return lines
 
 
 def _name_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None:

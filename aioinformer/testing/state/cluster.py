@@ -11,15 +11,13 @@ deletion. An update that changes nothing is not a change: it takes no version an
 from __future__ import annotations
 
 import time
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
 from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
-from aioinformer.testing.kinds.immutable import change_causes, size_causes
+from aioinformer.testing.kinds.immutable import change_causes, data_causes
 from aioinformer.testing.kinds.specifications import specification_causes
 from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
 from aioinformer.testing.ownership.managers import Manager
@@ -27,6 +25,8 @@ from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
 from aioinformer.testing.state.defining import Definitions
 from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
+from aioinformer.testing.state.namespaces import check_namespace, check_permanence
+from aioinformer.testing.state.naming import Naming
 from aioinformer.testing.state.preconditions import (
     check_delete_preconditions,
     check_deletion,
@@ -41,16 +41,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.api.statuses import Cause
     from aioinformer.testing.ownership.managers import Owners
     from aioinformer.testing.state.ledger import Ledger
     from aioinformer.testing.state.storage import Record
 
     Granting = Callable[[Served, str, Mapping[str, Any], Mapping[str, Any] | None], None]
 
-# No vowels and nothing that looks like another sign: the API's alphabet for generated names.
-_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_LONGEST_GENERATED = 63 - 5
-_PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
 _CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -77,7 +74,7 @@ class Cluster:
         self.clock = clock
         self.definitions = Definitions(ledger, self.now)
         self.granting: Granting = lambda served, namespace, obj, old: None
-        self._rng = rng
+        self._naming = Naming(rng)
 
     def now(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
@@ -119,11 +116,11 @@ class Cluster:
         if metadata.get("resourceVersion", "0") != "0":
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = self._generated_name(str(metadata["generateName"]))
-        self._check_namespace(served, namespace, str(metadata.get("name") or ""))
+            metadata["name"] = self._naming.generated(str(metadata["generateName"]))
+        check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
         group_resource = served.resource.group_resource
-        self._check_metadata(served, metadata, [*size_causes(group_resource, obj), *specification_causes(served, obj)])
-        metadata["uid"] = self._uid()
+        self._check_metadata(served, metadata, [*data_causes(group_resource, obj), *specification_causes(served, obj)])
+        metadata["uid"] = self._naming.uid()
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
         if served.resource.group_resource == _CRD:
@@ -160,7 +157,7 @@ class Cluster:
         metadata = checked_metadata(served, namespace, obj)
         self._check_metadata(served, metadata)
         metadata.setdefault("creationTimestamp", self.now())
-        metadata.setdefault("uid", self._uid())
+        metadata.setdefault("uid", self._naming.uid())
         old = self.ledger.find(served, namespace, metadata["name"])
         return self.ledger.commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
 
@@ -204,12 +201,12 @@ class Cluster:
         if not subresource:
             group_resource = served.resource.group_resource
             causes += specification_causes(served, obj, old)
-            causes += change_causes(group_resource, obj, old) + size_causes(group_resource, obj)
+            causes += change_causes(group_resource, obj, old) + data_causes(group_resource, obj)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        if wrong := [*metadata_update_causes(served.resource, metadata), *causes]:
+        if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
             raise statuses.invalid_object(served.kept_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
@@ -297,8 +294,7 @@ class Cluster:
         Raises:
             StatusError: 403, 404 or 409.
         """
-        if served.resource.group_resource == "namespaces" and name in _PERMANENT_NAMESPACES:
-            raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")
+        check_permanence(served, name)
         record = self.ledger.get(served, namespace, name)
         check_delete_preconditions(served, record, uid, version)
         obj = decode(served.body(record.body))
@@ -346,31 +342,10 @@ class Cluster:
         if served.resource.group_resource == _CRD:
             default_definition(obj)
 
-    def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
-        if not served.resource.namespaced:
-            return
-        namespaces = self.ledger.registry.find("", "v1", "namespaces")
-        assert namespaces is not None
-        record = self.ledger.get(namespaces, "", namespace)
-        if b'"deletionTimestamp"' in record.body and decode(record.body)["metadata"].get("deletionTimestamp"):
-            raise statuses.forbidden(
-                served.resource,
-                name,
-                f"unable to create new content in namespace {namespace} because it is being terminated",
-                [Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")],
-            )
-
     def _check_metadata(self, served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:
         causes = [*metadata_causes(served.resource, metadata), *others]
         if causes:
             raise statuses.invalid_object(served.kept_as, str(metadata.get("name") or ""), causes)
-
-    def _generated_name(self, prefix: str) -> str:
-        suffix = "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))
-        return prefix[:_LONGEST_GENERATED] + suffix
-
-    def _uid(self) -> str:
-        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
 
 def _is_same(body: bytes, stored: bytes) -> bool:

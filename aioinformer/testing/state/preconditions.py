@@ -136,6 +136,9 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
+    if metadata.get("managedFields") == [] and not served.custom:
+        # To say that nobody owns anything is not to say nothing, to those who can tell.
+        metadata["managedFields"] = [{}]
     for empty in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
         del metadata[empty]
     return metadata

@@ -1,0 +1,136 @@
+"""JSON merge patches, beside strategic ones where the two are to do the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
+from tests.contract.tables import variants
+from tests.contract.talk import MERGE_PATCH, STRATEGIC
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+CONFIGMAP: dict[str, Any] = {
+    "metadata": {"name": "a", "labels": {"x": "1", "y": "2"}, "finalizers": ["x/a"]},
+    "data": {"k": "v", "l": "w"},
+}
+CONTAINERS = [{"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"}]
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}},
+    },
+}
+EITHER = {"merge": MERGE_PATCH, "strategic": STRATEGIC}
+
+PATCHES: dict[str, Any] = {
+    "nothing": {},
+    "value": {"data": {"k": "1"}},
+    "same": {"data": {"k": "v"}},
+    "new": {"data": {"n": "1"}, "binaryData": {"b": "AA=="}},
+    "null": {"data": {"k": None}},
+    "null_of_nothing": {"data": {"n": None}, "binaryData": None},
+    "null_in_a_new_map": {"metadata": {"annotations": {"a": None, "b": "1"}}},
+    "all_null": {"data": None, "metadata": {"labels": None}},
+    "empty_map": {"data": {}},
+    "empty_new_map": {"binaryData": {}},
+    "list": {"metadata": {"finalizers": ["x/b", "x/a"]}},
+    "empty_list": {"metadata": {"finalizers": []}},
+    "text_for_a_map": {"data": "x"},
+    "list_for_a_map": {"data": []},
+    "map_for_a_text": {"data": {"k": {}}},
+    "number_for_a_text": {"data": {"k": 1}},
+    "map_for_a_list": {"metadata": {"finalizers": {}}},
+    "text_for_a_list": {"metadata": {"finalizers": "x/a"}},
+    "text_for_metadata": {"metadata": "x"},
+    "no_metadata": {"metadata": None},
+    "false": {"immutable": False},
+    "true": {"immutable": True},
+    "owner": {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o"}]}},
+    "label": {"metadata": {"labels": {"a b": "c"}}},
+    "many": {"metadata": {"labels": {"x": None, "z": "3"}}, "data": {"k": None, "l": "u", "m": "t"}},
+}
+
+
+@pytest.mark.conformance("FK-03")
+@variants("content_type", EITHER)
+@variants("patch", PATCHES)
+async def test_a_patch_is_merged_into_what_is_there(talk: Talk, patch: Any, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, CONFIGMAP)
+    answer = await talk("PATCH", A, patch, content_type=content_type)
+    assert answer.status in (200, 400, 422)
+    await talk("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+
+
+DEEP: dict[str, Any] = {
+    "containers": {"spec": {"template": {"spec": {"containers": [{"name": "d", "image": "k"}]}}}},
+    "null_in_an_element": {"spec": {"template": {"spec": {"containers": [{"name": "d", "image": "k", "tty": None}]}}}},
+    "strategy": {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}},
+    "surge": {"spec": {"strategy": {"rollingUpdate": {"maxSurge": 3}}}},
+    "surge_in_percent": {"spec": {"strategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": None}}}},
+    "default": {"spec": {"replicas": None, "revisionHistoryLimit": None}},
+    "replicas": {"spec": {"replicas": 0}},
+    "large_replicas": {"spec": {"replicas": 2**40}},
+    "fraction": {"spec": {"replicas": 1.5}},
+    "whole_fraction": {"spec": {"replicas": 2.0}},
+    "status": {"status": {"replicas": 3}},
+    "annotation": {"metadata": {"annotations": {"a": "b"}}},
+    "directive": {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "k", "$patch": "merge"}]}}}},
+}
+
+
+@variants("content_type", EITHER)
+@variants("patch", DEEP)
+async def test_a_patch_reaches_into_specifications(talk: Talk, patch: Any, content_type: str) -> None:
+    await talk.made(DEPLOYMENTS, DEPLOYMENT)
+    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
+    assert answer.status in (200, 422, 500)
+
+
+FORMS: dict[str, str] = {
+    "a_list": "[]",
+    "a_text": '"x"',
+    "a_number": "1",
+    "null": "null",
+    "words": "garbage",
+    "nothing": "",
+    "cut": '{"data":{"k"',
+    "a_comma": '{"data":{"k":"v",}}',
+    "two_values": "{}{}",
+    "large_number": '{"data":{"k":1e999}}',
+    "escape": '{"data":{"k":"\\x"}}',
+    "half_a_pair": '{"data":{"k":"\\ud800"}}',
+    "yaml": "data: {k: v}",
+}
+
+
+@variants("content_type", EITHER)
+@variants("text", FORMS)
+async def test_a_merge_patch_is_an_object(talk: Talk, text: str, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", A, text, content_type=content_type)
+    assert answer.status in (200, 400, 422)
+
+
+@variants("content_type", EITHER)
+@pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"])
+@variants("text", {"twice": '{"data":{"k":"1","k":"2"},"data":{"l":"3"}}', "case": '{"Data":{"k":"1"},"dta":{"m":1}}'})
+async def test_fields_that_are_said_twice_or_unknown_are_told(
+    talk: Talk, text: str, directive: str, content_type: str
+) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", text, content_type=content_type)
+    assert answer.status == (422 if directive == "Strict" else 200)
+
+
+@variants("content_type", EITHER)
+@pytest.mark.parametrize("case", ["a_list", "a_text", "null", "words", "nothing"])
+async def test_what_is_no_object_is_refused_even_if_nobody_cares(talk: Talk, case: str, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", f"{A}?fieldValidation=Ignore", FORMS[case], content_type=content_type)
+    assert answer.status in (200, 400, 422)

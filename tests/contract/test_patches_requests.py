@@ -1,0 +1,131 @@
+"""Requests to patch: content types, options, managers, sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.patched import deployment, setting
+from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
+from tests.contract.tables import variants
+from tests.contract.talk import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+A = f"{CONFIGMAPS}/a"
+KINDS = {"merge": MERGE_PATCH, "strategic": STRATEGIC, "json": JSON_PATCH}
+
+
+CONTENT_TYPES = {
+    "json": JSON,
+    "yaml": YAML,
+    "none": "",
+    "text": "text/plain",
+    "merge": MERGE_PATCH,
+    "merge_charset": f"{MERGE_PATCH}; charset=utf-8",
+    "merge_spaces": f" {MERGE_PATCH} ",
+    "merge_space_before_charset": f"{MERGE_PATCH} ;charset=utf-8",
+    "merge_upper_case": "Application/Merge-Patch+JSON",
+    "strategic_charset": f"{STRATEGIC};charset=UTF-8",
+    "json_patch_charset": f"{JSON_PATCH}; charset=utf-8",
+    "apply_json": "application/apply-patch+json",
+    "apply_cbor": "application/apply-patch+cbor",
+    "two": f"{MERGE_PATCH}, {STRATEGIC}",
+    "any": "*/*",
+    "malformed": ";",
+}
+
+
+@variants("content_type", CONTENT_TYPES)
+async def test_a_patch_has_a_content_type(talk: Talk, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    body = "[]" if content_type.startswith(JSON_PATCH) else '{"data":{"k":"v"}}'
+    answer = await talk("PATCH", A, body, content_type=content_type)
+    assert answer.status in (200, 415)
+
+
+async def test_a_body_without_a_content_type_is_no_patch(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", A)
+    assert answer.status == 415
+
+
+@variants("accept", {"yaml": YAML, "text": "text/plain", "any": "*/*"})
+async def test_the_answer_to_a_patch_is_written_as_asked(talk: Talk, accept: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, accept=accept)
+    assert answer.status == (406 if accept == "text/plain" else 200)
+
+
+OPTIONS = {
+    "force": "force=true",
+    "force_false": "force=false",
+    "force_word": "force=maybe",
+    "manager": "fieldManager=me",
+    "long_manager": f"fieldManager={'m' * 129}",
+    "longest_manager": f"fieldManager={'m' * 128}",
+    "unprintable_manager": "fieldManager=a%0Ab",
+    "empty_manager": "fieldManager=",
+    "two_managers": "fieldManager=a&fieldManager=b",
+    "dry_run": "dryRun=All",
+    "dry_run_word": "dryRun=yes",
+    "validation_word": "fieldValidation=maybe",
+    "several": f"dryRun=yes&fieldValidation=maybe&force=true&fieldManager={'m' * 129}",
+    "pretty": "pretty=true",
+    "unknown": "what=ever",
+}
+
+
+@variants("query", OPTIONS)
+async def test_a_patch_has_options(talk: Talk, query: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await talk("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    assert answer.status in (200, 400, 422)
+    await talk("GET", A)
+
+
+@variants("content_type", KINDS)
+async def test_a_patch_belongs_to_its_manager(talk: Talk, content_type: str) -> None:
+    await talk.made(f"{CONFIGMAPS}?fieldManager=one", {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})
+    await talk("PATCH", f"{A}?fieldManager=two", setting("/data/k", "x", content_type), content_type=content_type)
+    answer = await talk(
+        "PATCH", f"{A}?fieldManager=two", setting("/data/k", "v", content_type), content_type=content_type
+    )
+    assert len(answer.metadata["managedFields"]) == 2
+
+
+@variants("content_type", KINDS)
+async def test_a_patch_that_changes_nothing_keeps_version_and_managers(talk: Talk, content_type: str) -> None:
+    await talk.made(f"{DEPLOYMENTS}?fieldManager=one", deployment())
+    path = f"{DEPLOYMENTS}/a?fieldManager=two"
+    await talk("GET", f"{DEPLOYMENTS}/a")
+    answer = await talk("PATCH", path, setting("/spec/replicas", 1, content_type), content_type=content_type)
+    assert answer.metadata["generation"] == 1
+
+
+@variants("content_type", KINDS)
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
+async def test_patches_have_a_limit(talk: Talk, content_type: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+    body = setting("/data", {"k": "x" * 3_200_000}, content_type)
+    answer = await talk("PATCH", A, body, content_type=content_type)
+    assert answer.status == 413
+    body = setting("/data", {"k": "x" * 1_200_000}, content_type)
+    answer = await talk("PATCH", A, body, content_type=content_type)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_all_that_is_wrong_with_options_is_told(talk: Talk, method: str) -> None:
+    path = CONFIGMAPS if method == "POST" else A
+    answer = await talk(method, f"{path}?{OPTIONS['several']}", {"metadata": {"name": "a"}})
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_what_is_refused_is_warned_of_too(talk: Talk, method: str) -> None:
+    path = CONFIGMAPS if method == "POST" else A
+    answer = await talk(method, path, {"metadata": {"name": "a", "labels": {"a b": ""}}, "dta": {}})
+    assert "Warning" in answer.headers
