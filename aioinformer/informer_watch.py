@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import UsageError
 from aioinformer.retry_watcher import Event
 from aioinformer.wire import ADDED, DELETED, MODIFIED
 
@@ -31,6 +32,9 @@ class InformerWatch(Generic[T]):
 
     Args:
         informer: which; running or not.
+
+    Raises:
+        UsageError: on entering, it was entered before.
     """
 
     def __init__(self, informer: SharedIndexInformer[T]) -> None:
@@ -50,6 +54,8 @@ class InformerWatch(Generic[T]):
         return event
 
     async def __aenter__(self) -> Self:
+        if self._registration is not None:
+            raise UsageError(f"a watch of {self._informer.name} is entered once; make another one")
         self._registration = self._informer.add_event_handler(
             on_add=lambda obj: self._put(ADDED, obj),
             on_update=lambda old, new: self._put(MODIFIED, new),

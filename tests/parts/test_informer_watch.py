@@ -143,3 +143,12 @@ async def test_the_stop_of_the_informer_is_the_end_of_its_handlers() -> None:
         assert not waiting.done()
     async with asyncio.timeout(1):
         await waiting
+
+
+async def test_a_watch_is_entered_once() -> None:
+    async with SharedIndexInformer(Collection("a")) as informer:
+        watch = InformerWatch(informer)
+        async with watch:
+            pass
+        with pytest.raises(UsageError, match="entered once; make another one"):
+            await watch.__aenter__()
