@@ -16,7 +16,7 @@ from aioinformer.testing.api.quantities import QuantityError, canonical
 from aioinformer.testing.patches.json_patches import json_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _REF = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -45,7 +45,7 @@ _LAYOUT = (
     ("05", r"\d\d(?:\.\d+)?"),
     ("Z07:00", r"Z|[+-]\d\d:\d\d"),
 )
-_TIME = re.compile("".join(f"(?:{pattern})" for _, pattern in _LAYOUT))
+_MICRO_LAYOUT = (*_LAYOUT[:-2], ("05", r"\d\d"), (".000000", r"\.\d{6}"), _LAYOUT[-1])
 
 
 class GoValueError(ValueError):
@@ -123,7 +123,7 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
         if name == _QUANTITY:
             return _quantity(value)
         if name in _TIMES:
-            return _time(value, ".000000" if name.endswith("MicroTime") else "")
+            return _time(value, _MICRO_LAYOUT if name.endswith("MicroTime") else _LAYOUT)
         if name == _INT_OR_STRING:
             return value if isinstance(value, str) else _integer(value, "int32", _Place(place.struct, place.path))
         if "properties" in node:
@@ -207,15 +207,15 @@ def _quantity(value: Any) -> str:
         raise GoValueError(str(error)) from None
 
 
-def _time(value: Any, fraction: str) -> Any:
+def _time(value: Any, layout: Sequence[tuple[str, str]]) -> Any:
     if not isinstance(value, str):
         raise GoValueError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
     left = value
-    for element, pattern in _LAYOUT:
+    for element, pattern in layout:
         found = re.match(pattern, left)
         if found is None:
-            told = f'cannot parse "{left}" as "{element}"'
-            raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05{fraction}Z07:00": {told}')
+            whole = "".join(each for each, _ in layout)
+            raise GoValueError(f'parsing time "{value}" as "{whole}": cannot parse "{left}" as "{element}"')
         left = left[found.end() :]
     return value
 
