@@ -217,6 +217,9 @@ TRIED = """\
 | a read size of 2 MiB instead of the transport's 128 KiB | within the noise; sixteen times as much may wait |
 | a decoder for the whole watch line (`{"type", "object": Raw}`) | half as much again as a cut by place |
 | decoding a whole page of a list at once | saves 1 µs an object, but holds the loop for a page, and the body twice |
+| the ends of a list's items by a regular expression, or by a shorter separator | 2.6 and 1.9 µs an object, not 1.5 |
+| a chunk of a list split at all separators at once | as much as one by one, and what was cut off must be put back |
+| of a list's items the metadata alone | cuts objects in two: an item ends where reading all of it ends, nowhere else |
 | slices of 1 ms instead of 0.5 ms | no cheaper as far as could be seen, and longer turns of the loop |
 | two bytes of JSON looked for at once (`find(b"}]")`) | thirty times slower than one, where one of them is frequent |
 | huge pages for what waits for a slow handler | fewer faults, and more time: whole pages are filled with zeros |
