@@ -112,33 +112,6 @@ class TestPatchSchemas:
 
 
 class TestCustom:
-    def test_a_schema_is_published_with_what_every_object_has(self) -> None:
-        schema = widget_schema(document(definition()))
-
-        assert schema["description"] == "A widget."
-        assert schema["properties"].keys() == {"apiVersion", "kind", "metadata", "spec"}
-        assert schema["x-kubernetes-group-version-kind"] == [
-            {"group": "shop.example.com", "version": "v1", "kind": "Widget"}
-        ]
-
-    def test_a_number_or_string_is_spelled_out_at_any_depth(self) -> None:
-        spec = widget_schema(document(definition()))["properties"]["spec"]["properties"]
-
-        either = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
-        assert spec["port"] == either
-        assert spec["parts"]["items"]["properties"]["ref"] == either
-
-    def test_an_embedded_object_has_what_every_object_has(self) -> None:
-        template = widget_schema(document(definition()))["properties"]["spec"]["properties"]["template"]
-
-        assert template["required"] == ["kind", "apiVersion"]
-        assert template["properties"].keys() == {"apiVersion", "kind", "metadata"}
-
-    def test_all_else_stays_as_the_definition_says(self) -> None:
-        colour = widget_schema(document(definition()))["properties"]["spec"]["properties"]["colour"]
-
-        assert colour == WIDGET["properties"]["spec"]["properties"]["colour"]
-
     def test_every_reference_leads_somewhere(self) -> None:
         doc = document(definition(subresources={"status": {}, "scale": {}}), definition("Gadget", "Cluster"))
 
@@ -152,13 +125,6 @@ class TestCustom:
 
         assert b"standin" not in bodies.lower()
 
-    def test_subresources_are_those_of_the_definition(self) -> None:
-        paths = document(definition(subresources={"status": {}}))["paths"]
-
-        item = "/apis/shop.example.com/v1/namespaces/{namespace}/widgets/{name}"
-        assert f"{item}/status" in paths
-        assert f"{item}/scale" not in paths
-
     def test_resources_of_one_version_share_a_document(self) -> None:
         doc = document(definition(), definition("Gadget", "Cluster"))
 
@@ -168,19 +134,3 @@ class TestCustom:
             "/apis/shop.example.com/v1/namespaces/{namespace}/widgets",
             "/apis/shop.example.com/v1/gadgets",
         } <= doc["paths"].keys()
-
-    def test_versions_that_are_not_served_have_no_document(self) -> None:
-        assert custom_documents([definition(served=False)]) == {}
-
-    def test_operations_carry_the_names_of_the_resource(self) -> None:
-        paths = document(definition())["paths"]
-
-        get = paths["/apis/shop.example.com/v1/namespaces/{namespace}/widgets/{name}"]["get"]
-        assert get["operationId"] == "readShopExampleComV1NamespacedWidget"
-        assert get["tags"] == ["shopExampleCom_v1"]
-
-    def test_a_changed_schema_changes_the_hash(self) -> None:
-        before = custom_documents([definition()])["apis/shop.example.com/v1"]
-        after = custom_documents([definition(schema={"openAPIV3Schema": {"type": "object"}})])
-
-        assert before.hash != after["apis/shop.example.com/v1"].hash

@@ -175,7 +175,7 @@ class FrontDoor:
         told = health_text(plain, verbose="verbose" in asked, excluded=asked.getall("exclude", ()))
         if told is not None:
             return text_answer(request, told)
-        if request.method != "GET" and plain.startswith(("/version", "/openapi/", "/api/", "/apis/")):
+        if request.method != "GET" and plain.startswith(("/version", "/api/", "/apis/")):
             raise statuses.method_not_allowed()
         if plain == "/version":
             return json_answer(request, pretty(encode_plain(VERSION)))

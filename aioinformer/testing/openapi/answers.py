@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from multidict import CIMultiDict
 
-from aioinformer.testing.api.answers import JSON, json_answer, standing_headers
+from aioinformer.testing.api.answers import JSON, accepts_gzip, json_answer, standing_headers
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.negotiation import clauses
 from aioinformer.testing.api.routes import UnknownPath
@@ -34,21 +37,18 @@ def openapi_answer(
 
     Raises:
         UnknownPath: there is no such document.
-        StatusError: 406, version 2 in another form than protobuf.
+        StatusError: 501, version 2 in JSON.
     """
+    if request.path == "/openapi/v2/":
+        raise UnknownPath(request.path)
     if path == "/openapi/v2":
-        if not any(accepted in request.headers.get("Accept", "") for accepted in ACCEPTED):
-            message = f"only the following media types are accepted: {MEDIA_TYPE}"
-            raise StatusError(406, "NotAcceptable", message, details={})
-        return web.Response(
-            body=document(definitions), headers={"Content-Type": MEDIA_TYPE, **standing_headers(request)}
-        )
+        return _older_answer(request, definitions)
     if not f"{path}/".startswith("/openapi/v3/"):
         raise UnknownPath(path)
     built_in = builtin_documents().items()
     documents = {name: document for name, document in built_in if _is_served(registry, name)}
     documents |= custom_documents(definitions)
-    if path == "/openapi/v3":
+    if request.path == "/openapi/v3":
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         return json_answer(request, encode_plain(index(documents.values())), headers=headers)
     found = documents.get(path.removeprefix("/openapi/v3/"))
@@ -61,13 +61,42 @@ def openapi_answer(
     if asked and asked != found.hash:
         headers = {"Location": found.url, "Content-Type": JSON, "Vary": "Accept"}
         return web.Response(status=301, headers=standing | headers)
-    etag = f'"{found.hash}"'
-    if request.headers.get("If-None-Match") == etag:
-        return web.Response(status=304, headers=standing | {"ETag": etag, "Vary": "Accept"})
-    headers = {"ETag": etag, "Vary": "Accept"}
+    headers = standing | {"Vary": "Accept"}
     if asked:
         headers["Cache-Control"] = "public, immutable"
-    return json_answer(request, found.body, headers=headers)
+    return _under_conditions(request, found.body, JSON, found.hash, headers)
+
+
+def _older_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, Any]]) -> web.Response:
+    headers = CIMultiDict(standing_headers(request))
+    headers.extend([("Vary", "Accept-Encoding"), ("Vary", "Accept")])
+    accept = request.headers.get("Accept", "")
+    if not any(accepted in accept for accepted in ACCEPTED):
+        if any(kind in _JSON_TYPES for kind, _, _ in clauses(accept)):
+            why = f"this server has no /openapi/v2 in JSON: ask for {MEDIA_TYPE}, or for /openapi/v3"
+            raise StatusError(501, "NotImplemented", why)
+        return web.Response(status=406, headers=headers)
+    body = document(definitions)
+    name = hashlib.sha512(body).hexdigest().upper()
+    if accepts_gzip(request) and request.method != "HEAD":
+        headers["Content-Encoding"] = "gzip"
+        body = gzip.compress(body, 1, mtime=0)
+    return _under_conditions(request, body, MEDIA_TYPE, name, headers)
+
+
+def _under_conditions(
+    request: web.BaseRequest, body: bytes, media_type: str, name: str, headers: Mapping[str, str]
+) -> web.Response:
+    """A document, unless the client has it, or wants another one."""
+    told = CIMultiDict(headers)
+    told["ETag"] = etag = f'"{name}"'
+    if request.headers.get("If-Match", etag) not in (etag, "*"):
+        return web.Response(status=412, headers={**told, "Content-Type": media_type})
+    if request.headers.get("If-None-Match") in (etag, "*"):
+        told.pop("Content-Encoding", None)
+        return web.Response(status=304, headers=told)
+    told["Content-Type"] = media_type
+    return web.Response(body=body, headers=told)
 
 
 def _is_served(registry: Registry, name: str) -> bool:

@@ -25,6 +25,17 @@ _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
 # Kinds that are described where they are served, which is not in their own group.
 _SUBRESOURCE_KINDS = {"Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
+# An embedded object tells of itself in other words than a whole one.
+_EMBEDDED_WORDS = {
+    "apiVersion": (
+        "apiVersion defines the versioned schema of this representation of an object. More info: "
+        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"
+    ),
+    "kind": (
+        "kind is a string value representing the type of this object. In CamelCase. More info: "
+        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
+    ),
+}
 _STAND_IN_GROUP, _STAND_IN_VERSION = "standingroup.io", "v7"
 
 
@@ -188,7 +199,8 @@ def _published(node: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, 
         schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get("x-kubernetes-embedded-resource"):
         schema["required"] = list(dict.fromkeys([*schema.get("required", ()), "kind", "apiVersion"]))
-        schema["properties"] = schema.get("properties", {}) | common
+        told = {name: {**common[name], "description": words} for name, words in _EMBEDDED_WORDS.items()}
+        schema["properties"] = schema.get("properties", {}) | common | told
     return schema
 
 
