@@ -114,9 +114,7 @@ class ExecCredentials(RenewedCredentials):
         environment = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
             with anyio.fail_after(self._timeout):
-                done = await anyio.run_process(
-                    [plugin.command, *plugin.args], stdin=subprocess.DEVNULL, env=environment, check=False
-                )
+                done = await self._run(environment)
         except TimeoutError:
             raise self._failure(f"gave no credentials within {self._timeout:g} s") from None
         except OSError as error:
@@ -125,6 +123,25 @@ class ExecCredentials(RenewedCredentials):
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise self._failure(f"ended with status {done.returncode}" + (f": {lines[-1][:300]}" if lines else ""))
         return self._read(done.stdout)
+
+    async def _run(self, environment: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+        """Runs the plugin to its end; whoever is cancelled kills it."""
+        command = [self._plugin.command, *self._plugin.args]
+        outcome: list[subprocess.CompletedProcess[bytes] | OSError] = []
+
+        async def run() -> None:
+            try:
+                outcome.append(await anyio.run_process(command, stdin=subprocess.DEVNULL, env=environment, check=False))
+            except OSError as error:
+                outcome.append(error)
+
+        # A task that is cancelled by itself, and not by a scope, would wait until the plugin ends.
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+        (done,) = outcome
+        if isinstance(done, OSError):
+            raise done
+        return done
 
     def _read(self, output: bytes) -> tuple[Credential, float | None]:
         # No error below is chained: those of json and datetime quote what they read.

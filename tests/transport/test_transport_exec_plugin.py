@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import textwrap
 from base64 import b64encode
@@ -61,6 +62,18 @@ async def test_the_client_certificate_of_a_plugin_is_taken(section: MakeSection)
     source = credentials(section("answer(clientCertificateData='CERT', clientKeyData='KEY')"))
     credential = await source.current()
     assert (credential.certificate, credential.key, credential.authorization) == ("CERT", "KEY", "")
+
+
+async def test_a_plugin_that_hangs_is_killed_when_nobody_waits_any_more(section: MakeSection, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    source = credentials(section(f"open({str(started)!r}, 'w').write('x'); time.sleep(600)"), timeout=300)
+    waiting = asyncio.create_task(source.current())
+    assert await asyncio.to_thread(started.read_text) == "x"
+    waiting.cancel()
+    async with asyncio.timeout(60):
+        await asyncio.wait({waiting})
+    assert waiting.cancelled()
 
 
 async def test_a_plugin_runs_once_for_credentials_that_do_not_expire(section: MakeSection) -> None:
