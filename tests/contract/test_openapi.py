@@ -118,7 +118,7 @@ def kinds(document: dict[str, Any]) -> dict[str, Any]:
     return {name: schema for name, schema in schemas.items() if not name.startswith("io.k8s.")}
 
 
-def outline(document: dict[str, Any]) -> dict[str, Any]:
+def outline(document: dict[str, Any]) -> Any:
     """Which paths and operations there are, and which schemas."""
     operations = {
         path: {

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 MERGE = "application/merge-patch+json"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-NOT_OLDER = "resourceVersionMatch=NotOlderThan"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFINITION: dict[str, Any] = {

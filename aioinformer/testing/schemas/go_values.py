@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import QuantityError, canonical
@@ -217,7 +218,16 @@ def _time(value: Any, layout: Sequence[tuple[str, str]]) -> Any:
             whole = "".join(each for each, _ in layout)
             raise GoValueError(f'parsing time "{value}" as "{whole}": cannot parse "{left}" as "{element}"')
         left = left[found.end() :]
-    return value
+    return value if value.endswith("Z") and "." not in value else _in_utc(value, fraction=layout is _MICRO_LAYOUT)
+
+
+def _in_utc(value: str, *, fraction: bool) -> str:
+    try:
+        moment = datetime.fromisoformat(value).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return value
+    text = moment.replace(tzinfo=None).isoformat(timespec="microseconds" if fraction else "seconds")
+    return f"{text}Z"
 
 
 def _go_type(node: Mapping[str, Any]) -> str:
