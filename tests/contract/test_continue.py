@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tests.contract.paths import CONFIGMAPS, DEFINITIONS
+from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
 from tests.contract.talk import JSON, PARTIAL_LIST, TABLE, YAML
 from tests.contract.test_custom_resources import defined, path, widget
@@ -51,7 +51,7 @@ async def test_a_new_token_goes_on_with_what_there_is_now(talk: Talk, operator: 
 
 
 async def test_tokens_of_custom_resources_expire_as_well(talk: Talk, operator: Operator) -> None:
-    await defined(talk)
+    definition = await defined(talk)
     for name in "abc":
         await talk.made(path(talk), widget(talk, metadata={"name": name}))
     where = path(talk)
@@ -63,7 +63,7 @@ async def test_tokens_of_custom_resources_expire_as_well(talk: Talk, operator: O
     talk.words["token"] = answer.metadata["continue"]
     answer = await talk("GET", f"{where}?limit=1&continue={{token}}")
     assert [each["metadata"]["name"] for each in answer.body["items"]] == ["c"]
-    await talk("DELETE", f"{DEFINITIONS}/widgets.{talk.namespace}.example.com", kept=False)
+    await talk("DELETE", definition, kept=False)
 
 
 OLD = ("resourceVersionMatch=Exact", "limit=1", "limit=1&labelSelector=odd%3D1")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.tables import variants
 from tests.contract.talk import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
+from tests.contract.test_custom_resources import clean as clean
 from tests.contract.test_custom_resources import defined, path, version, widget
 
 if TYPE_CHECKING:

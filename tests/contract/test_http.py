@@ -10,7 +10,6 @@ import pytest
 from tests.contract.paths import CONFIGMAPS, NAMESPACES
 from tests.contract.tables import variants
 from tests.contract.talk import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, TABLE, YAML
-from tests.contract.test_custom_resources import clean as clean
 from tests.contract.test_custom_resources import defined, path, widget
 
 if TYPE_CHECKING:
@@ -57,11 +56,12 @@ async def test_a_body_of_the_largest_size_is_read(talk: Talk) -> None:
 
 
 async def test_custom_resources_have_the_same_limit(talk: Talk) -> None:
-    await defined(talk)
+    where = await defined(talk)
     for size in (1_000_000, 3_200_000):
         body = widget(talk, metadata={"name": f"w{size}"}, spec={"text": "x" * size})
         answer = await talk("POST", path(talk), body, shown=_without_spec)
         assert answer.status in (201, 413)
+    await talk("DELETE", where, kept=False)
 
 
 async def test_a_long_selector_is_read(talk: Talk) -> None:
