@@ -94,6 +94,34 @@ FORBIDDEN: dict[str, tuple[str, str]] = {
     "metrics": ("GET", "/metrics"),
     "elsewhere": ("GET", "/nowhere"),
     "token": ("POST", f"{ACCOUNTS}/a/token"),
+    "exec": ("POST", f"{PODS}/a/exec?command=true"),
+    "exec_read": ("GET", f"{PODS}/a/exec?command=true"),
+    "proxy": ("GET", f"{PODS}/a/proxy/b/c"),
+    "evict": ("POST", f"{PODS}/a/eviction"),
+    "create_named": ("POST", A),
+    "update_all": ("PUT", CONFIGMAPS),
+    "patch_all": ("PATCH", CONFIGMAPS),
+    "options": ("OPTIONS", CONFIGMAPS),
+    "head": ("HEAD", A),
+    "namespace_status": ("PUT", "/api/v1/namespaces/{ns}/status"),
+    "namespace_finalize": ("PUT", "/api/v1/namespaces/{ns}/finalize"),
+    "delete_selected": ("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da"),
+    "list_selected": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da,metadata.namespace%3Db"),
+    "list_selected_twice": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.namespace%3Db,metadata.name%3Da"),
+    "list_deselected": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name!%3Da"),
+    "list_selected_wrongly": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da,,b"),
+    "watch_no": ("GET", f"{CONFIGMAPS}?watch=no"),
+    "watch_false": ("GET", f"{CONFIGMAPS}?watch=false"),
+    "watch_empty": ("GET", f"{CONFIGMAPS}?watch="),
+    "watch_get": ("GET", f"{A}?watch=true"),
+    "watch_delete": ("DELETE", f"{CONFIGMAPS}?watch=true"),
+    "escaped": ("GET", f"{CONFIGMAPS}/a%20b"),
+    "deep": ("GET", f"{CONFIGMAPS}/a/b/c/d"),
+    "api": ("POST", "/api/v1"),
+    "proxied": ("GET", "/api/v1/proxy/namespaces/{ns}/pods/a"),
+    "slash": ("GET", f"{CONFIGMAPS}/"),
+    "root": ("GET", "/"),
+    "apis": ("DELETE", "/apis"),
 }
 
 
@@ -212,6 +240,84 @@ async def test_a_binding_without_its_role_allows_nothing(talk: Talk) -> None:
     await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
     answer = await talk("GET", f"{PODS}/a", user="jane")
     assert answer.status == 403
+
+
+async def test_a_name_is_not_known_when_an_object_is_created(talk: Talk) -> None:
+    await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "create", "deletecollection"]})
+    await talk("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+    await talk("DELETE", CONFIGMAPS, user="jane")
+    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
+    assert answer.status == 403
+
+
+async def test_who_may_list_may_not_watch(talk: Talk) -> None:
+    await granted(talk, CORE | {"verbs": ["list"]})
+    await talk("GET", f"{CONFIGMAPS}?watch=true", user="jane")
+    answer = await talk("GET", A, user="jane")
+    assert answer.status == 403
+
+
+async def test_an_update_that_creates_needs_both_verbs(talk: Talk) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+    await granted(talk, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
+    body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
+    answer = await talk("PUT", f"{leases}/a", body, user="jane")
+    assert answer.status == 403
+
+
+async def test_an_account_is_bound_where_its_binding_is(talk: Talk) -> None:
+    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
+    subjects = [{"kind": "ServiceAccount", "name": "other"}]
+    await talk.made(BINDINGS, {"metadata": {"name": "more"}, "subjects": subjects, "roleRef": role})
+    await allowed(talk, {"kind": "ServiceAccount", "name": "other", "namespace": talk.namespace}, CORE)
+    answer = await talk("GET", A, user=f"system:serviceaccount:{talk.namespace}:other")
+    assert answer.status == 404
+
+
+async def test_everybody_who_is_known_is_a_group(talk: Talk) -> None:
+    await granted(talk, CORE, kind="Group", name="system:authenticated")
+    await talk("GET", A, headers={"Impersonate-User": "system:anonymous"})
+    answer = await talk("GET", A, user="joe")
+    assert answer.status == 404
+
+
+async def test_masters_may_do_everything(talk: Talk) -> None:
+    headers = {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"}
+    await talk("POST", ROLES, {"metadata": {"name": "all"}, "rules": [CORE]}, headers=headers)
+    answer = await talk("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_rights_go_with_their_binding(talk: Talk) -> None:
+    await granted(talk, CORE)
+    await talk("DELETE", f"{BINDINGS}/binding", kept=False)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await talk("GET", A, user="jane", kept=False)
+            if answer.status == 403:
+                break
+            await asyncio.sleep(_BETWEEN_QUESTIONS)
+    answer = await talk("GET", A, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/logs/a", "/logs/", "/logs", "/logs/a/b", "/metrics", "/metrics/", "/Metrics", "/log"], ids=range(8)
+)
+async def test_paths_are_allowed_to_their_end(talk: Talk, path: str) -> None:
+    name, user = talk.namespace, f"jane-{talk.namespace}"
+    rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
+    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": user}
+    await talk.made(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
+    await allowed(talk, subject, CORE)
+    spec = {"user": user, "nonResourceAttributes": {"path": path, "verb": "get"}}
+    answer = await talk("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": spec})
+    for plural in ("clusterrolebindings", "clusterroles"):
+        await talk("DELETE", f"{RBAC}/{plural}/{name}", kept=False)
+    assert answer.status == 201
 
 
 async def test_an_apply_that_may_create_needs_both_verbs(talk: Talk) -> None:

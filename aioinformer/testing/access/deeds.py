@@ -7,14 +7,15 @@ from urllib.parse import unquote
 
 from aioinformer.testing.access.rbac import Deed
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.selector_texts import read_field_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.testing.access.rbac import User
 
-_COLLECTION = {"GET": "list", "HEAD": "list", "DELETE": "deletecollection"}
-_OBJECT = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS_IN_PATHS = ("watch", "proxy")
 
 
 def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
@@ -29,22 +30,35 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
     if not depth or len(parts) <= depth:
         return Deed(method.lower(), path=unquote(path))
     group, rest = "" if depth == 2 else parts[1], parts[depth:]
-    watch = rest[0] == "watch" and len(rest) > 1
-    if watch:
-        rest = rest[1:]
+    verb = _VERBS.get(method, "")
+    if rest[0] in _VERBS_IN_PATHS and len(rest) > 1:
+        verb, rest = rest[0], rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
-    selector = query.get("fieldSelector", "")
-    if not name and selector.startswith("metadata.name=") and method in ("GET", "HEAD", "DELETE"):
-        name = selector.removeprefix("metadata.name=").partition(",")[0]
-    verb = "create" if method == "POST" else (_OBJECT if len(rest) > 1 else _COLLECTION).get(method, "")
-    if watch or (verb == "list" and query.get("watch", "0").lower() not in ("0", "false")):
-        verb = "watch"
-    return Deed(verb, group, rest[0], "/".join(rest[2:]), namespace, name)
+    subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
+    if not name and verb == "get":
+        verb = "watch" if query.get("watch", "0").lower() not in ("0", "false") else "list"
+        name = _selected_name(query.get("fieldSelector", ""))
+    if not name and verb == "delete":
+        verb = "deletecollection"
+    return Deed(verb, group, rest[0], subresource, namespace, name)
+
+
+def _selected_name(selector: str) -> str:
+    """The one name that a list is of, "" if there is no such one."""
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        requirements = read_field_selector(selector).requirements
+    except statuses.StatusError:
+        return ""
+    names = (each.value for each in requirements if each.path == "metadata.name" and not each.negated)
+    name = next(names, "")
+    return "" if "/" in name or "%" in name else name
 
 
 def refusal(user: User, deed: Deed, reason: str = "") -> statuses.StatusError:

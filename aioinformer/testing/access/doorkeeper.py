@@ -93,7 +93,7 @@ class Access:
         try:
             self._check(user, deed)
         except statuses.StatusError as error:
-            error.queued = deed.subresource not in _NEVER_QUEUED
+            error.queued = deed.verb != "proxy" and deed.subresource not in _NEVER_QUEUED
             raise
 
     def user(self) -> User:
