@@ -57,7 +57,7 @@ PATCHES: dict[str, Any] = {
 }
 
 
-@pytest.mark.conformance("FK-03")
+@pytest.mark.conformance("FK-02")
 @variants("content_type", EITHER)
 @variants("patch", PATCHES)
 async def test_a_patch_is_merged_into_what_is_there(talk: Talk, patch: Any, content_type: str) -> None:
@@ -106,6 +106,18 @@ FORMS: dict[str, str] = {
     "escape": '{"data":{"k":"\\x"}}',
     "half_a_pair": '{"data":{"k":"\\ud800"}}',
     "yaml": "data: {k: v}",
+    "no_number": '{"data":{"k":NaN}}',
+    "minus_infinity": '{"data":{"k":-Infinity}}',
+    "minus": '{"data":{"k":-}}',
+    "decimal_point": '{"data":{"k":1.}}',
+    "exponent": '{"data":{"k":1e}}',
+    "leading_zero": '{"data":{"k":01}}',
+    "literal": '{"data":{"k":nul}}',
+    "control": '{"data":{"k":"a\tb"}}',
+    "hexadecimal": '{"data":{"k":"\\u12x4"}}',
+    "open_text": '{"data":{"k":"a',
+    "key_without_quotes": "{data:{}}",
+    "key_alone": '{"data"}',
 }
 
 

@@ -142,7 +142,7 @@ OPERATIONS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.conformance("FK-03")
+@pytest.mark.conformance("FK-02")
 @variants("operations", OPERATIONS)
 async def test_operations_apply_one_after_the_other_or_none(talk: Talk, operations: list[Any]) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)

@@ -74,3 +74,12 @@ async def test_a_namespace_is_patched(talk: Talk, content_type: str) -> None:
     body = setting("/metadata/labels/x", "y", content_type)
     answer = await talk("PATCH", f"{NAMESPACES}/{{ns}}", body, content_type=content_type)
     assert answer.metadata["labels"]["x"] == "y"
+
+
+@variants("content_type", KINDS)
+async def test_nobody_owns_replicas_that_are_none(talk: Talk, content_type: str) -> None:
+    await talk.made(DEPLOYMENTS, deployment())
+    body = setting("/spec/replicas", 0, content_type)
+    await talk("PATCH", f"{DEPLOYMENTS}/a/scale", body, content_type=content_type)
+    answer = await talk("GET", f"{DEPLOYMENTS}/a")
+    assert "f:replicas" not in str(answer.metadata["managedFields"])

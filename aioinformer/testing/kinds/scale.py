@@ -48,9 +48,14 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
     }
 
 
+def replicas_path(served: Served) -> list[str]:
+    """Where the number of replicas is: the names on the way to it."""
+    return str((served.scale or _BUILTIN)["specReplicasPath"]).strip(".").split(".")
+
+
 def scale_owners(served: Served, obj: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Who owns the number of replicas, as owners of a `Scale`."""
-    steps = [f"f:{name}" for name in (served.scale or _BUILTIN)["specReplicasPath"].strip(".").split(".")]
+    steps = [f"f:{name}" for name in replicas_path(served)]
     owners = []
     for entry in obj["metadata"].get("managedFields") or ():
         fields: Any = entry.get("fieldsV1") or {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.kinds.field_checks import kind_type
+from aioinformer.testing.kinds.scale import replicas_path
 from aioinformer.testing.ownership.last_applied import KUBECTL, bring_up_to_date, still_as_applied
 from aioinformer.testing.ownership.managers import (
     ConflictError,
@@ -53,7 +54,8 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         owners = owners or {}
         # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
-    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, _ignored(served, by), _views(served)))
+    ignored = _ignored(served, by) | _scaled_to_nothing(served, obj, by)
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, _views(served)))
 
 
 def note_owners(obj: dict[str, Any], owners: Owners) -> None:
@@ -110,6 +112,17 @@ def _ignored(served: Served, by: Manager) -> FieldSet:
     if by.subresource == "status":
         return frozenset({("f:spec",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
+
+
+def _scaled_to_nothing(served: Served, obj: Mapping[str, Any], by: Manager) -> FieldSet:
+    """No replicas are none in a `Scale`, and nobody owns what it does not say."""
+    if by.subresource != "scale":
+        return NO_FIELDS
+    names = replicas_path(served)
+    value: Any = obj
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return NO_FIELDS if value else frozenset({tuple(f"f:{name}" for name in names)})
 
 
 def _views(served: Served) -> dict[str, View]:
