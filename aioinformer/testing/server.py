@@ -121,7 +121,8 @@ class ApiServer:
             rng=rng,
         )
         self._authority = Authority() if tls else None
-        self._listener = Listener(self._answer, host, port, self._authority and self._authority.context(host))
+        secured = None if self._authority is None else self._authority.context(host)
+        self._listener = Listener(self._answer, host, port, secured)
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(
             self._faults, self._listener, self._storage, self._registry, self._handlers.streams
