@@ -34,6 +34,8 @@ OLD: dict[str, dict[str, Any]] = {
             "autoscaling.alpha.kubernetes.io/metrics":
                 '[{"type":"Pods","pods":{"metricName":"m","targetAverageValue":"1k"}}]',
             "autoscaling.alpha.kubernetes.io/conditions": "broken",
+            "autoscaling.alpha.kubernetes.io/behavior": "[1]",
+            "autoscaling.alpha.kubernetes.io/current-metrics": '["x"]',
             "other": "stays",
         }}
     },
@@ -175,6 +177,16 @@ async def test_an_apply_meets_the_owners_of_another_version(talk: Talk) -> None:
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["share"]}
     await talk("PATCH", f"{NEWER}/a?fieldManager=two", newer, content_type=APPLY)
     answer = await talk("PATCH", f"{NEWER}/a?fieldManager=two&force=true", newer, content_type=APPLY)
+    assert answer.status == 200
+
+
+async def test_what_is_owned_in_another_version_stays(talk: Talk) -> None:
+    newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["memory"]}
+    await talk("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
+    older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
+    older["spec"] = {**older["spec"], "minReplicas": 1, "targetCPUUtilizationPercentage": 70}
+    await talk("PATCH", f"{OLDER}/a?fieldManager=two", older, content_type=APPLY)
+    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=one", {**newer, "spec": TARGET}, content_type=APPLY)
     assert answer.status == 200
 
 

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _CURRENT = f"{_PREFIX}metrics", f"{_PREFIX}current-metrics"
@@ -101,35 +101,36 @@ def autoscaler_v1(newer: Mapping[str, Any]) -> dict[str, Any]:
     used = [share for metric in current if (share := _share(metric, "current")) is not None]
     if used:
         older_status["currentCPUUtilizationPercentage"] = used[-1]
-    metadata = _with_annotations(newer["metadata"], {name: _json(value) for name, value in noted.items()})
+    metadata = _with_annotations(newer.get("metadata") or {}, {name: _json(value) for name, value in noted.items()})
     return _autoscaler("autoscaling/v1", metadata, older_spec, older_status)
 
 
 def autoscaler_v2(older: Mapping[str, Any]) -> dict[str, Any]:
     """An autoscaler of version 1 as one of version 2."""
-    annotations = older["metadata"].get("annotations") or {}
+    annotations = (older.get("metadata") or {}).get("annotations") or {}
     spec, status = dict(older.get("spec") or {}), dict(older.get("status") or {})
     share = spec.pop("targetCPUUtilizationPercentage", None)
-    metrics = _deep(_noted(annotations, _METRICS, list) or (), _WANTED)
+    metrics = _noted(annotations, _METRICS, lambda value: _deep(value, _WANTED)) or []
     if share is not None or not metrics:
         wanted = _DEFAULT_SHARE if share is None else share
         metrics.append(_processor(target={"type": "Utilization", "averageUtilization": wanted}))
     spec["metrics"] = metrics
-    if behavior := _noted(annotations, _BEHAVIOR, dict):
-        spec["behavior"] = _read_behavior(behavior)
+    if behavior := _noted(annotations, _BEHAVIOR, _read_behavior):
+        spec["behavior"] = behavior
     used = status.pop("currentCPUUtilizationPercentage", None)
-    current = _noted(annotations, _CURRENT, list)
+    current = _noted(annotations, _CURRENT, lambda value: _deep(value, _MEASURED))
     if current is not None:
-        status["currentMetrics"] = _deep(current, _MEASURED)
+        status["currentMetrics"] = current
     elif used is not None:
         status["currentMetrics"] = [_processor(current={"averageUtilization": used})]
-    if (conditions := _noted(annotations, _CONDITIONS, list)) is not None:
+    conditions = _noted(annotations, _CONDITIONS, lambda value: [_condition(each) for each in value])
+    if conditions is not None:
         status["conditions"] = conditions
     status.setdefault("currentMetrics", None)
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)
     status.setdefault("desiredReplicas", 0)
-    return _autoscaler("autoscaling/v2", _with_annotations(older["metadata"], {}), spec, status)
+    return _autoscaler("autoscaling/v2", _with_annotations(older.get("metadata") or {}, {}), spec, status)
 
 
 def _autoscaler(version: str, metadata: Any, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
@@ -240,13 +241,12 @@ def _condition(condition: Mapping[str, Any]) -> dict[str, Any]:
     return always | {name: condition[name] for name in _CONDITION if condition.get(name)}
 
 
-def _noted(annotations: Mapping[str, str], name: str, kind: type) -> Any:
+def _noted(annotations: Mapping[str, str], name: str, read: Callable[[Any], Any]) -> Any:
     """What an annotation has; None if it is not there, or cannot be read, which nobody is told of."""
     try:
-        value = json.loads(annotations[name])
-    except (KeyError, ValueError):
+        return read(json.loads(annotations[name]))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return value if isinstance(value, kind) else None
 
 
 def _lower(name: str) -> str:

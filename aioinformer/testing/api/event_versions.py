@@ -30,11 +30,11 @@ _ALWAYS: Mapping[str, Any] = {"involvedObject": {}, "source": {}, "reportingComp
 def core_event(newer: Mapping[str, Any]) -> dict[str, Any]:
     """An event of `events.k8s.io/v1` as one of `v1`."""
     fields = {core: newer[name] for name, core in _CORE_NAMES.items() if newer.get(name) is not None}
-    return {"kind": "Event", "apiVersion": "v1", "metadata": newer["metadata"], **_ALWAYS, **fields}
+    return {"kind": "Event", "apiVersion": "v1", "metadata": newer.get("metadata", {}), **_ALWAYS, **fields}
 
 
 def newer_event(core: Mapping[str, Any]) -> dict[str, Any]:
     """An event of `v1` as one of `events.k8s.io/v1`."""
     fields = {name: core[told] for name, told in _CORE_NAMES.items() if core.get(told) not in (None, "")}
     whole = {"regarding": {}, "deprecatedSource": {}, **fields}
-    return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core["metadata"], **whole}
+    return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core.get("metadata", {}), **whole}
