@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from aioinformer.resources import Resource
 
 _POD = (
@@ -72,11 +74,16 @@ def field_values(obj: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ..
     return tuple([_text(obj, name) for name in fields])
 
 
+@cache
+def _paths(name: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(path.split(".")) for path in _ELSEWHERE.get(name, (name,)))
+
+
 def _text(obj: Mapping[str, Any], name: str) -> str:
-    for path in _ELSEWHERE.get(name, (name,)):
+    for path in _paths(name):
         value: Any = obj
-        for part in path.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
         if isinstance(value, bool):
             return "true" if value else "false"
         if value is not None and value != "":

@@ -107,6 +107,8 @@ class Registry:
     def __init__(self, extra: Iterable[Resource[Any]] = ()) -> None:
         self._served: dict[tuple[str, str, str], Served] = {}
         self._versions: dict[str, list[str]] = {}
+        # What people have named, as it was found; forgotten when anything comes or goes.
+        self._resolved: dict[str, Served] = {}
         recorded = recorded_discovery()
         for api_version in recorded:
             group, _, version = api_version.rpartition("/")
@@ -171,6 +173,8 @@ class Registry:
         if isinstance(wanted, Resource):
             found = self.find(wanted.group, wanted.version, wanted.plural)
             candidates = [found] if found else []
+        elif (known := self._resolved.get(wanted)) is not None:
+            return known
         elif "/" in wanted:
             candidates = [served for served in self._served.values() if served.resource.gvr == wanted]
         else:
@@ -183,6 +187,8 @@ class Registry:
             candidates.sort(key=lambda served: (bool(served.resource.group), self._rank(served)))
         if not candidates:
             raise UsageError(f"the server does not serve {str(wanted)!r}; create its CustomResourceDefinition first")
+        if isinstance(wanted, str):
+            self._resolved[wanted] = candidates[0]
         return candidates[0]
 
     def define(self, definition: Mapping[str, Any]) -> list[Served]:
@@ -193,11 +199,13 @@ class Registry:
         versions = [served.resource.version for served in added]
         known = self._versions.setdefault(spec["group"], [])
         known[:] = sorted({*known, *versions}, key=_version_priority)
+        self._resolved.clear()
         return added
 
     def forget(self, definition: Mapping[str, Any]) -> None:
         """Stops serving what a CustomResourceDefinition describes."""
         spec = definition["spec"]
+        self._resolved.clear()
         group, plural = spec["group"], spec["names"]["plural"]
         for key in [key for key in self._served if key[0] == group and key[2] == plural]:
             del self._served[key]

@@ -227,7 +227,7 @@ class Cluster:
             # What watches are told is the object as it was stored, not as this write would have made it.
             self.ledger.remove(served, record)
             return body
-        changed = self.ledger.commit(served, "MODIFIED", obj, record)
+        changed = self.ledger.commit(served, "MODIFIED", obj, record, encoded=body)
         self.ledger.suspect(served, changed, metadata)
         if served.resource.group_resource == _CRD and not subresource and is_established(obj):
             self.ledger.registry.define(obj)

@@ -69,20 +69,29 @@ class Ledger:
         obj: dict[str, Any],
         old: Record | None,
         version: int | None = None,
+        encoded: bytes = b"",
     ) -> Record:
-        """Writes an object down; without a version it gets the next one."""
+        """Writes an object down; without a version it gets the next one.
+
+        Args:
+            encoded: the object under the version that it replaces, if somebody has written that already.
+        """
         metadata = obj["metadata"]
         if version is None:
             version = self.storage.next_version()
         self.storage.version = max(self.storage.version, version)
         metadata["resourceVersion"] = str(version)
         kept = served.kept(obj)
+        if encoded and old is not None and kept is obj:
+            body = with_version(encoded, old.version, version)
+        else:
+            body = encode_object(kept, custom=served.custom)
         record = Record(
             metadata.get("namespace", ""),
             metadata["name"],
             version,
             metadata["uid"],
-            encode_object(kept, custom=served.custom),
+            body,
             metadata.get("labels") or {},
             field_values(kept, served.kept_fields) if served.kept_fields else (),
         )
