@@ -11,14 +11,10 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from aioinformer.errors import ApiError, DecodeError, TransportError, api_error
 from aioinformer.framing import LineSplitter
 from aioinformer.list_stream import ListParser, status_error
-from aioinformer.objects import undecodable
 from aioinformer.retry_after import retry_after
-from aioinformer.shallow import members
 from aioinformer.slices import Slicer
 from aioinformer.steps import Answer, Ended, Failed, Listed, PageEnded, Send, Watched
 from aioinformer.wire import Intake, WatchEvent, decode_watch_line
@@ -29,13 +25,6 @@ if TYPE_CHECKING:
     from aioinformer.objects import Record
     from aioinformer.options import ReflectorOptions
     from aioinformer.transport import Response
-
-
-class _Object(msgspec.Struct, gc=False):
-    """Any JSON object, of which nothing is kept."""
-
-
-_read_whole = msgspec.json.Decoder(_Object).decode
 
 #: As much of the body of a failure is read; a Status is far below that.
 _MAX_STATUS = 256 * 1024
@@ -58,11 +47,11 @@ class AnswerReader:
         self._chunks: AsyncIterator[bytes] = response.chunks()
         self._slicer = Slicer(options.slice_seconds)
         self._intake = intake
-        self._listed = partial(intake.listed, compare=step.compare)
+        self._initial = partial(intake.listed, compare=step.compare, valid=True)
         self._watch = step.options.watch
         self._idle_timeout = options.idle_timeout
         self._splitter = LineSplitter(options.max_frame)
-        self._parser: ListParser[Record] = ListParser(self._judged, options.max_frame)
+        self._parser: ListParser[Record] = ListParser(partial(intake.listed, compare=step.compare), options.max_frame)
 
     async def read(self) -> bytes | None:
         """The next chunk, None at the end of the body.
@@ -141,7 +130,7 @@ class AnswerReader:
             else:
                 yield Ended()
             return
-        intake = self._listed if initial else self._intake.changed
+        intake = self._initial if initial else self._intake.changed
         events: list[WatchEvent] = []
         try:
             for line in self._splitter.feed(chunk):
@@ -180,14 +169,3 @@ class AnswerReader:
             if meta is None or not meta.resource_version:
                 raise DecodeError("the list has no resourceVersion")
             yield PageEnded(meta.resource_version, meta.continue_ or "")
-
-    def _judged(self, raw: bytes) -> Record:
-        # Where an item ends is a guess until all of it was read, of which the intake may leave a part to others.
-        try:
-            _read_whole(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise undecodable(raw, error) from error
-        except RecursionError as error:  # servers allow objects that are nested deeper than the decoder goes
-            if not members(raw):
-                raise undecodable(raw, error) from error
-        return self._listed(raw)

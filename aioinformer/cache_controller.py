@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import FIFOClosed, UsageError
-from aioinformer.objects import Record, decode_record
+from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.reflector import Reflector, WatchErrorHandler
 
@@ -61,7 +61,7 @@ class CacheControllerConfig:
     on_version: Callable[[str], None] = lambda version: None
     name: str = ""
     options: ReflectorOptions = field(default_factory=ReflectorOptions)
-    decode: Callable[[bytes], Record] = decode_record
+    decode: Decode = decode_record
     admit: Callable[[Record], Record] | None = None
     known: Callable[[str], Record | None] = lambda key: None
     resync_period: float = 0.0

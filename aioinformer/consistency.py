@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from aioinformer.listwatch import ListerWatcher
-    from aioinformer.objects import Record
+    from aioinformer.objects import Decode, Record
     from aioinformer.options import ReflectorOptions
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class ConsistencyDetector:
         options: ReflectorOptions,
         *,
         admit: Callable[[Record], Record] | None,
-        decode: Callable[[bytes], Record],
+        decode: Decode,
         report: Callable[[Exception], None] | None,
         name: str,
     ) -> None:

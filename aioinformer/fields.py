@@ -75,8 +75,8 @@ class FieldDecoder:
         self.paths = frozenset(steps for steps in parsed if steps not in _OWN and steps[:2] != _LABELS)
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths)).decode
 
-    def __call__(self, raw: bytes) -> Record:
-        """The record of an object, with its declared fields.
+    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
+        """The record of an object, with its declared fields, which may stand anywhere.
 
         Raises:
             DecodeError: as `decode_record`.
@@ -84,7 +84,9 @@ class FieldDecoder:
         try:
             envelope = read(raw, self._decode)
         except DecodeError:
-            return decode_record(raw)  # where a path leads through something else than objects, it has no value
+            return decode_record(
+                raw, valid=valid
+            )  # where a path leads through something else than objects, it has no value
         record = record_of(envelope.metadata, raw)
         # The record has them, and a second reference would keep the bytes alive when a tier lets go of them.
         envelope.metadata.labels = NO_LABELS

@@ -11,7 +11,7 @@ import msgspec
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import FieldDecoder
 from aioinformer.notifications import plain_function
-from aioinformer.objects import Record, decode_record
+from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
 from aioinformer.views import MetadataView, View, load_body, view_class
 
@@ -81,9 +81,9 @@ class ObjectType(Generic[T]):
         self._tier = self._compression or tier_for(self.storage, self._field_decoder)
 
     @property
-    def decode(self) -> Callable[[bytes], Record]:
+    def decode(self) -> Decode:
         """Makes a record of an object's bytes."""
-        plain = decode_metadata if self.storage is Storage.METADATA else decode_record
+        plain: Decode = decode_metadata if self.storage is Storage.METADATA else decode_record
         return self._field_decoder or plain
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from sys import intern
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -170,16 +170,25 @@ _NAME_FIRST = b'"metadata":{"name":"'
 _FRONT = 4096
 
 
-def decode_record(raw: bytes) -> Record:
+class Decode(Protocol):
+    """Makes the record of an object; `decode_record` is one."""
+
+    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
+        """Raises: DecodeError: it does not decode."""
+        ...
+
+
+def decode_record(raw: bytes, *, valid: bool = False) -> Record:
     """Reads the metadata of one object, in one pass that skips all else.
 
     Args:
         raw: the object's own bytes; they are kept.
+        valid: they are known to be JSON: what stands behind the metadata need not be read.
 
     Raises:
         DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
     """
-    meta = leading_metadata(raw, _decode_envelope)
+    meta = leading_metadata(raw, _decode_envelope) if valid else None
     return record_of(_metadata_of_whole(raw) if meta is None else meta, raw)
 
 
@@ -192,10 +201,9 @@ def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: 
     - The name of a member cannot be a part of a text, in which its quotes would have a backslash.
     - What is cut and closed by two brackets is JSON only if the cut lies in a member of the object itself.
     - The managed fields are the last there: so nothing else of the metadata is behind them.
-    - Whether the rest is JSON is found out by whoever looks into it.
 
     Args:
-        raw: the object's own bytes.
+        raw: the object's own bytes, known to be JSON.
         decode: reads the metadata of an object.
         alone: there must be nothing behind the metadata.
     """

@@ -20,7 +20,7 @@ from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
-from aioinformer.objects import decode_record
+from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
@@ -81,7 +81,7 @@ class Reflector:
         name: str = "",
         options: ReflectorOptions | None = None,
         # What objects are
-        decode: Callable[[bytes], Record] = decode_record,
+        decode: Decode = decode_record,
         admit: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         # What else happens

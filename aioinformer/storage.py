@@ -100,13 +100,13 @@ class _Bare(Envelope, gc=False, kw_only=True, forbid_unknown_fields=True):
 _decode_bare = msgspec.json.Decoder(_Bare).decode
 
 
-def decode_metadata(raw: bytes) -> Record:
+def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
     """The record of an object of which only the metadata was asked for; should the server have sent more, that goes.
 
     Raises:
         DecodeError: as `decode_record`.
     """
-    meta = leading_metadata(raw, _decode_bare, alone=True)
+    meta = leading_metadata(raw, _decode_bare, alone=True) if valid else None
     return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw)
 
 

@@ -9,12 +9,13 @@ Bookmarks and errors never touch the model of the resource: a bookmark may hold 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, api_error
-from aioinformer.objects import Record, decode_record
+from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.shallow import members
 
 ADDED: Final = "ADDED"
@@ -74,9 +75,10 @@ class Intake:
         self,
         admit: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
-        decode: Callable[[bytes], Record] = decode_record,
+        decode: Decode = decode_record,
     ) -> None:
         self._decode = decode
+        self._decode_valid = partial(decode, valid=True)
         self._admit = admit
         self._known = known
 
@@ -95,18 +97,19 @@ class Intake:
         except Exception as error:
             raise _Refused(f"the object is refused: {type(error).__name__} in transform or decoder", record) from error
 
-    def listed(self, raw: bytes, *, compare: bool = False) -> Record:
+    def listed(self, raw: bytes, *, compare: bool = False, valid: bool = False) -> Record:
         """The record of an object from a list.
 
         Args:
             raw: the object's own bytes.
+            valid: they are known to be JSON.
             compare: do not trust versions to tell that an object is unchanged: compare what it says. For servers
                 that were restored from a backup and give out versions a second time.
 
         Raises:
             DecodeError: it does not decode, or is refused.
         """
-        record = self._decode(raw)
+        record = self._decode(raw, valid=valid)
         cached = self._known(record.key)
         if cached is None or not cached.same_version(record):
             return self.admitted(record)
@@ -118,10 +121,10 @@ class Intake:
     @property
     def changed(self) -> Callable[[bytes], Record]:
         """Makes the record of an object from a watch; raises `DecodeError` if it does not decode, or is refused."""
-        return self._decode if self._admit is None else self._changed
+        return self._decode_valid if self._admit is None else self._changed
 
     def _changed(self, raw: bytes) -> Record:
-        return self.admitted(self._decode(raw))
+        return self.admitted(self._decode_valid(raw))
 
 
 class _Line(msgspec.Struct, gc=False):
