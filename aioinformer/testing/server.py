@@ -12,26 +12,20 @@ from aioinformer.errors import UsageError
 from aioinformer.testing.access.certificates import Authority
 from aioinformer.testing.access.doorkeeper import Access
 from aioinformer.testing.access.standing_roles import create_standing_roles
-from aioinformer.testing.api.encoding import decode, encode_plain
-from aioinformer.testing.api.served import Registry, Served
+from aioinformer.testing.api.served import Registry
+from aioinformer.testing.contents import Contents
 from aioinformer.testing.faults import Fault, FaultSet
 from aioinformer.testing.http.fault_effects import FaultEffects
 from aioinformer.testing.http.fault_scope import FaultScope
 from aioinformer.testing.http.front import FrontDoor, RequestEntry
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listening import Listener
-from aioinformer.testing.http.patching import patch_object
-from aioinformer.testing.http.write_options import WriteOptions
-from aioinformer.testing.kinds.field_checks import drop_unknown_fields
 from aioinformer.testing.kubeconfigs import write_kubeconfig
-from aioinformer.testing.ownership.managers import Manager
-from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.durable import Database
 from aioinformer.testing.state.housekeeping import Housekeeper
 from aioinformer.testing.state.ledger import Ledger
-from aioinformer.testing.state.loading import all_bodies, load_database, load_manifests
-from aioinformer.testing.state.manifests import write_manifests
+from aioinformer.testing.state.loading import load_database
 from aioinformer.testing.state.storage import Backup, Storage
 
 if TYPE_CHECKING:
@@ -50,7 +44,7 @@ _ADMINISTRATOR = "admin,system:masters"
 _SHUTDOWN = 1.0
 
 
-class ApiServer:
+class ApiServer(Contents):
     """An API server of one's own, for tests, demonstrations and development.
 
     `async with ApiServer() as server:` listens on loopback. The whole of it runs on the loop that it was entered on.
@@ -105,9 +99,9 @@ class ApiServer:
             return clock() + faults.clock_skew()
 
         self._tokens = None if tokens is None else dict(tokens)
-        self._registry = Registry(tuple(extra_resources))
+        registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
-        self._cluster = Cluster(Ledger(self._registry, self._storage), now, rng)
+        super().__init__(Cluster(Ledger(registry, self._storage), now, rng))
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
         self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
@@ -124,11 +118,9 @@ class ApiServer:
         secured = None if self._authority is None else self._authority.context(host)
         self._listener = Listener(self._answer, host, port, secured)
         self._housekeeper = Housekeeper(self._cluster)
-        self._effects = FaultEffects(
-            self._faults, self._listener, self._storage, self._registry, self._handlers.streams
-        )
+        self._effects = FaultEffects(self._faults, self._listener, self._storage, registry, self._handlers.streams)
         self._front = FrontDoor(
-            self._registry,
+            registry,
             self._storage,
             self._handlers,
             self._faults,
@@ -212,145 +204,7 @@ class ApiServer:
             token = self._access.token_of(user)
         return write_kubeconfig(Path(path), self.url, token, self.certificate_authority)
 
-    # State
-
-    def create(
-        self, resource: str | Resource[Any], obj: Mapping[str, Any], namespace: str | None = None
-    ) -> dict[str, Any]:
-        """Creates an object as a client would, and returns it as it is stored.
-
-        Args:
-            resource: "pods", "deployments.apps", "apps/v1/deployments" or a `Resource`.
-            obj: is not changed; kind and apiVersion may be left out.
-            namespace: that of the object, or "default", unless given.
-
-        Raises:
-            StatusError: what the API would answer.
-        """
-        served = self._registry.resolve(resource)
-        copy = _copy(obj)
-        drop_unknown_fields(served, copy)
-        return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy))
-
-    def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
-        """Stores objects as they are, status and timestamps included, as if they had always been there.
-
-        Raises:
-            StatusError: a name is missing or malformed.
-        """
-        served = self._registry.resolve(resource)
-        for obj in objects:
-            self._cluster.load(served, _copy(obj))
-
-    def load_manifests(self, path: str | Path) -> int:
-        """Brings in the objects of a file or a folder, and returns how many there were.
-
-        What `save_manifests` wrote comes back as it was. Other objects are created or replaced as a client would do it,
-        definitions and namespaces first; namespaces that are missing are made.
-
-        Args:
-            path: a `.yaml`, `.yml` or `.json` file, or a folder with such files.
-
-        Raises:
-            UsageError: something cannot be read, is not served, or is refused; the message names it.
-        """
-        return load_manifests(self._cluster, Path(path))
-
-    def save_manifests(self, folder: str | Path) -> None:
-        """Writes all objects, a file for each resource; kubectl accepts them, and `load_manifests` goes on from there.
-
-        Raises:
-            UsageError: the folder cannot be written to.
-        """
-        write_manifests(Path(folder), all_bodies(self._cluster), self._storage.version)
-
-    def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
-        """Returns a copy of an object.
-
-        Raises:
-            StatusError: 404.
-        """
-        served = self._registry.resolve(resource)
-        return _decoded(served.body(self._cluster.ledger.get(served, _namespace(served, {}, namespace), name).body))
-
-    def list(self, resource: str | Resource[Any], namespace: str = "") -> list[dict[str, Any]]:
-        """Returns copies of all objects, of one namespace or of all, in the order of a list."""
-        served = self._registry.resolve(resource)
-        records = self._cluster.ledger.collection(served).records(namespace)
-        return [_decoded(served.body(record.body)) for record in records]
-
-    def update(
-        self,
-        resource: str | Resource[Any],
-        obj: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        subresource: str = "",
-    ) -> dict[str, Any]:
-        """Replaces an object as a client would; with a resourceVersion only if it is the current one.
-
-        Args:
-            subresource: "" or "status".
-
-        Raises:
-            StatusError: what the API would answer.
-        """
-        served = self._registry.resolve(resource)
-        name = str((obj.get("metadata") or {}).get("name") or "")
-        where = _namespace(served, obj, namespace)
-        copy = _copy(obj)
-        drop_unknown_fields(served, copy)
-        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource))
-
-    def patch(
-        self,
-        resource: str | Resource[Any],
-        name: str,
-        patch: Any,
-        namespace: str | None = None,
-        *,
-        content_type: str = "application/merge-patch+json",
-        subresource: str = "",
-    ) -> dict[str, Any]:
-        """Patches an object as a client would.
-
-        Args:
-            patch: a mapping, or a list of operations for a JSON patch.
-
-        Raises:
-            StatusError: what the API would answer.
-        """
-        served = self._registry.resolve(resource)
-        where = _namespace(served, {}, namespace)
-        how = "Apply" if content_type == APPLY_PATCH else "Update"
-        by = Manager("aioinformer", how, served.resource.api_version, subresource)
-        body, _ = patch_object(
-            self._cluster,
-            served,
-            where,
-            name,
-            encode_plain(patch),
-            content_type,
-            WriteOptions(by, "Warn"),
-            subresource=subresource,
-        )
-        return _decoded(body)
-
-    def delete(
-        self, resource: str | Resource[Any], name: str, namespace: str | None = None, *, propagation_policy: str = ""
-    ) -> dict[str, Any]:
-        """Deletes an object as a client would, or begins to if it has finalizers; returns its last state.
-
-        Args:
-            propagation_policy: what becomes of the objects that it owns: "Background", "Foreground", "Orphan", or ""
-                for what the resource does by default.
-
-        Raises:
-            StatusError: what the API would answer.
-        """
-        served = self._registry.resolve(resource)
-        where = _namespace(served, {}, namespace)
-        return _decoded(self._cluster.delete(served, where, name, policy=propagation_policy)[0])
+    # State as a whole
 
     def compact(self) -> str:
         """Forgets all history, as etcd does every five minutes; returns the oldest version that is left."""
@@ -386,20 +240,3 @@ class ApiServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self._front.handle(request)
-
-
-def _namespace(served: Served, obj: Mapping[str, Any], namespace: str | None) -> str:
-    if not served.resource.namespaced:
-        return ""
-    if namespace is None:
-        namespace = (obj.get("metadata") or {}).get("namespace")
-    return namespace or "default"
-
-
-def _copy(obj: Mapping[str, Any]) -> dict[str, Any]:
-    return _decoded(encode_plain(obj))
-
-
-def _decoded(body: bytes) -> dict[str, Any]:
-    obj: dict[str, Any] = decode(body)
-    return obj

@@ -72,7 +72,7 @@ class RealOperator:
         schema = {"priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 2, "rules": [rule]}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
         binding = {"roleRef": role, "subjects": [{"kind": "User", "name": user}]}
-        made = {
+        made: dict[str, dict[str, Any]] = {
             f"{_RBAC}/clusterrolebindings": binding,
             f"{_FLOWCONTROL}/prioritylevelconfigurations": {"spec": {"type": "Limited", "limited": limited}},
             f"{_FLOWCONTROL}/flowschemas": {"spec": schema},
