@@ -201,7 +201,7 @@ async def test_a_resync_is_an_update_between_equal_versions(shell: Shell, server
 
 
 async def test_text_has_a_line_for_each_notification(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
-    server.create("configmaps", config_map("a"))
+    server.create("configmaps", config_map("a", y="0"))
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "-o", "text", "--exit-after", "1")
     assert (await command.line()).split()[1:] == ["add", "default/a"]
     assert (await command.line()).split()[1:3] == ["synced", "1"]
