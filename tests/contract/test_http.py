@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -146,10 +147,15 @@ HEADERS: dict[str, dict[str, str]] = {
 }
 
 
+def _form(text: str) -> str:
+    """How an object is written, whatever its values are."""
+    return re.sub(r'"[^"]*"', "_", text)
+
+
 @variants("headers", HEADERS)
 async def test_headers_change_what_they_may(talk: Talk, headers: dict[str, str]) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("GET", A, headers=headers, as_text=True, shown=len)
+    answer = await talk("GET", A, headers=headers, as_text=True, shown=_form)
     assert answer.status == 200
 
 

@@ -46,7 +46,6 @@ PARAMETERS = {
     "word-as-limit": "limit=abc",
     "word-as-timeout": "timeoutSeconds=abc",
     "empty-timeout": "timeoutSeconds=",
-    "negative-timeout": "timeoutSeconds=-1",
     "empty-initial-events": "sendInitialEvents=&resourceVersionMatch=NotOlderThan",
     "word-as-initial-events": "sendInitialEvents=abc&resourceVersionMatch=NotOlderThan",
     "word-as-bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=abc",
