@@ -106,6 +106,9 @@ class Talk:
         """Creates an object that the row needs; the protocol does not have it."""
         answer = await self("POST", path, body, kept=False)
         assert answer.status == 201, answer.body
+        # A list without a version is answered when the cache of the server has all that was written: then reads and
+        # watches that are content with less find it there, too.
+        await self("GET", path.partition("?")[0], kept=False)
         made: dict[str, Any] = answer.body
         return made
 

@@ -205,7 +205,6 @@ SPECS: dict[str, Any] = {
     "embedded": {"raw": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}}},
     "nameless": {"raw": {"metadata": {"name": "a"}}},
     "bad_metadata": {"raw": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A_", "labels": {"a": "b c"}}}},
-    "two": {"int": "1", "str": "a"},
     "no_object": 5,
 }
 
