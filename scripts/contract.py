@@ -27,8 +27,8 @@ HEAD = """# One contract, two servers
 
 Each row is a conversation over plain HTTP: with `aioinformer.testing.ApiServer`, and with a real kube-apiserver. What
 the real one answered is recorded (status, headers, body), and ours must answer the same, field by field, once uids,
-versions, times and generated names are taken out. The same suite tells when a newer kube-apiserver answers otherwise. Where
-the real one is not of one mind (which of its parts was first?), it is asked a second time, and the suite says so.
+versions, times and generated names are taken out. The same suite tells when a newer kube-apiserver answers otherwise.
+Where the real one is of two minds (which of its parts was first?), it is asked a second time, and the suite says so.
 
 What is left out on purpose, or worded by other means, is named in the last column.
 
