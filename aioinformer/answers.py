@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from aioinformer.errors import ApiError, DecodeError, TransportError, api_error
 from aioinformer.framing import LineSplitter
-from aioinformer.list_stream import ListParser, status_error
+from aioinformer.list_head import status_error
+from aioinformer.list_stream import ListParser
 from aioinformer.retry_after import retry_after
 from aioinformer.slices import Slicer
 from aioinformer.steps import Answer, Ended, Failed, Listed, PageEnded, Send, Watched

@@ -21,7 +21,7 @@ from aioinformer import catalog
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.discovery_documents import LegacyResources, Root
 from aioinformer.errors import ApiError, DecodeError, TransportError
-from aioinformer.list_stream import status_error
+from aioinformer.list_head import status_error
 from aioinformer.retry_after import retry_after as seconds_to_wait
 from aioinformer.served import (
     DiscoveryIncomplete,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aioinformer.errors import DecodeError
-from aioinformer.list_stream import status_error
+from aioinformer.list_head import status_error
 from aioinformer.retry_after import retry_after
 
 if TYPE_CHECKING:

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
+from aioinformer.errors import DecodeError, FrameTooLarge
 from aioinformer.framing import DEFAULT_MAX_FRAME
 from aioinformer.item_scanner import ItemScanner
+from aioinformer.list_head import ListHead, head_of, not_a_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,20 +48,6 @@ _PATIENCE = 1024 * 1024
 _LONGEST_BEGINNING = 96
 #: The head of a list is its type and its metadata; a continue token is below 1 KiB.
 _MAX_HEAD = 1024 * 1024
-
-
-class ListMeta(msgspec.Struct, gc=False, rename="camel"):
-    """The metadata of a page of a list."""
-
-    resource_version: str | None = ""
-    continue_: str | None = msgspec.field(name="continue", default="")
-
-
-class ListHead(msgspec.Struct, gc=False):
-    """A list without its items."""
-
-    metadata: ListMeta | None = None
-    kind: str = ""
 
 
 class _WholeList(ListHead, gc=False):
@@ -198,10 +185,10 @@ class ListParser(Generic[T]):
         """
         rest = bytes(self._buffer[self._start :])
         if self._prologue is None:
-            return _head_of(rest)
+            return head_of(rest)
         if not self._behind_items:
             raise DecodeError("the list ended in the middle")
-        return _head_of(self._prologue + rest)
+        return head_of(self._prologue + rest)
 
     def _find_items(self) -> bool:
         size = len(self._buffer)
@@ -311,7 +298,7 @@ class ListParser(Generic[T]):
         try:
             whole = msgspec.json.decode(document, type=_WholeList)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _not_a_list(document) from error
+            raise not_a_list(document) from error
         if whole.items is msgspec.UNSET and whole.kind not in ("Status", "Table"):
             # A list without objects says so; whatever this is, it must not look like one, and everything deleted.
             raise DecodeError("the server answered with something that has no items")
@@ -326,32 +313,3 @@ class ListParser(Generic[T]):
             return self._decode(raw)
         except DecodeError as error:
             return error
-
-
-def _head_of(document: bytes) -> ListHead:
-    try:
-        head = msgspec.json.decode(document, type=ListHead)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_a_list(document) from error
-    if head.kind == "Status":
-        raise status_error(0, document)
-    if head.kind == "Table":
-        raise DecodeError("the server answered with a Table; informers need the objects themselves")
-    if head.kind and not head.kind.endswith("List"):
-        raise DecodeError("the server answered with something that is not a list")
-    return head
-
-
-def status_error(status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:
-    """The error in a body that should be a Status; a body that is none says so, without being quoted."""
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = None
-    return api_error(status, document if isinstance(document, dict) else None, retry_after=retry_after)
-
-
-def _not_a_list(document: bytes) -> DecodeError:
-    start = document[:1]
-    hint = " (it looks like HTML: is there a proxy in between?)" if start == b"<" else ""
-    return DecodeError(f"the body is not a JSON list{hint}")

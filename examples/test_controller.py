@@ -2,6 +2,7 @@
 
 import asyncio
 
+from aiohttp import ClientError
 from kubernetes_asyncio.client import ApiClient, ApiException, CoreV1Api, V1ConfigMap, V1ObjectMeta
 
 from aioinformer import RateLimitingQueue, SharedInformerFactory
@@ -18,7 +19,7 @@ async def keep_settings(factory: SharedInformerFactory, client: ApiClient) -> No
         async for name in queue:
             try:
                 await CoreV1Api(client).create_namespaced_config_map(name, SETTINGS)
-            except (ApiException, OSError) as error:
+            except (ApiException, ClientError, OSError) as error:
                 if getattr(error, "status", 0) != 409:  # what is there already needs no other try
                     queue.add_rate_limited(name)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from aioinformer.errors import AioinformerError, ApiError
-from aioinformer.list_stream import status_error
+from aioinformer.list_head import status_error
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:

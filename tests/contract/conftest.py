@@ -83,6 +83,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
         Path(TOOLS), tmp_path_factory.mktemp("contract") / "data", ("--with-controllers", CONTROLLERS, GATES)
     )
     cluster.up()
+    # What clients make up, such as version 1, is too old for a server that has been started before.
+    cluster.fault("restart-apiserver")
     try:
         yield replace(access_of(cluster.kubeconfig), operator=RealOperator(cluster))
     finally:

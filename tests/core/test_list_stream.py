@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError
-from aioinformer.list_stream import ListHead, ListParser
+from aioinformer.list_stream import ListParser
 from aioinformer.objects import Record, decode_record
+
+if TYPE_CHECKING:
+    from aioinformer.list_head import ListHead
 
 
 def decode(raw: bytes) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import encode_plain, partial_body, with_version
+from aioinformer.testing.api.encoding import encode_plain, partial_body
 from aioinformer.testing.state.storage import Change, Collection, Record
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Watch:
             return "MODIFIED" if before else "ADDED", self._body(change.record)
         if not before or change.previous is None:
             return None
-        return "DELETED", self._body(_under_version(change.previous, change.version))
+        return "DELETED", self._body(change.previous.under(change.version))
 
 
 def object_body(served: Served) -> ObjectBody:
@@ -201,15 +201,3 @@ def bookmark_line(served: Served, version: int, *, initial_end: bool = False, pa
 def error_line(error: statuses.StatusError) -> bytes:
     """An ERROR: how a watch says what a list would say with an HTTP status."""
     return encode_plain({"type": "ERROR", "object": error.body()}) + b"\n"
-
-
-def _under_version(record: Record, version: int) -> Record:
-    return Record(
-        record.namespace,
-        record.name,
-        version,
-        record.uid,
-        with_version(record.body, record.version, version),
-        record.labels,
-        record.fields,
-    )

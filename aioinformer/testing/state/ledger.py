@@ -115,15 +115,7 @@ class Ledger:
     def remove(self, served: Served, record: Record) -> Record:
         """Deletes at once, whatever the finalizers; returns the last state."""
         version = self.storage.next_version()
-        last = Record(
-            record.namespace,
-            record.name,
-            version,
-            record.uid,
-            with_version(record.body, record.version, version),
-            record.labels,
-            record.fields,
-        )
+        last = record.under(version)
         change = Change(version, "DELETED", last, record)
         self.changed(served.collection, change)
         self.collection(served).record_change(change)

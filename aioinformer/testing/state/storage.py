@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from aioinformer.testing.api.encoding import with_version
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -56,6 +58,11 @@ class Record:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def under(self, version: int) -> Record:
+        """The same object under another version."""
+        body = with_version(self.body, self.version, version)
+        return Record(self.namespace, self.name, version, self.uid, body, self.labels, self.fields)
 
 
 @dataclass(slots=True, eq=False)
