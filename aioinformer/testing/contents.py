@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class Contents:
     """The objects of a server. Every method is a plain call that is done when it returns, and obeys the API's rules.
 
+    One of them is softened: required fields may be left out, so that a test need not write whole pods.
+
     Args:
         cluster: what holds them.
     """
@@ -49,7 +51,7 @@ class Contents:
         served = self._registry.resolve(resource)
         copy = _copy(obj)
         drop_unknown_fields(served, copy)
-        return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy))
+        return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy, whole=False))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
         """Stores objects as they are, status and timestamps included, as if they had always been there.
@@ -119,7 +121,7 @@ class Contents:
         where = _namespace(served, obj, namespace)
         copy = _copy(obj)
         drop_unknown_fields(served, copy)
-        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource))
+        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource, whole=False))
 
     def patch(
         self,
@@ -150,7 +152,7 @@ class Contents:
             name,
             encode_plain(patch),
             content_type,
-            WriteOptions(by, "Warn"),
+            WriteOptions(by, "Warn", whole=False),
             subresource=subresource,
         )
         return _decoded(body)

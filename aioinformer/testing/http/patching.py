@@ -73,7 +73,14 @@ def patch_object(
         if uid != current["metadata"]["uid"]:
             raise _another_uid(served, name, uid)
         body = cluster.update(
-            served, namespace, name, patched, subresource=subresource, by=options.by, dry_run=options.dry_run
+            served,
+            namespace,
+            name,
+            patched,
+            subresource=subresource,
+            by=options.by,
+            dry_run=options.dry_run,
+            whole=options.whole,
         )
     return body, False
 
@@ -234,6 +241,7 @@ def _apply(
             force=options.force,
             subresource=subresource,
             dry_run=options.dry_run,
+            whole=options.whole,
         )
 
 

@@ -29,12 +29,14 @@ class WriteOptions(NamedTuple):
         directive: what is to be said of fields that are unknown or repeated: "Ignore", "Warn" or "Strict".
         dry_run: whether nothing is to be stored.
         force: whether an apply takes fields from others.
+        whole: whether required fields have to be there; clients always say them.
     """
 
     by: Manager
     directive: str
     dry_run: bool = False
     force: bool = False
+    whole: bool = True
 
 
 def write_options(

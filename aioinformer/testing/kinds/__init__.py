@@ -1,1 +1,1 @@
-"""What the API knows of its built-in kinds: defaults, what may be changed, what must be true of a specification."""
+"""What the API knows of its built-in kinds: defaults, what the server says itself, what it warns of."""

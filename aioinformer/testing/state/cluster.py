@@ -17,12 +17,11 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
 from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
-from aioinformer.testing.kinds.immutable import change_causes, data_causes
-from aioinformer.testing.kinds.specifications import specification_causes
 from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
 from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
+from aioinformer.testing.specs.specifications import specification_causes
 from aioinformer.testing.state.defining import Definitions
 from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
 from aioinformer.testing.state.namespaces import check_namespace, check_permanence
@@ -88,6 +87,7 @@ class Cluster:
         by: Manager | None = None,
         owners: Owners | None = None,
         dry_run: bool = False,
+        whole: bool = True,
     ) -> bytes:
         """Stores a new object.
 
@@ -96,6 +96,7 @@ class Cluster:
             by: who owns what the object says; by default this program.
             owners: of its fields, if that is known already.
             dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
 
         Returns:
             The body of the object as it is stored now.
@@ -118,8 +119,7 @@ class Cluster:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._naming.generated(str(metadata["generateName"]))
         check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
-        group_resource = served.resource.group_resource
-        self._check_metadata(served, metadata, [*data_causes(group_resource, obj), *specification_causes(served, obj)])
+        self._check_metadata(served, metadata, specification_causes(served, obj, whole=whole))
         metadata["uid"] = self._naming.uid()
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
@@ -172,6 +172,7 @@ class Cluster:
         by: Manager | None = None,
         owners: Owners | None = None,
         dry_run: bool = False,
+        whole: bool = True,
     ) -> bytes:
         """Replaces an object, or a part of it.
 
@@ -182,6 +183,7 @@ class Cluster:
             by: who owns what is changed; by default this program.
             owners: of all fields, if that is known already.
             dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
 
         Raises:
             StatusError: 400, 404, 409, 422 or 500, as the API has it.
@@ -199,9 +201,7 @@ class Cluster:
         metadata = obj["metadata"]
         causes = check_deletion(metadata, old["metadata"])
         if not subresource:
-            group_resource = served.resource.group_resource
-            causes += specification_causes(served, obj, old)
-            causes += change_causes(group_resource, obj, old) + data_causes(group_resource, obj)
+            causes += specification_causes(served, obj, old, whole=whole)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:
@@ -244,6 +244,7 @@ class Cluster:
         force: bool = False,
         subresource: str = "",
         dry_run: bool = False,
+        whole: bool = True,
     ) -> tuple[bytes, bool]:
         """Makes an object say what a configuration says, and creates it if there is none.
 
@@ -253,6 +254,7 @@ class Cluster:
             force: take fields from other managers.
             subresource: "" or "status".
             dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
 
         Returns:
             The object, and whether it is new.
@@ -266,8 +268,10 @@ class Cluster:
         live = None if record is None else decode(served.body(record.body))
         merged, owners = applied(served, live, config, by, self.now(), force=force)
         if record is None:
-            return self.create(served, namespace, merged, owners=owners, dry_run=dry_run), True
-        body = self.update(served, namespace, name, merged, subresource=subresource, owners=owners, dry_run=dry_run)
+            return self.create(served, namespace, merged, owners=owners, dry_run=dry_run, whole=whole), True
+        body = self.update(
+            served, namespace, name, merged, subresource=subresource, owners=owners, dry_run=dry_run, whole=whole
+        )
         return body, False
 
     def delete(

@@ -29,7 +29,7 @@ def load_manifests(cluster: Cluster, path: Path) -> int:
 
     A state that was saved comes back as it was, versions and uids included, and the server goes on counting from there.
     Other objects are created, or replaced, as a client would do it, with the status that they bring; namespaces that
-    are missing are made.
+    are missing are made. Required fields may be left out.
 
     Returns:
         How many objects there were.
@@ -75,9 +75,9 @@ def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
     status = obj.get("status")
     try:
         if cluster.ledger.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
-            stored = decode(cluster.create(served, namespace, obj))
+            stored = decode(cluster.create(served, namespace, obj, whole=False))
         else:
-            stored = decode(cluster.update(served, namespace, name, obj))
+            stored = decode(cluster.update(served, namespace, name, obj, whole=False))
         if status is not None and "status" in served.subresources and obj["kind"] != _CRD:
             changed = stored | {"status": status}
             cluster.update(served, namespace, stored["metadata"]["name"], changed, subresource="status")

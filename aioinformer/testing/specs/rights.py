@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.validation import label_value_faults, subdomain_faults
+from aioinformer.testing.api.validation import subdomain_faults
+from aioinformer.testing.specs.parts import selector_causes, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RIGHTS = "rbac.authorization.k8s.io"
+_GO_NAMES = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
 _KINDS = ("ServiceAccount", "User", "Group")
 
 
-def rights_causes(plural: str, obj: Mapping[str, Any]) -> list[Cause]:
+def rights_causes(plural: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
     """What is wrong with a role or a binding whose defaults are filled in.
 
     Args:
         plural: which of the four.
+        old: what it replaces.
     """
     namespaced = not plural.startswith("cluster")
     if plural.endswith("roles"):
@@ -32,6 +34,11 @@ def rights_causes(plural: str, obj: Mapping[str, Any]) -> list[Cause]:
     causes = list(_reference(obj.get("roleRef") or {}, ("Role", "ClusterRole") if namespaced else ("ClusterRole",)))
     for index, subject in enumerate(obj.get("subjects") or ()):
         causes += _subject(subject or {}, f"subjects[{index}]", namespaced)
+    if old is not None and obj.get("roleRef") != old.get("roleRef"):
+        reference = obj.get("roleRef") or {}
+        # It is shown as the API's own programs have it.
+        named = {go_name: reference.get(name, "") for name, go_name in _GO_NAMES.items()}
+        causes.append(Cause.invalid("roleRef", shown(named), "cannot change roleRef"))
     return causes
 
 
@@ -39,13 +46,13 @@ def _rule(rule: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Caus
     if not rule.get("verbs"):
         yield Cause.required(f"{path}.verbs", "verbs must contain at least one value")
     if paths := rule.get("nonResourceURLs"):
-        shown = json.dumps(paths, ensure_ascii=False, separators=(",", ":"))
+        said = shown(paths)
         if namespaced:
             why = "namespaced rules cannot apply to non-resource URLs"
-            yield Cause.invalid(f"{path}.nonResourceURLs", shown, why)
+            yield Cause.invalid(f"{path}.nonResourceURLs", said, why)
         if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
             why = "rules cannot apply to both regular resources and non-resource URLs"
-            yield Cause.invalid(f"{path}.nonResourceURLs", shown, why)
+            yield Cause.invalid(f"{path}.nonResourceURLs", said, why)
         return
     if not rule.get("apiGroups"):
         yield Cause.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
@@ -61,39 +68,23 @@ def _sum(role: Mapping[str, Any]) -> Iterator[Cause]:
     if not said.get("clusterRoleSelectors"):
         yield Cause.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(said.get("clusterRoleSelectors") or ()):
-        wrong = list(_selector(selector or {}, f"{path}[{index}]"))
+        wrong = list(selector_causes(selector or {}, f"{path}[{index}]"))
         yield from wrong
         if wrong:
             yield Cause.invalid(f"{path}[{index}]", "null", "invalid label selector.")
 
 
-def _selector(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    for value in (selector.get("matchLabels") or {}).values():
-        yield from (Cause.invalid(f"{path}.matchLabels", _quoted(value), why) for why in label_value_faults(value))
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        here, operator = f"{path}.matchExpressions[{index}]", expression.get("operator", "")
-        if operator in ("In", "NotIn"):
-            if not expression.get("values"):
-                yield Cause.required(f"{here}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        elif operator in ("Exists", "DoesNotExist"):
-            if expression.get("values"):
-                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                yield Cause.forbidden(f"{here}.values", why)
-        else:
-            yield Cause.invalid(f"{here}.operator", _quoted(operator), "not a valid selector operator")
-
-
 def _reference(reference: Mapping[str, Any], kinds: tuple[str, ...]) -> Iterator[Cause]:
     group, kind, name = (str(reference.get(field) or "") for field in ("apiGroup", "kind", "name"))
     if group != RIGHTS:
-        yield Cause.unsupported("roleRef.apiGroup", _quoted(group), (RIGHTS,))
+        yield Cause.unsupported("roleRef.apiGroup", shown(group), (RIGHTS,))
     if kind not in kinds:
-        yield Cause.unsupported("roleRef.kind", _quoted(kind), kinds)
+        yield Cause.unsupported("roleRef.kind", shown(kind), kinds)
     if not name:
         yield Cause.required("roleRef.name")
     for part in ("/", "%"):
         if part in name:
-            yield Cause.invalid("roleRef.name", _quoted(name), f"may not contain '{part}'")
+            yield Cause.invalid("roleRef.name", shown(name), f"may not contain '{part}'")
 
 
 def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Cause]:
@@ -101,17 +92,13 @@ def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterato
     if not name:
         yield Cause.required(f"{path}.name")
     if kind not in _KINDS:
-        yield Cause.unsupported(f"{path}.kind", _quoted(kind), _KINDS)
+        yield Cause.unsupported(f"{path}.kind", shown(kind), _KINDS)
         return
     if kind == "ServiceAccount":
         if name:
-            yield from (Cause.invalid(f"{path}.name", _quoted(name), why) for why in subdomain_faults(name))
+            yield from (Cause.invalid(f"{path}.name", shown(name), why) for why in subdomain_faults(name))
         if not namespaced and not subject.get("namespace"):
             yield Cause.required(f"{path}.namespace")
     wanted = "" if kind == "ServiceAccount" else RIGHTS
     if group != wanted:
-        yield Cause.unsupported(f"{path}.apiGroup", _quoted(group), (wanted,))
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+        yield Cause.unsupported(f"{path}.apiGroup", shown(group), (wanted,))
