@@ -215,13 +215,26 @@ def _shown(reference: Mapping[str, Any]) -> str:
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
-def labelling_causes(metadata: Mapping[str, Any]) -> list[Cause]:
-    """What is wrong with labels and annotations."""
-    return _label_causes(metadata.get("labels") or {}) + _annotation_causes(metadata.get("annotations") or {})
+def labelling_causes(metadata: Mapping[str, Any], path: str = "metadata") -> list[Cause]:
+    """What is wrong with labels and annotations.
+
+    Args:
+        path: what the fields are told to be in; that of a template is told without its `metadata`.
+    """
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return label_causes(labels, f"{path}.labels") + _annotation_causes(annotations, f"{path}.annotations")
 
 
-def _annotation_causes(annotations: Mapping[str, Any]) -> list[Cause]:
-    path = "metadata.annotations"
+def label_causes(labels: Mapping[str, Any], path: str) -> list[Cause]:
+    """What is wrong with labels, or with what selects them by name and value."""
+    causes = []
+    for key, value in labels.items():
+        causes += [Cause.invalid(path, f'"{key}"', why) for why in _qualified_name_faults(key)]
+        causes += [Cause.invalid(path, f'"{value}"', why) for why in label_value_faults(value)]
+    return causes
+
+
+def _annotation_causes(annotations: Mapping[str, Any], path: str) -> list[Cause]:
     causes = [
         Cause.invalid(path, f'"{key}"', why) for key in annotations for why in _qualified_name_faults(key.lower())
     ]
@@ -242,14 +255,4 @@ def _finalizer_causes(finalizers: Sequence[str]) -> list[Cause]:
         shown = json.dumps(list(finalizers), ensure_ascii=False, separators=(",", ":"))
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         causes.append(Cause.invalid(path, shown, why))
-    return causes
-
-
-def _label_causes(labels: Mapping[str, Any]) -> list[Cause]:
-    causes = []
-    for key, value in labels.items():
-        causes += [Cause.invalid("metadata.labels", f'"{key}"', why) for why in _qualified_name_faults(key)]
-        causes += [
-            Cause.invalid("metadata.labels", f'"{value}"', why) for why in _faults(value, _VALUE, _VALUE_TEXT, 63)
-        ]
     return causes

@@ -14,7 +14,7 @@ from aioinformer.testing.specs.data import config_map, secret
 from aioinformer.testing.specs.event_checks import event_causes
 from aioinformer.testing.specs.jobs import cron_job, job
 from aioinformer.testing.specs.leases import lease
-from aioinformer.testing.specs.pods import pod
+from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service
 from aioinformer.testing.specs.workloads import deployment, selecting, stateful_set
@@ -64,6 +64,7 @@ _CHECKS: Mapping[str, Check] = {
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
     "pods": pod,
+    "podtemplates": pod_template,
     "replicasets.apps": selecting,
     "secrets": secret,
     "services": service,
