@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 def shown(value: Any) -> str:
@@ -32,6 +33,46 @@ def immutable(value: Any, old: Any, path: str) -> Iterator[Cause]:
 def duplicate(value: Any, path: str) -> Cause:
     """A value that is there twice where it may be once."""
     return Cause("FieldValueDuplicate", path, f"Duplicate value: {shown(value)}")
+
+
+def required(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
+    """Fields that are to be there, and not to be empty."""
+    return (Cause.required(f"{path}.{field}") for field in fields if not holder.get(field))
+
+
+def formed(value: str, path: str, faults: Callable[[str], Sequence[str]]) -> Iterator[Cause]:
+    """A text with a form.
+
+    Args:
+        faults: what is wrong with the text, such as `label_faults`.
+    """
+    return (Cause.invalid(path, shown(value), why) for why in faults(value))
+
+
+def one_of(value: Any, path: str, known: Sequence[str]) -> Iterator[Cause]:
+    """A word that is one of some, told in this order."""
+    if value not in known:
+        yield Cause.unsupported(path, shown(value), known)
+
+
+def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator[Cause]:
+    """A number that may be left out, and has bounds."""
+    if value is not None and not lowest <= value <= highest:
+        yield Cause.invalid(path, str(value), f"must be between {lowest} and {highest}, inclusive")
+
+
+def ip_faults(text: str) -> list[str]:
+    """What is wrong with an IP address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        octets = text.split(".")
+        if len(octets) == 4 and all(each.isdecimal() and int(each) <= 255 for each in octets):
+            return ["must not have leading 0s"]
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
+    return []
 
 
 def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
