@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.quantities import amount
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -41,6 +43,15 @@ def _volume(obj: Mapping[str, Any]) -> Iterator[str]:
         yield f"metadata.annotations[{_STORAGE_CLASS}]: deprecated since v1.8; {_USE_FIELD}"
 
 
+def _claim(obj: Mapping[str, Any]) -> Iterator[str]:
+    yield from _volume(obj)
+    for part, sizes in ((obj.get("spec") or {}).get("resources") or {}).items():
+        size = (sizes or {}).get("storage")
+        if size is not None and amount(size) % 1:
+            where = f"spec.resources.{part}[storage]"
+            yield f'{where}: fractional byte value "{size}" is invalid, must be an integer'
+
+
 def _driver(obj: Mapping[str, Any]) -> Iterator[str]:
     spec = obj["spec"]
     if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
@@ -51,6 +62,6 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "csidrivers.storage.k8s.io": _driver,
     "endpointslices.discovery.k8s.io": _slice,
     "persistentvolumes": _volume,
-    "persistentvolumeclaims": _volume,
+    "persistentvolumeclaims": _claim,
     "services": _service,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.data_sources import settle_data_source
 from aioinformer.testing.kinds.pod_defaults import admit_pod, fill, quality_of_service
 
 if TYPE_CHECKING:
@@ -163,6 +164,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         for field in ("clusterIP", "clusterIPs"):
             if field in old.get("spec", {}):
                 obj.setdefault("spec", {}).setdefault(field, old["spec"][field])
+    if served.resource.group_resource == "persistentvolumeclaims":
+        settle_data_source(obj["spec"], old.get("spec"))
     generation = old["metadata"].get("generation")
     if generation is None:
         obj["metadata"].pop("generation", None)
@@ -210,6 +213,7 @@ def _admit_pod(obj: dict[str, Any]) -> None:
 
 
 def _admit_claim(obj: dict[str, Any]) -> None:
+    settle_data_source(obj["spec"])
     _protect(obj, "kubernetes.io/pvc-protection")
 
 

@@ -155,8 +155,10 @@ def _struct(
     properties = node.get("properties") or {}
     for name, value in obj.items():
         below = properties.get(name)
-        # Most of what is written are plain texts; they are as they are, and need no place.
-        if below is not None and not (type(value) is str and below.get("type") == "string" and "format" not in below):
+        # Most of what is written are plain texts; they are as they are, and need no place. Null is not there.
+        if below is None or value is None:
+            continue
+        if not (type(value) is str and below.get("type") == "string" and "format" not in below):
             obj[name] = _decoded(value, below, schemas, place.field(struct, name))
 
 

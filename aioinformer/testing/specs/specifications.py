@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.specs.claims import claim
 from aioinformer.testing.specs.data import config_map, secret
 from aioinformer.testing.specs.event_checks import event_causes
 from aioinformer.testing.specs.jobs import cron_job, job
@@ -63,6 +64,7 @@ _CHECKS: Mapping[str, Check] = {
     "deployments.apps": deployment,
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
+    "persistentvolumeclaims": claim,
     "pods": pod,
     "podtemplates": pod_template,
     "replicasets.apps": selecting,

@@ -22,6 +22,7 @@ from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
 from aioinformer.testing.specs.specifications import specification_causes
+from aioinformer.testing.state.claim_growth import check_growth
 from aioinformer.testing.state.defining import Definitions
 from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
 from aioinformer.testing.state.namespaces import check_namespace, check_permanence
@@ -209,6 +210,7 @@ class Cluster:
         if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
             raise statuses.invalid_object(served.kept_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
+        check_growth(self.ledger, served, obj, old)
         if served.resource.group_resource == _CRD and not subresource:
             check_definition(obj, old)
         metadata["resourceVersion"] = str(record.version)

@@ -1,0 +1,40 @@
+"""Whether a claim that has a volume may have a larger one: its class says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.quantities import amount
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from decimal import Decimal
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.ledger import Ledger
+
+_CLASSES = "storageclasses.storage.k8s.io"
+_REFUSED = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+
+
+def check_growth(ledger: Ledger, served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Looks at the size that a claim asks for anew.
+
+    Raises:
+        StatusError: 403, its class does not let claims grow.
+    """
+    if served.resource.group_resource != "persistentvolumeclaims" or _size(obj) <= _size(old):
+        return
+    name = str((obj.get("spec") or {}).get("storageClassName") or "")
+    found = ledger.find(ledger.registry.resolve(_CLASSES), "", name)
+    if found is None or not decode(found.body).get("allowVolumeExpansion"):
+        raise statuses.forbidden(served.resource, old["metadata"]["name"], _REFUSED)
+
+
+def _size(claim: Mapping[str, Any]) -> Decimal:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return amount(requests.get("storage") or "0")
