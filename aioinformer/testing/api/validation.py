@@ -129,7 +129,8 @@ def letter_label_faults(name: str) -> list[str]:
 
 def label_faults(name: str) -> list[str]:
     """What is wrong with a name that has to be a DNS label."""
-    return _faults(name, _LABEL, _LABEL_TEXT, 63)
+    why = "must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_TEXT
+    return _faults(name, _LABEL, why, 63, "characters")
 
 
 def subdomain_faults(name: str) -> list[str]:
@@ -149,10 +150,8 @@ def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
         if name in (".", ".."):
             return [f"may not be '{name}'"]
         return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
-    if resource.group_resource in ("namespaces", "services"):
-        if "." in name:
-            return ["must not contain dots"]
-        return _faults(name, _LABEL, _LABEL_TEXT, 63)
+    if resource.group_resource in ("namespaces", "services", "statefulsets.apps"):
+        return label_faults(name)
     if resource.group_resource == "events":
         return []
     return subdomain_faults(name)
