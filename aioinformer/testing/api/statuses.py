@@ -22,19 +22,21 @@ class Cause:
         reason: "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" or "FieldValueNotSupported".
         field: path of the field, "metadata.name".
         message: what the API says of it, "Required value: …".
+        left_out: whether it is wrong only because something is not there.
     """
 
     reason: str
     field: str
     message: str
+    left_out: bool = False
 
     @classmethod
-    def invalid(cls, field: str, value: str, why: str) -> Cause:
-        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}")
+    def invalid(cls, field: str, value: str, why: str, *, left_out: bool = False) -> Cause:
+        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}", left_out)
 
     @classmethod
     def required(cls, field: str, why: str = "") -> Cause:
-        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value")
+        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value", left_out=True)
 
     @classmethod
     def forbidden(cls, field: str, why: str) -> Cause:
@@ -44,6 +46,14 @@ class Cause:
     def unsupported(cls, field: str, value: str, supported: Sequence[str]) -> Cause:
         known = ", ".join(f'"{name}"' for name in supported)
         return cls("FieldValueNotSupported", field, f"Unsupported value: {value}: supported values: {known}")
+
+    @classmethod
+    def too_many(cls, field: str, count: int, most: int) -> Cause:
+        return cls("FieldValueTooMany", field, f"Too many: {count}: must have at most {most} items")
+
+    @classmethod
+    def too_long(cls, field: str, most: int) -> Cause:
+        return cls("FieldValueTooLong", field, f"Too long: may not be more than {most} bytes")
 
 
 class StatusError(Exception):

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.addresses import canonical_ip_faults
 from aioinformer.testing.api.statuses import Cause, StatusError, bad_request
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LETTER_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_WILDCARD = re.compile(r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
@@ -23,6 +25,11 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_WILDCARD_TEXT = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower "
+    "case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used "
+    r"for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 _LETTER_LABEL_TEXT = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
@@ -138,6 +145,18 @@ def subdomain_faults(name: str) -> list[str]:
     return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
 
 
+def wildcard_faults(name: str) -> list[str]:
+    """What is wrong with a name that has to stand for all the names below a domain."""
+    return _faults(name, _WILDCARD, _WILDCARD_TEXT, 253, "characters")
+
+
+def segment_faults(name: str) -> list[str]:
+    """What is wrong with a name that has to fit into a path."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+
+
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
     """What is wrong with the name of an object; which rule applies depends on the resource."""
     if not name:
@@ -147,9 +166,9 @@ def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
 
 def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
     if resource.group == "rbac.authorization.k8s.io":
-        if name in (".", ".."):
-            return [f"may not be '{name}'"]
-        return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+        return segment_faults(name)
+    if resource.group_resource == "ipaddresses.networking.k8s.io":
+        return canonical_ip_faults(name)
     if resource.group_resource in ("namespaces", "services", "statefulsets.apps"):
         return label_faults(name)
     if resource.group_resource == "events":

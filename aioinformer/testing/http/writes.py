@@ -17,7 +17,7 @@ from aioinformer.testing.http.object_answers import object_answer, page_answer
 from aioinformer.testing.http.patching import patch_object, patch_type, warned
 from aioinformer.testing.http.representations import TableMaker
 from aioinformer.testing.http.write_options import dry_run_faults, write_options
-from aioinformer.testing.kinds.creation_warnings import creation_warnings
+from aioinformer.testing.kinds.creation_warnings import creation_warnings, update_warnings
 from aioinformer.testing.kinds.field_checks import check_object, warning_headers
 from aioinformer.testing.kinds.strategies import is_created_by_update, returns_deleted
 from aioinformer.testing.patches.media_types import APPLY_PATCH
@@ -88,6 +88,10 @@ class Writes:
                 self._access.check_creation(request)
                 check_creation(served, namespace, name, obj)
                 body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+        if created:
+            warnings += creation_warnings(served.resource.group_resource, decode(body))
+        else:
+            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
         answer = object_answer(
             request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )
@@ -114,6 +118,10 @@ class Writes:
             subresource=target.subresource,
             warnings=warnings,
         )
+        if created:
+            warnings += creation_warnings(served.resource.group_resource, decode(body))
+        else:
+            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
         answer = object_answer(
             request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
         )

@@ -1,14 +1,18 @@
-"""What the API warns of when something is created that it would rather not have."""
+"""What the API warns of when something is written that it would rather not have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.addresses import cidr_warnings, ip_warnings
+from aioinformer.testing.api.encoding import decode
 
 from aioinformer.testing.api.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+_HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 _USE_FIELD = 'use "storageClassName" attribute instead'
 _TOKENS = (
@@ -28,14 +32,79 @@ def creation_warnings(group_resource: str, obj: Mapping[str, Any]) -> list[str]:
     return [] if warn is None else list(warn(obj))
 
 
+def update_warnings(group_resource: str, body: bytes, subresource: str) -> list[str]:
+    """What is to be said of an object that was changed.
+
+    Args:
+        group_resource: "services".
+        body: as it is stored.
+        subresource: what of it was written, "" for the object itself.
+    """
+    warn = _UPDATE_WARNINGS.get(f"{group_resource}/{subresource}")
+    return [] if warn is None else list(warn(decode(body)))
+
+
 def _service(obj: Mapping[str, Any]) -> Iterator[str]:
-    if (obj.get("spec") or {}).get("externalIPs"):
+    spec, path = obj.get("spec") or {}, "spec"
+    external, headless = spec["type"] == "ExternalName", spec.get("clusterIP") == "None"
+    addresses = spec.get("externalIPs") or ()
+    if _HINTS in (obj["metadata"].get("annotations") or {}):
+        yield f"annotation {_HINTS} is deprecated, please use {_MODE} instead"
+    if headless and spec["type"] == "ClusterIP":
+        if spec.get("loadBalancerIP"):
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if addresses:
+            yield "spec.externalIPs is ignored for headless services"
+        if spec["sessionAffinity"] != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    for index, address in enumerate(addresses):
+        yield from ip_warnings(f"{path}.externalIPs[{index}]", address)
+    if addresses and not headless and not external:
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    yield from ip_warnings(f"{path}.loadBalancerIP", spec.get("loadBalancerIP") or "")
+    for index, cidr in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        yield from cidr_warnings(f"{path}.loadBalancerSourceRanges[{index}]", cidr)
+    if addresses and external:
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if spec.get("externalName") and not external:
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _service_status(obj: Mapping[str, Any]) -> Iterator[str]:
+    for index, point in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
+        yield from ip_warnings(f"status.loadBalancer.ingress[{index}]", point.get("ip") or "")
+
+
+def _endpoints(obj: Mapping[str, Any]) -> Iterator[str]:
+    for index, subset in enumerate(obj.get("subsets") or ()):
+        for field in ("addresses", "notReadyAddresses"):
+            for place, address in enumerate(subset.get(field) or ()):
+                yield from ip_warnings(f"subsets[{index}].{field}[{place}].ip", address["ip"])
+
+
+def _slice_addresses(obj: Mapping[str, Any]) -> Iterator[str]:
+    for index, endpoint in enumerate(obj.get("endpoints") or ()):
+        for place, address in enumerate(endpoint.get("addresses") or ()):
+            yield from ip_warnings(f"endpoints[{index}].addresses[{place}]", address)
 
 
 def _slice(obj: Mapping[str, Any]) -> Iterator[str]:
     if obj.get("addressType") == "FQDN":
         yield "spec.addressType: FQDN endpoints are deprecated"
+    yield from _slice_addresses(obj)
+
+
+def _network_policy(obj: Mapping[str, Any]) -> Iterator[str]:
+    spec = obj.get("spec") or {}
+    for direction, others in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(direction) or ()):
+            for place, peer in enumerate(rule.get(others) or ()):
+                path, block = f"spec.{direction}[{index}].{others}[{place}].ipBlock", peer.get("ipBlock") or {}
+                yield from cidr_warnings(f"{path}.cidr", block.get("cidr") or "")
+                for number, cidr in enumerate(block.get("except") or ()):
+                    yield from cidr_warnings(f"{path}.except[{number}]", cidr)
 
 
 def _volume(obj: Mapping[str, Any]) -> Iterator[str]:
@@ -58,10 +127,32 @@ def _driver(obj: Mapping[str, Any]) -> Iterator[str]:
         yield _TOKENS
 
 
+def _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
+    if obj["spec"]["revisionHistoryLimit"] < 0:
+        kept = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {kept}"
+
+
 _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "csidrivers.storage.k8s.io": _driver,
+    "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _slice,
+    "networkpolicies.networking.k8s.io": _network_policy,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
     "services": _service,
+    "statefulsets.apps": _stateful_set,
+}
+_UPDATEdef _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
+    if obj["spec"]["revisionHistoryLimit"] < 0:
+        kept = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {kept}"
+
+
+_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "endpoints/": _endpoints,
+    "endpointslices.discovery.k8s.io/": _slice_addresses,
+    "networkpolicies.networking.k8s.io/": _network_policy,
+    "services/": _service,
+    "services/status": _service_status,
 }

@@ -141,20 +141,25 @@ def _cron_job(obj: dict[str, Any]) -> None:
 def _service(obj: dict[str, Any]) -> None:
     spec = _spec(obj)
     fill(spec, sessionAffinity="None", type="ClusterIP")
-    if spec["sessionAffinity"] == "ClientIP":
-        fill(spec, sessionAffinityConfig={"clientIP": {"timeoutSeconds": 10800}})
-    if spec["type"] != "ExternalName":
-        fill(spec, internalTrafficPolicy="Cluster")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
+        timeout = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+        if timeout is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    for port in spec.get("ports") or ():
+        fill(port, protocol="TCP")
+        port["targetPort"] = port.get("targetPort") or port.get("port")
+    reached = spec["type"] in ("NodePort", "LoadBalancer")
+    if reached or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
         fill(spec, externalTrafficPolicy="Cluster")
+    if reached or spec["type"] == "ClusterIP":
+        fill(spec, internalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
         fill(spec, allocateLoadBalancerNodePorts=True)
         for point in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
             if point.get("ip"):
                 fill(point, ipMode="VIP")
-    for port in spec.get("ports") or ():
-        fill(port, protocol="TCP")
-        port["targetPort"] = port.get("targetPort") or port.get("port")
 
 
 def _endpoints(obj: dict[str, Any]) -> None:

@@ -6,11 +6,10 @@ for those who do not, is in `defaults`.
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.data_sources import settle_data_source
-from aioinformer.testing.kinds.pod_defaults import admit_pod, fill, quality_of_service
+from aioinformer.testing.kinds.pod_defaults import admit_pod, quality_of_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,15 +154,14 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj.pop("status", None)
         if "status" in old:
             obj["status"] = old["status"]
+    if served.resource.group_resource == "services" and obj["spec"]["type"] != "LoadBalancer":
+        obj["status"] = {**(obj.get("status") or {}), "loadBalancer": {}}
     if served.resource.group_resource == "serviceaccounts":
         _keep_names(obj)
     if served.resource.group_resource == "namespaces":
         obj["spec"] = old.get("spec", {})
-    if served.resource.group_resource == "services":
-        # A client that does not know the address of its service does not mean to take it away.
-        for field in ("clusterIP", "clusterIPs"):
-            if field in old.get("spec", {}):
-                obj.setdefault("spec", {}).setdefault(field, old["spec"][field])
+    if served.resource.group_resource == "statefulsets.apps":
+        _admit_stateful_set(obj)
     if served.resource.group_resource == "persistentvolumeclaims":
         settle_data_source(obj["spec"], old.get("spec"))
     generation = old["metadata"].get("generation")
@@ -192,15 +190,6 @@ def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
     return dict(obj.get("status") or {})
-
-
-def _admit_service(obj: dict[str, Any]) -> None:
-    spec = obj["spec"]
-    if spec["type"] != "ExternalName":
-        if not spec.get("clusterIP"):
-            number = zlib.crc32(obj["metadata"]["uid"].encode())
-            spec["clusterIP"] = f"10.96.{number >> 8 & 255}.{number % 254 + 1}"
-        fill(spec, clusterIPs=[spec["clusterIP"]], ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
 
 
 def _admit_namespace(obj: dict[str, Any]) -> None:
@@ -247,6 +236,12 @@ def _admit_job(obj: dict[str, Any]) -> None:
     template["labels"] = {**(template.get("labels") or {}), **labels}
     metadata["labels"] = {**labels, **(metadata.get("labels") or {})} if metadata.get("labels") else labels
     spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
+
+
+def _admit_stateful_set(obj: dict[str, Any]) -> None:
+    """That more than one pod may be away at a time is a feature that is off unless somebody turns it on."""
+    rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    rolling.pop("maxUnavailable", None)
 
 
 def _protect(obj: dict[str, Any], finalizer: str) -> None:

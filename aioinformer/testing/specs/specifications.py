@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.specs.claims import claim
 from aioinformer.testing.specs.data import config_map, secret
+from aioinformer.testing.specs.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.specs.event_checks import event_causes
+from aioinformer.testing.specs.ingresses import ingress, ingress_class, ingress_status
 from aioinformer.testing.specs.jobs import cron_job, job
 from aioinformer.testing.specs.leases import lease
+from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
 from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
-from aioinformer.testing.specs.services import service
+from aioinformer.testing.specs.services import service, service_status
 from aioinformer.testing.specs.workloads import deployment, selecting, stateful_set
 
 if TYPE_CHECKING:
@@ -28,26 +31,33 @@ if TYPE_CHECKING:
 
     Check = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Iterable[Cause]]
 
-_LEFT_OUT = "FieldValueRequired"
-
 
 def specification_causes(
-    served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None, *, whole: bool = True
+    served: Served,
+    obj: Mapping[str, Any],
+    old: Mapping[str, Any] | None = None,
+    *,
+    subresource: str = "",
+    whole: bool = True,
 ) -> list[Cause]:
     """What is wrong with an object whose defaults are filled in.
 
     Args:
         old: what it replaces.
+        subresource: "status" if that is what is written.
         whole: whether required fields have to be there.
     """
-    causes = _causes(served, obj, old)
+    causes = _causes(served, obj, old, subresource)
     if causes and old is not None:
-        known = _causes(served, old, old)
+        known = _causes(served, old, old, subresource)
         causes = [cause for cause in causes if cause not in known]
-    return causes if whole else [cause for cause in causes if cause.reason != _LEFT_OUT]
+    return causes if whole else [cause for cause in causes if not cause.left_out]
 
 
-def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None, subresource: str) -> list[Cause]:
+    if subresource:
+        check = _STATUS_CHECKS.get(served.resource.group_resource)
+        return [] if check is None else list(check(obj, old))
     if served.collection == "events":
         former = None if old is None else served.kept(old)
         return event_causes(served.kept(obj), former, newer=served.conversion is not None)
@@ -62,13 +72,24 @@ _CHECKS: Mapping[str, Check] = {
     "cronjobs.batch": cron_job,
     "daemonsets.apps": selecting,
     "deployments.apps": deployment,
+    "endpoints": endpoints,
+    "endpointslices.discovery.k8s.io": endpoint_slice,
+    "ingressclasses.networking.k8s.io": ingress_class,
+    "ingresses.networking.k8s.io": ingress,
+    "ipaddresses.networking.k8s.io": ip_address,
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
     "persistentvolumeclaims": claim,
+    "networkpolicies.networking.k8s.io": network_policy,
     "pods": pod,
     "podtemplates": pod_template,
     "replicasets.apps": selecting,
     "secrets": secret,
+    "servicecidrs.networking.k8s.io": service_cidr,
     "services": service,
     "statefulsets.apps": stateful_set,
+}
+_STATUS_CHECKS: Mapping[str, Check] = {
+    "ingresses.networking.k8s.io": ingress_status,
+    "services": service_status,
 }

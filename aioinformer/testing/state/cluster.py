@@ -18,7 +18,7 @@ from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
 from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
 from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
-from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.ownership.managers import Manager, read_owners
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
 from aioinformer.testing.specs.specifications import specification_causes
@@ -35,6 +35,7 @@ from aioinformer.testing.state.preconditions import (
     check_preconditions,
     checked_metadata,
 )
+from aioinformer.testing.state.service_network import ServiceNetwork
 
 if TYPE_CHECKING:
     import random
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
+_SERVICES = "services"
 _CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -75,6 +77,7 @@ class Cluster:
         self.definitions = Definitions(ledger, self.now)
         self.granting: Granting = lambda served, namespace, obj, old: None
         self._naming = Naming(rng)
+        self._network = ServiceNetwork(ledger)
 
     def now(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
@@ -120,6 +123,8 @@ class Cluster:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._naming.generated(str(metadata["generateName"]))
         check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
+        if served.resource.group_resource == _SERVICES:
+            self._network.settle(served, obj, None, dry_run=dry_run, whole=whole)
         self._check_metadata(served, metadata, specification_causes(served, obj, whole=whole))
         metadata["uid"] = self._naming.uid()
         metadata["creationTimestamp"] = self.now()
@@ -197,12 +202,17 @@ class Cluster:
         self._fill_defaults(served, obj)
         self.granting(served, namespace, obj, old)
         asked = obj["metadata"].get("managedFields")
+        if served.resource.group_resource == _SERVICES and not subresource:
+            if owners is None:
+                # What the service is given now is nobody's.
+                track(served, old, obj, by or _ourselves(served), self.now())
+                owners = read_owners(obj["metadata"])
+            self._network.settle(served, obj, old, dry_run=dry_run, whole=whole)
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
         metadata = obj["metadata"]
         causes = check_deletion(metadata, old["metadata"])
-        if not subresource:
-            causes += specification_causes(served, obj, old, whole=whole)
+        causes += specification_causes(served, obj, old, subresource=subresource, whole=whole)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:

@@ -152,7 +152,8 @@ class Collection:
         """Replaces everything; the history is gone and watches must be ended by the caller."""
         self._records = dict(records)
         self._keys = sorted(self._records)
-        self._dropped += len(self._changes)
+        # One more than there were: whoever follows the changes is to see that they do not lead here.
+        self._dropped += len(self._changes) + 1
         self._changes.clear()
         self._snapshots.clear()
         self.floor = floor
