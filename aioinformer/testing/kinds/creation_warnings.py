@@ -143,13 +143,7 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "services": _service,
     "statefulsets.apps": _stateful_set,
 }
-_UPDATEdef _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
-    if obj["spec"]["revisionHistoryLimit"] < 0:
-        kept = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        yield f"spec.revisionHistoryLimit: {kept}"
-
-
-_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+_UPDATE_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "endpoints/": _endpoints,
     "endpointslices.discovery.k8s.io/": _slice_addresses,
     "networkpolicies.networking.k8s.io/": _network_policy,

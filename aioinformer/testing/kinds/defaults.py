@@ -60,7 +60,8 @@ def _replication_controller(obj: dict[str, Any]) -> None:
         fill(spec, selector=dict(labels))
         fill(obj["metadata"], labels=dict(labels))
     fill(spec, replicas=1)
-    _default_template(spec)
+    if spec.get("template") is not None:
+        _default_template(spec)
 
 
 def _deployment(obj: dict[str, Any]) -> None:
@@ -108,7 +109,8 @@ def _stateful_set(obj: dict[str, Any]) -> None:
         fill(spec["updateStrategy"]["rollingUpdate"], partition=0)
     for claim in spec.get("volumeClaimTemplates") or ():
         _claim(claim)
-        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim", status={"phase": "Pending"})
+        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim", status={})
+        fill(claim["status"], phase="Pending")
     _default_template(spec)
 
 

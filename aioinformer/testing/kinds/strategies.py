@@ -258,6 +258,7 @@ _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "persistentvolumeclaims": _admit_claim,
     "persistentvolumes": _admit_volume,
     "jobs.batch": _admit_job,
+    "statefulsets.apps": _admit_stateful_set,
     "volumeattributesclasses.storage.k8s.io": _admit_attributes,
 }
 

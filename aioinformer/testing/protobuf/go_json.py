@@ -23,6 +23,8 @@ from aioinformer.testing.protobuf.schema import Field, message, message_name
 # Nobody but the server writes these, and in this form.
 _OWN = "meta/v1.ManagedFieldsEntry"
 _EITHER = "apiextensions/v1.JSONSchemaPropsOr"
+# The one object within another, which says of what kind it is. In protobuf it does not.
+_CLAIM = "core/v1.PersistentVolumeClaim"
 Writer = Callable[[Any], Any]
 
 _LEFT_OUT: Final = object()
@@ -130,7 +132,13 @@ def _writer(kind: str, stored: bool) -> Writer | None:
     if kind.startswith(_EITHER):
         # Written as whichever of its fields is set: a schema is the only one that is a mapping.
         kind = kind.partition("Or")[0]
+    if kind == _CLAIM:
+        return lambda value: _named(value) | _written(value, _struct(kind, stored))
     return lambda value: _written(value, _struct(kind, stored)) if isinstance(value, dict) else value
+
+
+def _named(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: obj[name] for name in ("kind", "apiVersion") if obj.get(name)}
 
 
 def _each(write: Writer, values: Any) -> Any:

@@ -87,7 +87,8 @@ class FieldType:
 
     @property
     def is_atomic_map(self) -> bool:
-        return self.node.get(_MAP_TYPE) == "atomic"
+        # An object of which nothing is said is JSON that only its readers understand.
+        return self.node.get(_MAP_TYPE) == "atomic" or self.node.keys() - {"description"} == {"type"}
 
     def step(self, element: Any) -> str | None:
         """The step to an element of a list; None for elements of atomic lists.

@@ -92,4 +92,13 @@ def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
         else:
             yield Cause.invalid(f"{here}.operator", shown(operator), "not a valid selector operator")
         name = expression.get("key", "")
-        yield from (Cause.invalid(f"{here}.key", shown(name), why) for why in label_name_faults(name))
+        yield from formed(name, f"{here}.key", label_name_faults)
+        for place, value in enumerate(expression.get("values") or ()):
+            yield from formed(value, f"{here}.values[{place}]", label_value_faults)
+
+
+def containers_of(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """All containers of a pod with their paths, in the order in which the API visits them."""
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            yield container, f"{path}.{field}[{index}]"

@@ -21,7 +21,14 @@ from aioinformer.testing.specs.network_policies import ip_address, network_polic
 from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service, service_status
-from aioinformer.testing.specs.workloads import deployment, selecting, stateful_set
+from aioinformer.testing.specs.workloads import (
+    controller_revision,
+    daemon_set,
+    deployment,
+    replica_set,
+    replication_controller,
+    stateful_set,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -69,8 +76,9 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
 
 _CHECKS: Mapping[str, Check] = {
     "configmaps": config_map,
+    "controllerrevisions.apps": controller_revision,
     "cronjobs.batch": cron_job,
-    "daemonsets.apps": selecting,
+    "daemonsets.apps": daemon_set,
     "deployments.apps": deployment,
     "endpoints": endpoints,
     "endpointslices.discovery.k8s.io": endpoint_slice,
@@ -83,7 +91,8 @@ _CHECKS: Mapping[str, Check] = {
     "networkpolicies.networking.k8s.io": network_policy,
     "pods": pod,
     "podtemplates": pod_template,
-    "replicasets.apps": selecting,
+    "replicasets.apps": replica_set,
+    "replicationcontrollers": replication_controller,
     "secrets": secret,
     "servicecidrs.networking.k8s.io": service_cidr,
     "services": service,
