@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.parts import shown
+from aioinformer.testing.specs.parts import formed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,13 @@ def _unchanged(obj: Mapping[str, Any], old: Mapping[str, Any] | None, fields: Se
 def _data(obj: Mapping[str, Any], fields: Sequence[str], named: str) -> Iterator[Cause]:
     for field in fields:
         for key in obj.get(field) or ():
-            yield from _key_causes(field, key)
+            yield from formed(key, f"{field}[{key}]", key_faults)
     if sum(len(each.encode()) for field in fields for each in (obj.get(field) or {}).values()) > _LARGEST:
         yield Cause("FieldValueTooLong", named, f"Too long: may not be more than {_LARGEST} bytes")
 
 
-def _key_causes(field: str, key: str) -> Iterator[Cause]:
+def key_faults(key: str) -> list[str]:
+    """What is wrong with a key of a config map or a secret."""
     faults = [f"must be no more than {_LONGEST_KEY} characters"] if len(key) > _LONGEST_KEY else []
     if not re.fullmatch(_KEY, key):
         what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -56,4 +57,4 @@ def _key_causes(field: str, key: str) -> Iterator[Cause]:
         faults.append(f"must not be '{key}'")
     elif key.startswith(".."):
         faults.append("must not start with '..'")
-    yield from (Cause.invalid(f"{field}[{key}]", shown(key), fault) for fault in faults)
+    return faults
