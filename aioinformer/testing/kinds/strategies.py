@@ -252,7 +252,6 @@ def _protect(obj: dict[str, Any], finalizer: str) -> None:
 
 _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "pods": _admit_pod,
-    "services": _admit_service,
     "namespaces": _admit_namespace,
     "nodes": _admit_node,
     "persistentvolumeclaims": _admit_claim,
