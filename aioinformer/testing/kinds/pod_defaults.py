@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _MODE = 0o644
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS_TOLERATED = 300
+_OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
+    "configMap": {"defaultMode": _MODE},
+    "secret": {"defaultMode": _MODE},
+    "downwardAPI": {"defaultMode": _MODE},
+    "projected": {"defaultMode": _MODE},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
 _QUALITY_RESOURCES = ("cpu", "memory")
 
 
@@ -78,12 +89,9 @@ def quality_of_service(spec: dict[str, Any]) -> str:
 
 
 def _default_container(container: dict[str, Any], *, host_network: bool, in_template: bool) -> None:
-    image = str(container.get("image", ""))
-    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
-    latest = "@" not in image and tag in ("", "latest")
     fill(
         container,
-        imagePullPolicy="Always" if latest else "IfNotPresent",
+        imagePullPolicy=_pull_policy(str(container.get("image", ""))),
         resources={},
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
@@ -108,6 +116,12 @@ def _default_container(container: dict[str, Any], *, host_network: bool, in_temp
         fill(requests, **limits)
 
 
+def _pull_policy(image: str) -> str:
+    """Images whose name says nothing of their version are looked for each time."""
+    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
+    return "Always" if "@" not in image and tag in ("", "latest") else "IfNotPresent"
+
+
 def _default_probe(probe: dict[str, Any]) -> None:
     fill(probe, failureThreshold=3, periodSeconds=10, successThreshold=1, timeoutSeconds=1)
     if probe.get("httpGet"):
@@ -117,13 +131,13 @@ def _default_probe(probe: dict[str, Any]) -> None:
 
 
 def _default_volume(volume: dict[str, Any]) -> None:
-    if len(volume) == 1:
+    if volume.keys() <= {"name"}:
         volume["emptyDir"] = {}
-    for source in ("configMap", "secret", "downwardAPI", "projected"):
+    for source, defaults in _OF_VOLUMES.items():
         if volume.get(source) is not None:
-            fill(volume[source], defaultMode=_MODE)
-    if volume.get("hostPath"):
-        fill(volume["hostPath"], type="")
+            fill(volume[source], **defaults)
+    if (image := volume.get("image")) is not None:
+        fill(image, pullPolicy=_pull_policy(str(image.get("reference", ""))))
     items: list[dict[str, Any]] = [
         item
         for source in ("downwardAPI", "projected")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.data_sources import settle_data_source
+from aioinformer.testing.api.label_keys import with_label_keys
 from aioinformer.testing.kinds.pod_defaults import admit_pod, quality_of_service
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _WITH_GENERATION = frozenset(
         "ingressclasses.networking.k8s.io",
         "networkpolicies.networking.k8s.io",
         "poddisruptionbudgets.policy",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingadmissionpolicies.admissionregistration.k8s.io",
@@ -44,6 +47,8 @@ _WITH_GENERATION = frozenset(
         "deviceclasses.resource.k8s.io",
     }
 )
+#: These have no generation before they are changed.
+_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {
@@ -74,6 +79,25 @@ _CREATED_BY_UPDATE = frozenset(
         "clusterrolebindings.rbac.authorization.k8s.io",
     }
 )
+_NEEDS_VERSION = frozenset(
+    {
+        "apiservices.apiregistration.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "leases.coordination.k8s.io",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "poddisruptionbudgets.policy",
+        "runtimeclasses.node.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
 _ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
     "namespaces": {"phase": "Active"},
@@ -86,9 +110,21 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
         "storedVersions": [],
     },
 }
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
 # What a write of the status may not change of some kinds, although it may of most.
 _KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+def needs_version(served: Served) -> bool:
+    """Whether an update has to say which version it is made of."""
+    return served.custom or served.resource.group_resource in _NEEDS_VERSION
 
 
 def returns_deleted(served: Served) -> bool:
@@ -164,7 +200,11 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         _admit_stateful_set(obj)
     if served.resource.group_resource == "persistentvolumeclaims":
         settle_data_source(obj["spec"], old.get("spec"))
+    if served.resource.group_resource == "endpointslices.discovery.k8s.io":
+        _drop_topology(obj)
     generation = old["metadata"].get("generation")
+    if generation is None and served.resource.group_resource in _COUNTS_CHANGES and _spec(obj) != _spec(old):
+        generation = 0
     if generation is None:
         obj["metadata"].pop("generation", None)
     else:
@@ -186,10 +226,18 @@ def _keep_names(account: dict[str, Any]) -> None:
 def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
     name = served.resource.group_resource
     if name == "pods":
-        return {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+        gated = _GATED | {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}
+        waits = {"conditions": [gated]} if obj["spec"].get("schedulingGates") else {}
+        return {"phase": "Pending", **waits, "qosClass": quality_of_service(obj["spec"])}
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
     return dict(obj.get("status") or {})
+
+
+def _drop_topology(obj: dict[str, Any]) -> None:
+    """Drops what the newer version of slices can only show."""
+    for endpoint in obj.get("endpoints") or ():
+        endpoint.pop("deprecatedTopology", None)
 
 
 def _admit_namespace(obj: dict[str, Any]) -> None:
@@ -198,6 +246,7 @@ def _admit_namespace(obj: dict[str, Any]) -> None:
 
 
 def _admit_pod(obj: dict[str, Any]) -> None:
+    obj["spec"] = dict(with_label_keys(obj["spec"], obj["metadata"].get("labels") or {}))
     admit_pod(obj["spec"])
 
 
@@ -252,6 +301,7 @@ def _protect(obj: dict[str, Any], finalizer: str) -> None:
 
 _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "pods": _admit_pod,
+    "endpointslices.discovery.k8s.io": _drop_topology,
     "namespaces": _admit_namespace,
     "nodes": _admit_node,
     "persistentvolumeclaims": _admit_claim,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,11 @@ def duplicate(value: Any, path: str) -> Cause:
     return Cause("FieldValueDuplicate", path, f"Duplicate value: {shown(value)}")
 
 
+def not_found(value: Any, path: str) -> Cause:
+    """A name of something that would have to be there."""
+    return Cause("FieldValueNotFound", path, f"Not found: {shown(value)}", left_out=True)
+
+
 def required(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
     """Fields that are to be there, and not to be empty."""
     return (Cause.required(f"{path}.{field}") for field in fields if not holder.get(field))
@@ -59,20 +63,6 @@ def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator
     """A number that may be left out, and has bounds."""
     if value is not None and not lowest <= value <= highest:
         yield Cause.invalid(path, str(value), f"must be between {lowest} and {highest}, inclusive")
-
-
-def ip_faults(text: str) -> list[str]:
-    """What is wrong with an IP address."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        octets = text.split(".")
-        if len(octets) == 4 and all(each.isdecimal() and int(each) <= 255 for each in octets):
-            return ["must not have leading 0s"]
-        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return ["must not be an IPv4-mapped IPv6 address"]
-    return []
 
 
 def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
