@@ -1,4 +1,4 @@
-"""What the volume of a claim is filled with at first: one thing that is said in two fields, an older and a newer one."""
+"""What the volume of a claim is filled with at first: one thing, said in two fields, an older and a newer one."""
 
 from __future__ import annotations
 

@@ -107,6 +107,8 @@ CLUSTER_DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "csidrivers.storage.k8s.io": _driver,
     "flowschemas.flowcontrol.apiserver.k8s.io": _flow_schema,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _changing_hooks,
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": _policy,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _policy_binding,
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _priority_level,
     "resourceclaims.resource.k8s.io": _device_claim,
     "resourceclaimtemplates.resource.k8s.io": _device_template,

@@ -193,6 +193,10 @@ def _volume(obj: dict[str, Any]) -> None:
     fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     if spec.get("hostPath"):
         fill(spec["hostPath"], type="")
+    if spec.get("iscsi"):
+        fill(spec["iscsi"], iscsiInterface="default")
+    if spec.get("azureDisk"):
+        fill(spec["azureDisk"], cachingMode="ReadWrite", fsType="ext4", kind="Shared", readOnly=False)
 
 
 def _limit_range(obj: dict[str, Any]) -> None:

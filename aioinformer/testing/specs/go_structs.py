@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Shape = Mapping[str, Any]
-    """By name in Go: the zero value, the shape of a struct, or that of what is pointed to, as a tuple of one."""
+    """By name in Go: the zero value; the shape of a struct, in a tuple if it is pointed to, in a list if it is many."""
 
 _ACRONYM = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]+$|[A-Z]")
 #: Where the name in JSON does not follow from that in Go.
 _NAMED_OTHERWISE = {
     "CephFS": "cephfs",
+    "DataDiskURI": "diskURI",
     "DiscoveryCHAPAuth": "chapAuthDiscovery",
     "SessionCHAPAuth": "chapAuthSession",
     "StorageOS": "storageos",
+    "WWIDs": "wwids",
 }
 
 
@@ -53,8 +55,10 @@ def difference(old: Any, new: Any) -> str:
 
 def _field(value: Any, zero: Any) -> Any:
     match zero:
-        case (dict() as pointed,):
-            return None if value is None else go_struct(value, pointed)
+        case tuple():
+            return None if value is None else go_struct(value, zero[0])
+        case [dict() as element]:
+            return None if value is None else [go_struct(each, element) for each in value]
         case dict():
             return go_struct(value, zero)
     return zero if value is None else value

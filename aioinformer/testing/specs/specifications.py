@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.specs.claims import claim
+from aioinformer.testing.specs.cluster_checks import CLUSTER_CHECKS
 from aioinformer.testing.specs.data import config_map, secret
 from aioinformer.testing.specs.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.specs.event_checks import event_causes
@@ -87,7 +87,7 @@ _CHECKS: Mapping[str, Check] = {
     "ipaddresses.networking.k8s.io": ip_address,
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
-    "persistentvolumeclaims": claim,
+    **CLUSTER_CHECKS,
     "networkpolicies.networking.k8s.io": network_policy,
     "pods": pod,
     "podtemplates": pod_template,

@@ -8,6 +8,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import check_metadata_types
+from aioinformer.testing.kinds.strategies import needs_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,13 +49,13 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
     """Compares the version and the uid that an update names with those that are stored.
 
     Raises:
-        StatusError: 409; 422 for a custom resource without a version; 500 for a version that is no number.
+        StatusError: 409; 422 if there is no version where it is needed; 500 for a version that is no number.
     """
     resource, name = served.resource, record.name
     version = str(metadata.get("resourceVersion") or "")
     if version and not version.isdigit():
         raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    if served.custom and version in ("", "0"):
+    if needs_version(served) and version in ("", "0"):
         cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
         raise statuses.invalid(resource.plural, resource.group, name, [cause])
     uid = metadata.get("uid")

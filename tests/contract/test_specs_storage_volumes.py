@@ -1,0 +1,116 @@
+"""What volumes may say, and that the place where their data are stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.tables import variants
+from tests.contract.talk import MERGE_PATCH
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+VOLUMES = "/api/v1/persistentvolumes"
+BARE: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+VOLUME: dict[str, Any] = BARE | {"hostPath": {"path": "/data"}}
+SECRET = {"name": "s", "namespace": "n"}
+HERE = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "host", "operator": "In", "values": ["a"]}]}]}
+ISCSI = {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}
+CSI = {"driver": "csi.example.com", "volumeHandle": "1"}
+
+
+def near(**wanted: Any) -> dict[str, Any]:
+    return {"nodeAffinity": {"required": {"nodeSelectorTerms": [wanted]}}}
+
+
+WRONG: dict[str, list[dict[str, Any]]] = {
+    "access": [VOLUME | {"accessModes": modes} for modes in (None, ["Wrong"], ["ReadWriteOncePod", "ReadOnlyMany"])],
+    "capacity": [VOLUME | {"capacity": each} for each in (
+        None, {"cpu": "1"}, {"storage": "0"}, {"storage": "-1Gi"}, {"storage": "1Gi", "cpu": "1"},
+    )],
+    "names": [VOLUME | each for each in (
+        {"persistentVolumeReclaimPolicy": "Wrong"}, {"storageClassName": "A"}, {"volumeMode": "Files"},
+        {"volumeAttributesClassName": ""}, {"volumeAttributesClassName": "A"}, {"volumeAttributesClassName": "gold"},
+        {"persistentVolumeReclaimPolicy": "Recycle", "hostPath": {"path": "//"}},
+    )],
+    "affinity": [VOLUME | each for each in (
+        {"nodeAffinity": {}}, {"nodeAffinity": {"required": {"nodeSelectorTerms": []}}},
+        near(matchExpressions=[{"key": "a b", "operator": "In", "values": ["c d"]}]),
+        near(matchExpressions=[{"key": "a", "operator": "In"}, {"key": "a", "operator": "Exists", "values": ["b"]}]),
+        near(matchExpressions=[{"key": "a", "operator": "Gt", "values": ["1", "2"]}, {"key": "", "operator": "Is"}]),
+        near(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["A", "b"]}]),
+        near(matchFields=[{"key": "metadata.uid", "operator": "Exists"}]),
+    )],
+    "sources": [BARE, *(VOLUME | each for each in (
+        {"hostPath": {"path": ""}}, {"hostPath": {"path": "/a/../b", "type": "Wrong"}},
+        {"nfs": {"server": "s", "path": "/"}}, {"csi": CSI, "local": {"path": "/"}, "nfs": None, "cephfs": {}},
+    ))],
+    "nfs": [BARE | {"nfs": each} for each in ({}, {"server": "s", "path": "a"})],
+    "local": [BARE | {"local": each} for each in ({}, {"path": "/a"}, {"path": "/a/.."})],
+    "iscsi": [BARE | {"iscsi": each} for each in (
+        {}, ISCSI | {"iqn": "abc"}, ISCSI | {"iqn": "iqn.abc"}, ISCSI | {"iqn": "eui.1"}, ISCSI | {"lun": 256},
+        ISCSI | {"chapAuthSession": True}, ISCSI | {"secretRef": {}}, ISCSI | {"initiatorName": "naa.1"},
+        ISCSI | {"initiatorName": "iqn.2001-04.com.example:disk", "targetPortal": 64 * "a"},
+    )],
+    "csi": [BARE | {"csi": each} for each in (
+        {}, CSI | {"driver": "a_b"}, CSI | {"driver": 64 * "a"},
+        CSI | {"controllerPublishSecretRef": {}, "nodeExpandSecretRef": {"name": "A", "namespace": "b.c"}},
+    )],
+}  # fmt: skip
+
+
+@variants("wrong", WRONG)
+async def test_a_volume_says_where_it_is(talk: Talk, wrong: list[dict[str, Any]]) -> None:
+    for spec in wrong:
+        obj = {"metadata": {"name": talk.namespace}, "spec": spec}
+        answer = await talk("POST", f"{VOLUMES}?dryRun=All", obj)
+        assert answer.status == 422, spec
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "host": VOLUME | {"persistentVolumeReclaimPolicy": "Delete", "mountOptions": ["ro"], "storageClassName": "slow"},
+    "local": BARE | {
+        "local": {"path": "/a", "fsType": "ext4"}, "nodeAffinity": {"required": HERE}, "volumeMode": "Block",
+    },
+    "csi": BARE | {
+        "csi": CSI | {"nodeExpandSecretRef": SECRET, "volumeAttributes": {"a": "b"}, "fsType": "xfs", "readOnly": True},
+        "volumeAttributesClassName": "gold",
+        "claimRef": {"namespace": "n", "name": "c", "kind": "PersistentVolumeClaim", "apiVersion": "v1"},
+    },
+    "iscsi": BARE | {"iscsi": ISCSI | {"initiatorName": "eui.0123456789abcdef", "secretRef": SECRET}},
+}  # fmt: skip
+
+
+@variants("spec", GOOD)
+async def test_a_volume_that_is_right_is_accepted(talk: Talk, spec: dict[str, Any]) -> None:
+    answer = await talk("POST", f"{VOLUMES}?dryRun=All", {"metadata": {"name": talk.namespace}, "spec": spec})
+    assert answer.status == 201
+
+
+CHANGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "host": (VOLUME, [{"hostPath": {"path": "/other"}}, {"hostPath": None}, {"nfs": {"server": "s", "path": "/"}}]),
+    "local": (GOOD["local"], [
+        {"local": {"path": "/b"}}, {"nodeAffinity": None}, {"volumeMode": "Filesystem"},
+        near(matchExpressions=[{"key": "host", "operator": "Exists"}]), {"capacity": {"storage": "2Gi"}},
+    ]),
+    "csi": (GOOD["csi"], [
+        {"csi": {"volumeHandle": "2"}}, {"csi": {"controllerExpandSecretRef": SECRET}},
+        {"csi": {"controllerExpandSecretRef": SECRET | {"name": "t"}}},
+        {"volumeAttributesClassName": None}, {"volumeAttributesClassName": "silver"}, {"claimRef": None},
+    ]),
+    "iscsi": (GOOD["iscsi"], [{"iscsi": {"lun": 1}}]),
+}  # fmt: skip
+
+
+@variants("change", CHANGES)
+async def test_a_volume_stays_where_it_is(talk: Talk, change: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+    spec, changes = change
+    await talk.made(VOLUMES, {"metadata": {"name": talk.namespace}, "spec": spec})
+    try:
+        for each in changes:
+            patch = {"spec": each}
+            await talk("PATCH", f"{VOLUMES}/{talk.namespace}", patch, content_type=MERGE_PATCH)
+        answer = await talk("GET", f"{VOLUMES}/{talk.namespace}")
+    finally:
+        await talk("DELETE", f"{VOLUMES}/{talk.namespace}", kept=False)
+    assert answer.status == 200
