@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 _USE_FIELD = 'use "storageClassName" attribute instead'
 _TOKENS = (
@@ -72,7 +73,7 @@ def _service(obj: Mapping[str, Any]) -> Iterator[str]:
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
-def _service_status(obj: Mapping[str, Any]) -> Iterator[str]:
+def _points_of_entry(obj: Mapping[str, Any]) -> Iterator[str]:
     for index, point in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         yield from ip_warnings(f"status.loadBalancer.ingress[{index}]", point.get("ip") or "")
 
@@ -94,6 +95,12 @@ def _slice(obj: Mapping[str, Any]) -> Iterator[str]:
     if obj.get("addressType") == "FQDN":
         yield "spec.addressType: FQDN endpoints are deprecated"
     yield from _slice_addresses(obj)
+
+
+def _ingress(obj: Mapping[str, Any]) -> Iterator[str]:
+    named = (obj.get("spec") or {}).get("ingressClassName") is not None
+    if _INGRESS_CLASS in (obj["metadata"].get("annotations") or {}) and not named:
+        yield f"annotation \"{_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
 def _network_policy(obj: Mapping[str, Any]) -> Iterator[str]:
@@ -137,6 +144,7 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "csidrivers.storage.k8s.io": _driver,
     "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _slice,
+    "ingresses.networking.k8s.io": _ingress,
     "networkpolicies.networking.k8s.io": _network_policy,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
@@ -146,7 +154,8 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
 _UPDATE_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "endpoints/": _endpoints,
     "endpointslices.discovery.k8s.io/": _slice_addresses,
+    "ingresses.networking.k8s.io/status": _points_of_entry,
     "networkpolicies.networking.k8s.io/": _network_policy,
     "services/": _service,
-    "services/status": _service_status,
+    "services/status": _points_of_entry,
 }

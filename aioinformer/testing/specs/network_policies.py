@@ -124,12 +124,11 @@ def _cidrs(cidrs: Sequence[str], path: str) -> Iterator[Cause]:
 
 def ip_address(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     parent, path = (obj.get("spec") or {}).get("parentRef"), "spec.parentRef"
-    if old is not None and parent != (former := (old.get("spec") or {}).get("parentRef")):
-        if former is not None:
-            yield Cause.invalid(path, shown(_inside(parent)), "field is immutable")
-        return
     if parent is None:
         yield Cause.required(path)
+    if old is not None and parent != (old.get("spec") or {}).get("parentRef"):
+        yield Cause.invalid(path, shown(_inside(parent)), "field is immutable")
+    if old is not None or parent is None:
         return
     if parent.get("group"):
         yield from formed(parent["group"], f"{path}.group", subdomain_faults)
