@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
-from aioinformer.notifications import AddNotification, Delivery, Notification, UpdateNotification
+from aioinformer.notifications import AddNotification, Batch, Delivery, Notification, UpdateNotification
 from aioinformer.owner import IN_HANDLER, is_cancelled
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sized
+    from collections.abc import Sized
 
     from aioinformer.resync import ResyncSchedule
 
@@ -67,8 +67,8 @@ class ProcessorListener(Generic[T]):
         self.peers: Sized = (self,)
         self._slice_seconds = slice_seconds
         self._slicer = Slicer(slice_seconds)
-        self._added: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
-        self._next: asyncio.Queue[tuple[Iterable[Notification[T]], int]] = asyncio.Queue()
+        self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
+        self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._quiet_until = 0.0
         self._initial = 0
         self._upstream_synced = False
@@ -76,13 +76,12 @@ class ProcessorListener(Generic[T]):
         self._delivering = False
         self._tasks: list[asyncio.Task[None]] = []
 
-    def add(self, notifications: Iterable[Notification[T]], initial: int = 0) -> None:
-        """Queues a batch, of which `initial` notifications belong to the initial list: all, if it has no length."""
+    def add(self, batch: Batch[T]) -> None:
+        """Queues what is to be told."""
         if not self._stopped:
-            size = len(notifications) if isinstance(notifications, list) else initial
-            self._initial += initial
-            self.pending += size
-            self._added.put_nowait((notifications, size))
+            self._initial += batch.initial
+            self.pending += batch.size
+            self._added.put_nowait(batch)
 
     def upstream_synced(self) -> None:
         """All of the initial list has been added."""
@@ -151,7 +150,7 @@ class ProcessorListener(Generic[T]):
         deliver, due, clock = self._deliver, self._slicer.due, asyncio.get_running_loop().time
         while not self.stopped():
             waits = self._next.empty()
-            batch, size = await self._next.get()
+            batch = await self._next.get()
             self._slicer.seconds = self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 self._slicer.start()
@@ -160,7 +159,7 @@ class ProcessorListener(Generic[T]):
             # Between two calls nobody else has a turn, and would see it, unless it says so.
             self._delivering = True
             try:
-                for notification in batch:
+                for notification in batch.notifications:
                     if timed:
                         begun = clock()
                     # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
@@ -189,7 +188,7 @@ class ProcessorListener(Generic[T]):
                         return
             finally:
                 self._delivering = False
-            self.pending -= size
+            self.pending -= batch.size
 
     def _watch_over(self, begun: float, ended: float) -> None:
         if ended - begun > _SLOW_CALL and ended >= self._quiet_until:

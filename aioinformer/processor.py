@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
-from aioinformer.notifications import AddNotification, Notification
+from aioinformer.notifications import Batch, Notification
 
 if TYPE_CHECKING:
     from aioinformer.listener import ProcessorListener
@@ -48,15 +48,14 @@ class SharedProcessor(Generic[T]):
         batch, self._outbox = self._outbox, []
         if not batch:
             return
-        initial = 0
-        if AddNotification in map(type, batch):  # which there seldom is, once the initial list is told
-            initial = sum(1 for each in batch if type(each) is AddNotification and each.is_in_initial_list)
         syncs, self._syncs = self._syncs, set()
-        without = [each for position, each in enumerate(batch) if position not in syncs] if syncs else batch
+        everything = without = Batch.of(batch)
+        if syncs:
+            without = Batch.of([each for position, each in enumerate(batch) if position not in syncs])
         for listener in self.listeners:
-            chosen = batch if listener.resync.syncing else without
-            if chosen:
-                listener.add(chosen, initial)
+            chosen = everything if listener.resync.syncing else without
+            if chosen.size:
+                listener.add(chosen)
 
     def add_listener(self, listener: ProcessorListener[T]) -> None:
         """One more from now on."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, delivery_to
+from aioinformer.notifications import AddNotification, Batch, delivery_to
 from aioinformer.processor import SharedProcessor, describe
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
@@ -76,7 +76,7 @@ class Registrations(Generic[T]):
             # already must not come to this one on top of it.
             self._processor.flush()
             records = self._cells.items()
-            listener.add(self._initial(records, listener), len(records))
+            listener.add(Batch(self._initial(records, listener), len(records), len(records)))
         self._processor.add_listener(listener)
         if self._synced:
             listener.upstream_synced()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification
+from aioinformer.notifications import AddNotification, Batch
 from aioinformer.resync import ResyncSchedule
 
 
@@ -19,7 +19,7 @@ async def written(caplog: pytest.LogCaptureFixture, batches: list[int], seconds:
         "pods: handler 1", lambda notification: asyncio.sleep(seconds), ResyncSchedule(0.0)
     )
     for size in batches:
-        listener.add([AddNotification(f"pod-{number}", False) for number in range(size)])
+        listener.add(Batch.of([AddNotification(f"pod-{number}", False) for number in range(size)]))
     async with asyncio.TaskGroup() as tasks:
         listener.start(tasks)
         await asyncio.sleep(sum(batches) * seconds + 1)

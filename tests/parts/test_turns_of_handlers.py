@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -52,3 +53,15 @@ async def test_handlers_with_a_backlog_hold_the_loop_for_ten_milliseconds_at_mos
     await processor.stop(0)
     running.cancel()
     await asyncio.wait({running})
+
+
+async def test_what_waits_for_many_handlers_is_walked_once_by_the_garbage_collector() -> None:
+    processor: SharedProcessor[Any] = SharedProcessor()
+    for number in range(100):
+        processor.add_listener(ProcessorListener(f"handler {number}", lambda _: None, ResyncSchedule(0.0)))
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(50):
+        processor.distribute(UpdateNotification("old", "new"))
+        processor.flush()
+    assert len(gc.get_objects()) - before < 10 * 50

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, Notification
+from aioinformer.notifications import AddNotification, Batch, Notification
 from aioinformer.resync import ResyncSchedule
 from tests.shell.virtual_time import VirtualTimeLoop
 
@@ -83,7 +83,8 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
                 listener: ProcessorListener[str] = ProcessorListener("one", handler.deliver, ResyncSchedule(0.0))
                 handler.given = [f"initial {each}" for each in range(how[2])]
                 # Made when it is its turn, as in an informer that runs.
-                listener.add((AddNotification(each, True) for each in list(handler.given)), how[2])
+                told = (AddNotification(each, True) for each in list(handler.given))
+                listener.add(Batch(told, how[2], how[2]))
                 listener.start(tasks)
                 if synced:
                     listener.upstream_synced()
@@ -93,7 +94,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
                 number += how[0]
                 for handler, listener in handlers:
                     handler.given += words
-                    listener.add([AddNotification(word) for word in words])
+                    listener.add(Batch.of([AddNotification(word) for word in words]))
             elif what == "synced":
                 synced = True
                 for _, listener in handlers:
@@ -102,7 +103,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
                 handler, listener = handlers.pop(how[0])
                 handler.told_when_removed = len(handler.told)
                 listener.stop()
-                listener.add([AddNotification("too late")])
+                listener.add(Batch.of([AddNotification("too late")]))
                 gone.append((handler, listener))
             elif what == "pass":
                 await asyncio.sleep(how[0])
