@@ -91,6 +91,9 @@ FAULTS: Mapping[str, FaultKind] = {
         ("get", "list"),
         {"back": 0, "version": 0},
     ),
+    "starting": FaultKind(
+        "belief", "health checks fail, and 503 for custom resources and paths that are not known: parts are missing yet"
+    ),
     "clock_skew": FaultKind("belief", "the Date header and all new timestamps are off", defaults={"seconds": -300.0}),
     "latency": FaultKind("transport", "answers start late", defaults={"seconds": 1.0}),
     "slow": FaultKind("transport", "a pause before every piece of an answer", _READS, {"seconds": 0.1}),

@@ -48,6 +48,7 @@ _HARMLESS = {
     "slow",
     "slow_reader",
     "stale_replica",
+    "starting",
     "undecodable_object",
     "unknown_event_type",
 }

@@ -227,6 +227,11 @@ def reads(check: Callable[[dict[str, Any]], bool]) -> Callable[[Client], Awaitab
     return seen
 
 
+async def is_not_ready(client: Client) -> None:
+    for path, status in (("/readyz", 500), ("/readyz/etcd", 200), ("/apis/example.com/v1/widgets", 503)):
+        assert (await client.api("GET", path))[0] == status
+
+
 CASES = {
     "outage": Case("outage", is_cut_off),
     "restart": Case("restart", loses_history),
@@ -249,6 +254,7 @@ CASES = {
     "expired list": Case("expired", is_answered(410), {"as_status": True}),
     "expired watch": Case("expired", reads(lambda line: line["object"]["code"] == 410)),
     "stale replica": Case("stale_replica", reads_behind_the_watch, {"back": 1}),
+    "starting": Case("starting", is_not_ready),
     "clock skew": Case("clock_skew", is_told_another_time, {"seconds": -3600}),
     "latency": Case("latency", is_answered_at_last, {"seconds": 0.2}),
     "slow": Case("slow", is_answered_at_last, {"seconds": 0.2}),

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from aioinformer.testing.access.rbac import Deed
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.selector_texts import read_field_selector
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _VERBS_IN_PATHS = ("watch", "proxy")
+_STREAMS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+
+
+class UnreadablePath(Exception):
+    """A path begins as one of a resource does, and then names none."""
 
 
 def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
@@ -24,14 +30,19 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
     Args:
         path: as sent, percent-encoded.
         query: first value of each parameter, decoded.
+
+    Raises:
+        UnreadablePath: it ends where it should say of what.
     """
-    parts = [unquote(part) for part in path.split("/") if part]
-    depth = {"api": 2, "apis": 3}.get(parts[0], 0) if parts else 0
+    parts = unquote(path).strip("/").split("/")
+    depth = {"api": 2, "apis": 3}.get(parts[0], 0)
     if not depth or len(parts) <= depth:
         return Deed(method.lower(), path=unquote(path))
     group, rest = "" if depth == 2 else parts[1], parts[depth:]
     verb = _VERBS.get(method, "")
-    if rest[0] in _VERBS_IN_PATHS and len(rest) > 1:
+    if rest[0] in _VERBS_IN_PATHS:
+        if len(rest) == 1:
+            raise UnreadablePath(f"unable to determine kind and namespace from url, {unquote(path)}")
         verb, rest = rest[0], rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
@@ -46,6 +57,11 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
     if not name and verb == "delete":
         verb = "deletecollection"
     return Deed(verb, group, rest[0], subresource, namespace, name)
+
+
+def is_stream(deed: Deed) -> bool:
+    """Whether something takes its time and is not counted while it does, unlike a watch."""
+    return deed.verb == "proxy" or deed.subresource in _STREAMS or deed.path.startswith("/debug/pprof/")
 
 
 def _selected_name(selector: str) -> str:
@@ -67,7 +83,7 @@ def refusal(user: User, deed: Deed, reason: str = "") -> statuses.StatusError:
     details = {"name": deed.name, "group": deed.group, "kind": deed.resource}
     subject = f"{deed.resource}.{deed.group}" if deed.group else deed.resource
     if deed.name:
-        subject = f'{subject} "{deed.name}"'
-    message = f"forbidden: {why}" if deed.path else f"{subject} is forbidden: {why}"
+        subject = f"{subject} {quoted(deed.name)}"
+    message = f"{subject} is forbidden: {why}" if deed.resource else f"forbidden: {why}"
     shown = {name: value for name, value in details.items() if value}
     return statuses.StatusError(403, "Forbidden", message, details=shown)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
-from aioinformer.testing.access.deeds import deed_of, refusal
+from aioinformer.testing.access.deeds import deed_of, is_stream, refusal
 from aioinformer.testing.access.grants import check_grant
 from aioinformer.testing.access.impersonation import ANONYMOUS, impersonated, wanted_user
 from aioinformer.testing.access.rbac import (
@@ -51,7 +51,6 @@ _ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
 _USER: ContextVar[User] = ContextVar("user", default=ADMIN)
 _EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 _KEPT = 4096
-_NEVER_QUEUED = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 class Access:
@@ -74,13 +73,12 @@ class Access:
         if rbac:
             cluster.granting = self._check_grant
 
-    def admit(self, request: web.BaseRequest) -> None:
-        """Finds out who asks, and whether he may.
+    def admit(self, request: web.BaseRequest, deed: Deed) -> None:
+        """Finds out who asks, and whether he may do it.
 
         Raises:
             StatusError: 400, 401 or 403.
         """
-        deed = deed_of(request.method, request.rel_url.raw_path, dict(request.query))
         try:
             user = self.authenticated(request)
             wanted = wanted_user(request.headers)
@@ -93,7 +91,7 @@ class Access:
         try:
             self._check(user, deed)
         except statuses.StatusError as error:
-            error.queued = deed.verb != "proxy" and deed.subresource not in _NEVER_QUEUED
+            error.queued = not is_stream(deed)
             raise
 
     def user(self) -> User:

@@ -86,6 +86,12 @@ def text_answer(request: web.BaseRequest, text: str, status: int = 200) -> web.R
     )
 
 
+def drop_priority(answer: web.StreamResponse) -> None:
+    """Takes away what tells of the queue in which a request has been, as it has been in none."""
+    for name in PRIORITY_HEADERS:
+        answer.headers.pop(name, None)
+
+
 def json_answer(
     request: web.BaseRequest,
     body: bytes,

@@ -116,8 +116,27 @@ def not_a_number(text: str, *, bits: int, signed: bool = False) -> str:
     return "" if -(2**bits) * signed <= number < 2**bits else "value out of range"
 
 
+def quoted(text: str) -> str:
+    """A text in double quotes, as Go's `%q` has it."""
+    return f'"{"".join(map(_shown, text))}"'
+
+
+def _shown(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    short = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}.get(character)
+    code = ord(character)
+    if short or code < 0x80:
+        return f"\\{short or f'x{code:02x}'}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def _quoted(character: str) -> str:
-    return {"'": r"'\''", '"': "'\"'"}.get(character, f"'{character}'")
+    return {"'": r"'\''", '"': "'\"'"}.get(
+        character, f"'{character if character.isprintable() else _shown(character)}'"
+    )
 
 
 def _in_object(text: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Registry, Served
 
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_PARTS_OF_NAMESPACES = ("status", "finalize")
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -60,9 +62,9 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     parts = unquote(path).removeprefix("/").removesuffix("/").split("/")
     if parts[0] not in ("api", "apis"):
         return Target(method, path, query)
-    if "" in parts:
-        raise statuses.resource_not_found()
     depth = 2 if parts[0] == "api" else 3
+    if "" in parts and not _has_empty_namespace(parts[depth:]):
+        raise statuses.resource_not_found()
     if len(parts) <= depth:
         return Target(method, path, query, "discovery")
     group = "" if parts[0] == "api" else parts[1]
@@ -74,8 +76,14 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     watch = rest[0] == "watch" and len(rest) > 1
     if watch:
         rest = rest[1:]
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+    namespace, all_namespaces = "", True
+    if rest[:2] == ["namespaces", ""]:
+        if rest[2] in _PARTS_OF_NAMESPACES:
+            if method not in ("GET", "PUT", "PATCH"):
+                raise statuses.method_not_allowed()
+            raise statuses.bad_request("name must be provided")
+        all_namespaces, rest = False, rest[2:]
+    elif rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _PARTS_OF_NAMESPACES:
         namespace, rest = rest[1], rest[2:]
     served = registry.find(group, version, rest[0])
     name = rest[1] if len(rest) > 1 else ""
@@ -84,7 +92,7 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
         raise statuses.resource_not_found()
     if not served.resource.namespaced and namespace:
         raise statuses.resource_not_found()
-    if served.resource.namespaced and name and not namespace and not watch:
+    if served.resource.namespaced and name and not namespace and all_namespaces and not watch:
         raise statuses.resource_not_found()
     if subresource and subresource not in served.subresources:
         raise statuses.not_found(served.resource, name)
@@ -98,10 +106,32 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
         verb = "create" if method == "POST" else verb
     else:
         allowed = served.entries[0]["verbs"]
-        if verb in ("create", "deletecollection") and served.resource.namespaced and not namespace:
+        if verb in ("create", "deletecollection") and served.resource.namespaced and not namespace and all_namespaces:
             verb = ""
     if verb not in allowed:
         raise statuses.method_not_allowed()
+    if name and not all_namespaces and not namespace:
+        raise statuses.bad_request("Namespace parameter required.")
     if verb == "list" and "watch" in query and query["watch"].lower() not in ("0", "false"):
         verb = "watch"
     return Target(method, path, query, verb, served, namespace, name, subresource)
+
+
+def _has_empty_namespace(rest: list[str]) -> bool:
+    """Whether nothing is missing but the name of the namespace, as in paths of clients that have none to put there.
+
+    What is about many objects is then about those of all namespaces.
+    """
+    rest = rest[1:] if rest[:1] == ["watch"] else rest
+    return rest[:2] == ["namespaces", ""] and len(rest) > 2 and "" not in rest[2:]
+
+
+def check_name(name: str) -> None:
+    """Refuses what is the name of nothing, since it could not be a part of a path.
+
+    Raises:
+        StatusError: 400.
+    """
+    if name in (".", "..") or "%" in name:
+        why = "may not contain '%'" if "%" in name else f"may not be '{name}'"
+        raise statuses.bad_request(f"Name parameter invalid: {quoted(name)}: {why}")

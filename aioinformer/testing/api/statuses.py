@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.golike import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -125,12 +127,12 @@ def forbidden(resource: Resource[Any], name: str, why: str, causes: Sequence[Cau
     details = resource_details(resource, name)
     if causes:
         details["causes"] = [_cause(cause) for cause in causes]
-    subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
+    subject = f"{resource.group_resource} {quoted(name)}" if name else resource.group_resource
     return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
 
 
 def not_found(resource: Resource[Any], name: str) -> StatusError:
-    message = f'{resource.group_resource} "{name}" not found'
+    message = f"{resource.group_resource} {quoted(name)} not found"
     return StatusError(404, "NotFound", message, details=resource_details(resource, name))
 
 
@@ -150,7 +152,7 @@ def not_acceptable(message: str) -> StatusError:
 
 def already_exists(resource: Resource[Any], name: str, *, going: bool = False) -> StatusError:
     """The name is taken, perhaps by an object that is about to go."""
-    message = f'{"object is being deleted: " if going else ""}{resource.group_resource} "{name}" already exists'
+    message = f"{'object is being deleted: ' if going else ''}{resource.group_resource} {quoted(name)} already exists"
     return StatusError(409, "AlreadyExists", message, details=resource_details(resource, name))
 
 
@@ -162,7 +164,9 @@ def conflict(resource: Resource[Any], name: str, why: str, *, kind: str = "") ->
     """
     subject = kind or resource.group_resource
     details = {"name": name, "kind": kind} if kind else resource_details(resource, name)
-    return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {subject} "{name}": {why}', details=details)
+    return StatusError(
+        409, "Conflict", f"Operation cannot be fulfilled on {subject} {quoted(name)}: {why}", details=details
+    )
 
 
 def object_modified(resource: Resource[Any], name: str) -> StatusError:
@@ -195,7 +199,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
     details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     details["causes"] = [_cause(cause) for cause in causes]
-    return StatusError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details=details)
+    return StatusError(422, "Invalid", f"{qualified} {quoted(name)} is invalid: {text}", details=details)
 
 
 def invalid_object(resource: Resource[Any], name: str, causes: Sequence[Cause]) -> StatusError:
@@ -206,6 +210,12 @@ def invalid_object(resource: Resource[Any], name: str, causes: Sequence[Cause]) 
 def internal_error(message: str) -> StatusError:
     """500 without a reason, which is how the API reports what it did not foresee."""
     return StatusError(500, "", message)
+
+
+def not_installed() -> StatusError:
+    """503: the server is so young that it does not know all its paths."""
+    message = "the request has been made before all known HTTP paths have been installed, please try again"
+    return StatusError(503, "ServiceUnavailable", message, details={"retryAfterSeconds": 5}, retry_after=5)
 
 
 def version_too_large(asked: int, current: int) -> StatusError:

@@ -153,6 +153,10 @@ class FaultEffects:
             return response
         raise error
 
+    def is_starting(self, target: Target) -> bool:
+        """Whether the server is to pass for one whose parts are not all there yet."""
+        return self._faults.standing("starting", target) is not None
+
     def _check_credentials(self, credentials: str, target: Target) -> None:
         fault = self._faults.standing("expired_credentials", target)
         if fault is None:

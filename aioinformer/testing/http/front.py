@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,29 +13,31 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.access.deeds import UnreadablePath, deed_of, is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import (
-    PRIORITY_HEADERS,
     SERVER_CLOCK,
+    drop_priority,
     json_answer,
-    standing_headers,
     status_answer,
     text_answer,
 )
-from aioinformer.testing.api.encoding import decode, encode_plain, pretty
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.faults import FAULTS, Fault, FaultSet
-from aioinformer.testing.http.discovery import VERSION, discovery_document
+from aioinformer.testing.http.about import about_itself
+from aioinformer.testing.http.deadlines import deadline, timed_out
+from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
 from aioinformer.testing.http.fault_effects import CUTTING
-from aioinformer.testing.http.health import health_text
 from aioinformer.testing.http.listening import LARGEST_BODY
 from aioinformer.testing.http.writes import with_warnings
-from aioinformer.testing.openapi.answers import openapi_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.testing.access.doorkeeper import Access
+    from aioinformer.testing.access.rbac import Deed
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.fault_effects import FaultEffects
     from aioinformer.testing.http.handlers import ResourceHandlers
@@ -43,9 +46,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_LOG = 100_000
+_VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITHOUT_BODY = frozenset({"GET", "HEAD"})
 _READ_TO_BE_KEPT = 256 * 1024
-_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 @dataclass(slots=True)
@@ -114,20 +117,25 @@ class FrontDoor:
         """Answers one request; what it raises is for aiohttp: the connection broke, or the request was cancelled."""
         path = request.rel_url.raw_path
         query = first_values(request)
-        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         SERVER_CLOCK.set(self._clock)
         entry = RequestEntry(request.method, path, query, "other", "", self._clock())
         self.requests.append(entry)
         try:
-            response = await self._answer(request, path, query, entry)
+            response = (
+                _illegible(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
+            )
         except statuses.StatusError as error:
             response = with_warnings(status_answer(request, error), error.warnings)
             if not error.queued:
-                for name in PRIORITY_HEADERS:
-                    response.headers.pop(name, None)
+                drop_priority(response)
+        except TimeoutError:
+            response = timed_out(request)
+        except UnreadablePath as error:
+            response = _unreadable(request, path, error)
         except UnknownPath:
             response = text_answer(request, "404 page not found\n", 404)
+            if path.startswith("/debug/pprof/"):
+                drop_priority(response)
         except ConnectionResetError:
             # The client has left; of what else is raised aiohttp would print a traceback.
             raise asyncio.CancelledError from None
@@ -136,6 +144,7 @@ class FrontDoor:
         except Exception as error:
             _log.exception("the server failed to answer %s %s", request.method, path)
             response = status_answer(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
+        close_without_body(request, response)
         entry.status = response.status
         return response
 
@@ -144,56 +153,48 @@ class FrontDoor:
     ) -> web.StreamResponse:
         if self._faults_over_http and path.startswith("/_faults"):
             return await self._fault_request(request, path)
+        wrong: statuses.StatusError | UnknownPath | None = None
         try:
             target = find_target(self._registry, request.method, path, query)
-        except (statuses.StatusError, UnknownPath):
-            replaced = await self._effects.intercept(request, Target(request.method, path, query))
-            if replaced is not None:
-                return replaced
-            self._access.admit(request)
-            raise
+        except (statuses.StatusError, UnknownPath) as error:
+            target, wrong = Target(request.method, path, query), error
         entry.verb = target.verb
         entry.resource = target.served.resource.group_resource if target.served else ""
         replaced = await self._effects.intercept(request, target)
         if replaced is not None:
             return replaced
-        self._access.admit(request)
-        if target.served is not None:
-            sent = request.content_length or 0
-            if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
-                raise _too_large()
-            answer = await self._handlers.answer(request, target)
-            if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
-                # Nobody reads on only to find the next request.
-                answer.force_close()
-            return answer
-        return self._about_itself(request, path)
+        deed = deed_of(request.method, path, query)
+        async with deadline(deed, query):
+            self._access.admit(request, deed)
+            starting = self._effects.is_starting(target)
+            try:
+                if wrong is not None:
+                    raise wrong
+                if target.served is None:
+                    return about_itself(request, path, self._registry, self._storage, starting=starting)
+                if starting and target.served.custom:
+                    raise UnknownPath(path)
+                return await self._about_resource(request, target, deed)
+            except statuses.StatusError as error:
+                error.queued = error.queued and not is_stream(deed)
+                raise
+            except UnknownPath:
+                if starting:
+                    raise statuses.not_installed() from None
+                raise
 
-    def _about_itself(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        plain = path.rstrip("/") or "/"
-        asked = request.query
-        told = health_text(plain, verbose="verbose" in asked, excluded=asked.getall("exclude", ()))
-        if told is not None:
-            return text_answer(request, told)
-        if request.method != "GET" and plain.startswith(("/version", "/api/", "/apis/")):
-            raise statuses.method_not_allowed()
-        if plain == "/version":
-            return json_answer(request, pretty(encode_plain(VERSION)))
-        if plain.startswith("/openapi"):
-            definitions = [decode(record.body) for record in self._storage.collection(_CRDS).records()]
-            return openapi_answer(request, plain, self._registry, definitions)
-        if plain in ("/api", "/apis") or plain.startswith(("/api/", "/apis/")):
-            address = request.host
-            found = discovery_document(self._registry, plain, request.headers.get("Accept", ""), address)
-            if found is not None:
-                if "ETag" in found[1] and found[1]["ETag"] == request.headers.get("If-None-Match"):
-                    headers = {name: value for name, value in found[1].items() if name != "Content-Type"}
-                    return web.Response(status=304, headers=standing_headers(request) | headers)
-                return json_answer(request, encode_plain(found[0]), headers=found[1])
-        if plain == "/":
-            paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            return json_answer(request, encode_plain({"paths": paths}))
-        raise UnknownPath(path)
+    async def _about_resource(self, request: web.BaseRequest, target: Target, deed: Deed) -> web.StreamResponse:
+        sent = request.content_length or 0
+        if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
+            raise _too_large()
+        let_body_come(request)
+        answer = await self._handlers.answer(request, target)
+        if is_stream(deed):
+            drop_priority(answer)
+        if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
+            # Nobody reads on only to find the next request.
+            answer.force_close()
+        return answer
 
     async def _fault_request(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         name = path.removeprefix("/_faults").strip("/")
@@ -212,6 +213,7 @@ class FrontDoor:
             return json_answer(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
         if request.method != "POST":
             raise statuses.method_not_allowed()
+        let_body_come(request)
         try:
             params = json.loads(await request.read() or b"{}")
             if not isinstance(params, dict):
@@ -231,12 +233,31 @@ class FrontDoor:
 
 
 def first_values(request: web.BaseRequest) -> dict[str, str]:
-    """The first value of each parameter; Go takes none that has a semicolon in it."""
-    if ";" not in request.query_string:
+    """The first value of each parameter; Go takes none that has a semicolon in it, or a percent sign in vain."""
+    text = request.rel_url.raw_query_string
+    if ";" not in request.query_string and not _VAIN_PERCENT.search(text):
         return {name: request.query[name] for name in request.query}
-    kept = "&".join(part for part in request.rel_url.raw_query_string.split("&") if ";" not in part)
+    kept = "&".join(part for part in text.split("&") if ";" not in part and not _VAIN_PERCENT.search(part))
     parameters = request.rel_url.with_query(None).update_query(kept).query
     return {name: parameters[name] for name in parameters}
+
+
+def _illegible(path: str) -> web.Response | None:
+    """What is said to a path with a percent sign that stands for nothing: this is not even taken for a request."""
+    if not _VAIN_PERCENT.search(path):
+        return None
+    answer = web.Response(status=400, text="400 Bad Request")
+    answer.force_close()
+    return answer
+
+
+def _unreadable(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
+    """What is said to a path that cannot be read: nobody has asked yet who is there."""
+    text = f"Internal Server Error: {quoted(path)}: failed to create RequestInfo: {error}\n"
+    answer = text_answer(request, text, 500)
+    drop_priority(answer)
+    del answer.headers["Cache-Control"]
+    return answer
 
 
 def _too_large() -> statuses.StatusError:

@@ -8,6 +8,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.negotiation import negotiate
+from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.http.pod_streams import STREAMS, pod_stream_answer
 from aioinformer.testing.http.reads import Reads
 from aioinformer.testing.http.scaling import Scaling
@@ -97,6 +98,8 @@ class ResourceHandlers:
             watch=verb == "watch",
             is_list=verb in ("list", "deletecollection"),
         )
+        if verb not in ("update", "patch"):
+            check_name(target.name)
         reads, writes = self._reads, self._writes
         if target.subresource == "scale":
             return await self._scaling.answer(request, target, served, wanted)

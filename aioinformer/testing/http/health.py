@@ -1,11 +1,14 @@
-"""What the server says of its health: always that all is well, check by check for who wants to know."""
+"""What the server says of its health: check by check for who wants to know, and for all when something is wrong."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aioinformer.testing.api.golike import quoted
+
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 # The checks of a real server, in its order.
 _HOOKS = (
@@ -47,23 +50,67 @@ _CHECKS = {
     "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, "shutdown"),
 }
 
+#: What a real server that has just been started takes longest for.
+STARTING = (
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+)
 
-def health_text(path: str, *, verbose: bool = False, excluded: Collection[str] = ()) -> str | None:
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of health checks.
+
+    Attributes:
+        healthy: whether all of them passed.
+        text: what is told of them.
+    """
+
+    healthy: bool
+    text: str
+
+
+def health_report(
+    path: str, *, verbose: bool = False, excluded: Collection[str] = (), failing: Collection[str] = ()
+) -> Report | None:
     """The answer of a health check.
 
     Args:
         path: "/livez", "/readyz/etcd" …
-        verbose: tell each check.
+        verbose: tell each check; that is done anyway when one fails.
         excluded: names of checks that are not made.
+        failing: names of checks that fail.
 
     Returns:
-        The text; None if there is no such check.
+        None if there is no such check.
     """
     endpoint, _, check = path.removeprefix("/").partition("/")
     checks = _CHECKS.get(endpoint)
-    if checks is None or (check and check not in checks):
+    if checks is None or (check and check not in checks) or path.endswith("/"):
         return None
-    if check or not verbose:
-        return "ok"
-    told = [f"[+]{name} {'excluded: ' if name in excluded else ''}ok\n" for name in checks]
-    return "".join((*told, f"{endpoint} check passed\n"))
+    if check:
+        return Report(False, "internal server error: not finished\n") if check in failing else Report(True, "ok")
+    failed = any(name in failing and name not in excluded for name in checks)
+    if not failed and not verbose:
+        return Report(True, "ok")
+    told = [_told(name, excluded, failing) for name in checks]
+    if unknown := sorted(set(excluded).difference(checks)):
+        names = ",".join(quoted(name) for name in unknown)
+        told.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+    return Report(not failed, f"{''.join(told)}{endpoint} check {'failed' if failed else 'passed'}\n")
+
+
+def health_paths() -> Iterator[str]:
+    """The path of each check."""
+    for endpoint, checks in _CHECKS.items():
+        yield f"/{endpoint}"
+        yield from (f"/{endpoint}/{name}" for name in checks)
+
+
+def _told(name: str, excluded: Collection[str], failing: Collection[str]) -> str:
+    if name in excluded:
+        return f"[+]{name} excluded: ok\n"
+    return f"[-]{name} failed: reason withheld\n" if name in failing else f"[+]{name} ok\n"

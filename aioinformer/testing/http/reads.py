@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import JSON, half_answer, standing_headers
@@ -77,6 +77,9 @@ class Reads:
     async def watch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
+        if request.version < HttpVersion11 or request.headers.get("Upgrade", "").lower() == "websocket":
+            why = "this server has watches by HTTP/1.1 alone: neither by HTTP/1.0 nor by WebSocket"
+            raise statuses.StatusError(501, "NotImplemented", why)
         query = dict(target.query)
         if query.get("sendInitialEvents") and self._faults.strike("ignore_send_initial_events", target):
             del query["sendInitialEvents"]

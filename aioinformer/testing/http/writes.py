@@ -9,6 +9,7 @@ from aioinformer.testing.access.reviews import is_review, reviewed
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.http.bodies import read_object, read_options
 from aioinformer.testing.http.list_options import parse_options
@@ -64,6 +65,9 @@ class Writes:
             user = self._access.user()
             review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())
             return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
+        if served.resource.namespaced and not target.namespace:
+            name = str((obj.get("metadata") or {}).get("name") or "")
+            raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
         with warned(warnings):
             body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
         warnings += creation_warnings(served.resource.group_resource, obj)
@@ -78,6 +82,7 @@ class Writes:
         by, dry_run = options.by, options.dry_run
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
+        check_name(name)
         created = False
         with warned(warnings):
             if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
@@ -102,6 +107,7 @@ class Writes:
     ) -> web.StreamResponse:
         content_type = request.headers.get("Content-Type", "")
         applies = patch_type(served, content_type) == APPLY_PATCH
+        check_name(target.name)
         data = await request.read()
         options = write_options(request, target, served, "PatchOptions", applies=applies)
         if applies and not self._is_there(served, target.namespace, target.name):
@@ -163,6 +169,8 @@ class Writes:
         options = await _delete_options(request, target.query)
         asked = parse_options(target.query, served, target.namespace)
         page = await read_page(self._cluster.ledger.collection(served), asked, self._cluster.ledger.storage.version)
+        if page.records and served.resource.namespaced and not target.namespace:
+            raise statuses.bad_request("Namespace parameter required.")
         for index, record in enumerate(page.records):
             try:
                 self._cluster.delete(

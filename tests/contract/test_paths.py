@@ -1,0 +1,157 @@
+"""Paths that are about the server itself, that nothing is at, and that are not quite what they should be."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.paths import CONFIGMAPS
+from tests.contract.tables import variants
+from tests.contract.talk import APPLY, MERGE_PATCH
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
+ANONYMOUS = "system:anonymous"
+LONGEST_SHOWN = 3000
+NO_NAMESPACE = "/api/v1/namespaces//configmaps"
+ODD = {
+    "root": "/",
+    "two-slashes": "//",
+    "api": "/api",
+    "api-slash": "/api/",
+    "core": "/api/v1",
+    "core-slash": "/api/v1/",
+    "no-core": "/api/v2",
+    "below-no-core": "/api/v2/pods",
+    "upper-case-core": "/api/V1",
+    "upper-case-api": "/API/v1",
+    "apis": "/apis",
+    "apis-slash": "/apis/",
+    "no-apis": "/apix",
+    "group": "/apis/apps",
+    "group-slash": "/apis/apps/",
+    "version-of-group": "/apis/apps/v1",
+    "no-group": "/apis/nope",
+    "version-of-no-group": "/apis/nope/v1",
+    "below-no-group": "/apis/nope/v1/x",
+    "no-version": "/apis/apps/v9",
+    "below-no-version": "/apis/apps/v9/x",
+    "version": "/version",
+    "version-slash": "/version/",
+    "openapi": "/openapi",
+    "openapi-slash": "/openapi/",
+    "logs": "/logs/",
+    "profiles": "/debug/pprof/",
+    "no-resource": "/api/v1/nope",
+    "upper-case-resource": "/api/v1/namespaces/{ns}/ConfigMaps/a",
+    "part-of-no-kind": "/api/v1/namespaces/{ns}/configmaps/a/b",
+    "part-of-part": "/api/v1/namespaces/{ns}/configmaps/a/b/c",
+    "object-without-namespace": "/api/v1/configmaps/a",
+    "namespace-of-nodes": "/api/v1/namespaces/{ns}/nodes",
+    "watch-of-nothing": "/api/v1/watch",
+    "watch-of-nothing-slash": "/api/v1/watch/",
+    "proxy-of-nothing": "/api/v1/proxy",
+    "proxy": "/api/v1/proxy/namespaces/{ns}/pods/a",
+    "empty-version": "/api//v1",
+    "empty-first": "//api/v1",
+    "empty-resource": "/api/v1//namespaces",
+    "empty-before-resource": "/api/v1/namespaces/{ns}//configmaps",
+    "empty-name": "/api/v1/namespaces/{ns}/configmaps//a",
+    "slash-in-name": "/api/v1/namespaces/{ns}/configmaps/a%2Fb",
+    "slash-in-namespace": "/api/v1/namespaces/{ns}%2Fconfigmaps/a",
+    "space": "/api/v1/namespaces/{ns}/configmaps/%20",
+    "letter": "/api/v1/namespaces/{ns}/configmaps/%C3%A9",
+    "zero": "/api/v1/namespaces/{ns}/configmaps/%00",
+    "quotes": "/api/v1/namespaces/{ns}/configmaps/%22%5C%0A",
+    "percent": "/api/v1/namespaces/{ns}/configmaps/a%25",
+    "plus": "/api/v1/namespaces/{ns}/configmaps/a+b",
+    "semicolon": "/api/v1/namespaces/{ns}/configmaps/a;b",
+    "colon": "/api/v1/namespaces/{ns}/configmaps/a:b",
+    "long-name": f"/api/v1/namespaces/{{ns}}/configmaps/{'x' * 3000}",
+}
+INSIDE = {
+    "metrics": "/metrics",
+    "levels": "/metrics/slis",
+    "status": "/statusz",
+    "flags": "/flagz",
+    "issuer": "/.well-known/openid-configuration",
+    "keys": "/openid/v1/jwks",
+}
+
+
+def short(body: Any) -> Any:
+    """What is not too long to be kept."""
+    return body if len(json.dumps(body)) < LONGEST_SHOWN else "long"
+
+
+@variants("path", ODD)
+async def test_each_path_and_method_is_known_or_not(talk: Talk, path: str) -> None:
+    for method in METHODS:
+        answer = await talk(method, path, shown=short)
+        assert answer.status < 600
+    answer = await talk("GET", path, user=ANONYMOUS, shown=short)
+    assert answer.status in (200, 403, 500)
+
+
+async def test_the_root_tells_what_is_below_it(talk: Talk) -> None:
+    answer = await talk("GET", "/")
+    assert "/readyz/etcd" in answer.body["paths"]
+
+
+@variants("path", INSIDE)
+async def test_what_a_real_server_tells_of_its_inside(talk: Talk, path: str) -> None:
+    answer = await talk("GET", path, accept="*/*", shown=lambda _: "whatever is inside")
+    assert answer.status in (200, 501)
+    answer = await talk("GET", path, user="nobody")
+    assert answer.status == 403
+
+
+async def test_the_name_of_a_namespace_may_be_missing_where_many_are_meant(talk: Talk) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"row": talk.namespace}}})
+    own = f"labelSelector=row={talk.namespace}"
+    answer = await talk("GET", f"{NO_NAMESPACE}?{own}")
+    assert len(answer.body["items"]) == 1
+    answer = await talk.watched(f"{NO_NAMESPACE}?watch=1&{own}", events=1)
+    assert answer.status == 200
+    answer = await talk.watched(f"/api/v1/watch/namespaces//configmaps?{own}", events=1)
+    assert answer.status == 200
+    answer = await talk("DELETE", f"{NO_NAMESPACE}?{own}")
+    assert answer.status == 400
+    answer = await talk("DELETE", f"{NO_NAMESPACE}?labelSelector=row=none")
+    assert answer.status == 200
+
+
+async def test_one_object_has_a_namespace_with_a_name(talk: Talk) -> None:
+    for path in (f"{NO_NAMESPACE}/a", "/apis/apps/v1/namespaces//deployments/a/scale", "/api/v1/namespaces//status"):
+        for method in ("GET", "DELETE", "POST"):
+            answer = await talk(method, path)
+            assert answer.status in (400, 405)
+    answer = await talk("GET", "/api/v1/namespaces//pods/a/log")
+    assert answer.status == 400
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    for method, content_type in (("PUT", "application/json"), ("PATCH", MERGE_PATCH), ("PATCH", APPLY)):
+        answer = await talk(method, f"{NO_NAMESPACE}/a?fieldManager=m", obj, content_type=content_type)
+        assert answer.status == 400
+
+
+async def test_nothing_is_created_where_no_namespace_has_a_name(talk: Talk) -> None:
+    for metadata in ({"name": "a"}, {"name": "a", "namespace": talk.namespace}):
+        answer = await talk("POST", NO_NAMESPACE, {"metadata": metadata})
+        assert answer.status == 422
+
+
+async def test_some_names_cannot_be_in_a_path(talk: Talk) -> None:
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a%"}}
+    for method, body, content_type in (
+        ("GET", None, ""),
+        ("DELETE", None, ""),
+        ("PUT", obj, "application/json"),
+        ("PATCH", {}, MERGE_PATCH),
+        ("PATCH", obj, APPLY),
+    ):
+        answer = await talk(
+            method, "/api/v1/namespaces/{ns}/configmaps/a%25?fieldManager=m", body, content_type=content_type
+        )
+        assert answer.status in (400, 404, 422)
