@@ -51,6 +51,11 @@ _VALUE_TEXT = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_CONFIG_KEY_TEXT = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    f"'key-name', regex used for validation is '{_CONFIG_KEY}')"
+)
 _NEVER_OWNERS = frozenset({("", "v1", "Event")})
 _LARGEST_ANNOTATIONS = 256 * 1024
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -155,6 +160,16 @@ def segment_faults(name: str) -> list[str]:
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
+
+
+def config_key_faults(key: str) -> list[str]:
+    """What is wrong with a key of a config map or a secret."""
+    found = _faults(key, re.compile(_CONFIG_KEY), _CONFIG_KEY_TEXT, 253, "characters")
+    if key in (".", ".."):
+        found.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found
 
 
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
