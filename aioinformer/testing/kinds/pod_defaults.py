@@ -48,6 +48,8 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
     )
     if not in_template:
         fill(spec, enableServiceLinks=True)
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
     # One field under two names; the old one follows the new one.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -60,6 +62,16 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
 def admit_pod(spec: dict[str, Any]) -> None:
     """What is added to a pod of its own after its client's part is settled: who wrote it does not own this."""
     fill(spec, preemptionPolicy="PreemptLowerPriority", priority=0)
+    _tolerate(spec)
+
+
+def readmit_pod(spec: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """The same for one that takes the place of another: what it was given it keeps."""
+    fill(spec, **{name: old[name] for name in ("preemptionPolicy", "priority") if name in old})
+    _tolerate(spec)
+
+
+def _tolerate(spec: dict[str, Any]) -> None:
     tolerations = spec.setdefault("tolerations", [])
     for key in _TOLERATED:
         if not any(each.get("key", key) == key for each in tolerations):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.data_sources import settle_data_source
+from aioinformer.testing.api.job_selectors import settle_selector
 from aioinformer.testing.api.label_keys import with_label_keys
-from aioinformer.testing.kinds.pod_defaults import admit_pod, quality_of_service
+from aioinformer.testing.kinds.pod_defaults import admit_pod, quality_of_service, readmit_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -194,6 +195,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj["status"] = {**(obj.get("status") or {}), "loadBalancer": {}}
     if served.resource.group_resource == "serviceaccounts":
         _keep_names(obj)
+    if served.resource.group_resource == "pods":
+        readmit_pod(obj["spec"], old["spec"])
     if served.resource.group_resource == "namespaces":
         obj["spec"] = old.get("spec", {})
     if served.resource.group_resource == "statefulsets.apps":
@@ -271,22 +274,6 @@ def _admit_node(obj: dict[str, Any]) -> None:
         taints.append(taint)
 
 
-def _admit_job(obj: dict[str, Any]) -> None:
-    """A job finds its pods by a label that nobody else can have."""
-    spec, metadata = obj["spec"], obj["metadata"]
-    if spec.get("manualSelector"):
-        return
-    labels = {
-        f"{prefix}{name}": value
-        for name, value in (("controller-uid", metadata["uid"]), ("job-name", metadata["name"]))
-        for prefix in ("batch.kubernetes.io/", "")
-    }
-    template = spec["template"].setdefault("metadata", {})
-    template["labels"] = {**(template.get("labels") or {}), **labels}
-    metadata["labels"] = {**labels, **(metadata.get("labels") or {})} if metadata.get("labels") else labels
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}}
-
-
 def _admit_stateful_set(obj: dict[str, Any]) -> None:
     """That more than one pod may be away at a time is a feature that is off unless somebody turns it on."""
     rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
@@ -306,7 +293,7 @@ _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "nodes": _admit_node,
     "persistentvolumeclaims": _admit_claim,
     "persistentvolumes": _admit_volume,
-    "jobs.batch": _admit_job,
+    "jobs.batch": settle_selector,
     "statefulsets.apps": _admit_stateful_set,
     "volumeattributesclasses.storage.k8s.io": _admit_attributes,
 }

@@ -46,11 +46,15 @@ def json_name(go_name: str) -> str:
 
 def difference(old: Any, new: Any) -> str:
     """What changed between two values, line by line."""
-    before, after = (
-        [f"{line}\n" for line in json.dumps(each, ensure_ascii=False, indent=1).split("\n")] for each in (old, new)
-    )
+    before, after = ([f"{line}\n" for line in _written(each).split("\n")] for each in (old, new))
     # The names of files are left out, and so are the lines that would tell them.
     return "".join(list(difflib.unified_diff(before, after))[2:])
+
+
+def _written(value: Any) -> str:
+    """As Go writes JSON, which may be part of a web page."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _field(value: Any, zero: Any) -> Any:
@@ -61,4 +65,7 @@ def _field(value: Any, zero: Any) -> Any:
             return None if value is None else [go_struct(each, element) for each in value]
         case dict():
             return go_struct(value, zero)
+    if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
+        # A map has no order of its own, and is told sorted.
+        return dict(sorted(value.items()))
     return zero if value is None else value
