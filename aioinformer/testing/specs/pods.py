@@ -8,9 +8,15 @@ from aioinformer.testing.api.label_keys import with_label_keys
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_causes, labelling_causes
 from aioinformer.testing.specs.affinity import affinity_causes, spread_causes
-from aioinformer.testing.specs.containers import container_causes
+from aioinformer.testing.specs.containers import container_causes, image_causes
+from aioinformer.testing.specs.environment import file_reference_causes
 from aioinformer.testing.specs.placement import gate_causes, toleration_causes
-from aioinformer.testing.specs.pod_annotations import annotation_causes, disagreement_causes
+from aioinformer.testing.specs.pod_annotations import (
+    annotation_causes,
+    annotation_change_causes,
+    disagreement_causes,
+)
+from aioinformer.testing.specs.pod_changes import change_causes
 from aioinformer.testing.specs.pod_fields import (
     alias_causes,
     class_causes,
@@ -39,12 +45,18 @@ def pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause
     yield from pod_spec_causes(whole, "spec", str(metadata.get("name") or ""))
     if not spec.get("serviceAccountName"):
         yield from _tokens_of_nobody(spec)
+    yield from image_causes(spec, "spec")
     if old is None:
         if spec.get("ephemeralContainers"):
             yield Cause.forbidden("spec.ephemeralContainers", "cannot be set on create")
         if spec.get("nodeName") and spec.get("schedulingGates"):
             yield Cause.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
         yield from disagreement_causes(annotations, spec, "spec")
+    else:
+        former = old["metadata"].get("annotations") or {}
+        yield from annotation_change_causes(annotations, former, "metadata.annotations")
+        yield from annotation_causes(annotations, spec, "metadata.annotations")
+        yield from change_causes(spec, old.get("spec") or {})
 
 
 def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator[Cause]:
@@ -74,6 +86,7 @@ def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterat
     yield from alias_causes(spec.get("hostAliases") or (), f"{path}.hostAliases")
     yield from class_causes(spec, path)
     yield from system_causes(spec, path)
+    yield from file_reference_causes(spec, path)
 
 
 def template_causes(template: Mapping[str, Any], path: str) -> Iterator[Cause]:
