@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.pod_demands import PAGES, asked_by, asked_by_all, may_be_overcommitted, written_like
 from aioinformer.testing.api.quantities import QuantityError, amount, canonical
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_faults, label_name_faults
@@ -16,20 +16,19 @@ if TYPE_CHECKING:
 
     Part = Mapping[str, Any]
 
-_PAGES = "hugepages-"
 _QUOTA_PAGES = "requests.hugepages-"
 _REQUESTS = "requests."
 _NATIVE = "kubernetes.io/"
 _COMPUTE = ("cpu", "memory")
 _OF_CONTAINERS = (*_COMPUTE, "ephemeral-storage")
-_OF_PODS = ("cpu", _PAGES, "memory")
+_OF_PODS = ("cpu", PAGES, "memory")
 # fmt: off
 _COUNTED = frozenset({
     "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
     "services.nodeports", "services.loadbalancers",
 })
 # fmt: on
-_STANDARD = _COUNTED | {
+STANDARD_RESOURCES = _COUNTED | {
     *_OF_CONTAINERS,
     *(f"{part}.{name}" for part in ("requests", "limits") for name in _OF_CONTAINERS),
     "storage",
@@ -43,7 +42,7 @@ def requirement_causes(resources: Part, path: str, claims: Iterable[str]) -> Ite
     Args:
         claims: the names of those of its pod.
     """
-    yield from _bounds(resources, path, _container_resource)
+    yield from _bounds(resources, path, container_resource_causes)
     yield from _claims(resources.get("claims") or (), f"{path}.claims", sorted(claims))
 
 
@@ -62,15 +61,17 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
     if resources.get("claims") is not None:
         yield Cause.forbidden(f"{here}.claims", "claims may not be set for Resources at pod-level")
     yield from _bounds(resources, here, _pod_resource)
-    for part, bounded in (("requests", lambda name: True), ("limits", lambda name: name.startswith(_PAGES))):
-        total = _total(spec, part)
+    claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
+    yield from _claims(resources.get("claims") or (), f"{here}.claims", sorted(claims))
+    for part, bounded in (("requests", lambda name: True), ("limits", lambda name: name.startswith(PAGES))):
+        total = asked_by_all(spec, part)
         for name, quantity in sorted((resources.get(part) or {}).items()):
-            if bounded(name) and total[name] > amount(quantity):
-                why = f"must be greater than or equal to aggregate container {part} of {_told(total[name], quantity)}"
+            if bounded(name) and total.get(name, 0) > amount(quantity):
+                why = f"must be greater than or equal to aggregate container {part} of {written_like(total[name], quantity)}"
                 yield Cause.invalid(f"{here}.{part}[{name}]", shown(canonical(quantity)), why)
     most = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
-        for name, quantity in sorted(_part(container, "limits").items()):
+        for name, quantity in sorted(asked_by(container, "limits").items()):
             if name in most and amount(quantity) > amount(most[name]):
                 why = f"must be less than or equal to pod limits of {canonical(most[name])}"
                 place = f"{here}.containers[{index}][{name}].limits"
@@ -82,48 +83,51 @@ def _bounds(resources: Part, path: str, named: Callable[[str, str], Iterator[Cau
     for name, quantity in sorted(limits.items()):
         here = f"{path}.limits[{name}]"
         yield from named(name, here)
-        yield from _quantity(name, quantity, here)
+        yield from quantity_causes(name, quantity, here)
         yield from _pages(name, quantity, here)
     for name, quantity in sorted(requests.items()):
         here = f"{path}.requests[{name}]"
         yield from named(name, here)
-        yield from _quantity(name, quantity, here)
+        yield from quantity_causes(name, quantity, here)
         if name not in limits:
-            if not _may_be_overcommitted(name):
+            if not may_be_overcommitted(name):
                 yield Cause.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         elif relation := _broken(name, amount(quantity), amount(limits[name])):
             why = f"must be {relation} to {name} limit of {canonical(limits[name])}"
             yield Cause.invalid(f"{path}.requests", shown(canonical(quantity)), why)
         yield from _pages(name, quantity, here)
     asked = {*limits, *requests}
-    if any(name.startswith(_PAGES) for name in asked) and asked.isdisjoint(_COMPUTE):
+    if any(name.startswith(PAGES) for name in asked) and asked.isdisjoint(_COMPUTE):
         yield Cause.forbidden(path, "HugePages require cpu or memory")
 
 
-def _container_resource(name: str, path: str) -> Iterator[Cause]:
-    yield from _resource(name, path)
+def container_resource_causes(name: str, path: str) -> Iterator[Cause]:
+    """What is wrong with the name of what a container asks for."""
+    yield from resource_causes(name, path)
     if "/" not in name:
-        if name not in _OF_CONTAINERS and not name.startswith(_PAGES):
+        if name not in _OF_CONTAINERS and not name.startswith(PAGES):
             yield Cause.invalid(path, shown(name), "must be a standard resource for containers")
     elif _NATIVE not in name and not _is_extended(name):
         yield Cause.invalid(path, shown(name), "doesn't follow extended resource name standard")
 
 
 def _pod_resource(name: str, path: str) -> Iterator[Cause]:
-    causes = list(_resource(name, path))
+    causes = list(resource_causes(name, path))
     yield from causes
-    if not causes and name not in _COMPUTE and not name.startswith(_PAGES):
+    if not causes and name not in _COMPUTE and not name.startswith(PAGES):
         yield Cause.unsupported(path, shown(name), _OF_PODS)
 
 
-def _resource(name: str, path: str) -> Iterator[Cause]:
+def resource_causes(name: str, path: str) -> Iterator[Cause]:
+    """What is wrong with the name of what can be asked for, counted or bounded."""
     faults = label_name_faults(name)
-    if not faults and "/" not in name and name not in _STANDARD and not name.startswith((_PAGES, _QUOTA_PAGES)):
+    if not faults and "/" not in name and name not in STANDARD_RESOURCES and not name.startswith((PAGES, _QUOTA_PAGES)):
         faults = ["must be a standard resource type or fully qualified"]
     yield from (Cause.invalid(path, shown(name), why) for why in faults)
 
 
-def _quantity(name: str, quantity: str, path: str) -> Iterator[Cause]:
+def quantity_causes(name: str, quantity: str, path: str) -> Iterator[Cause]:
+    """What is wrong with how much there is of something."""
     size = amount(quantity)
     if size < 0:
         yield Cause.invalid(path, shown(canonical(quantity)), "must be greater than or equal to 0")
@@ -132,10 +136,10 @@ def _quantity(name: str, quantity: str, path: str) -> Iterator[Cause]:
 
 
 def _pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
-    if not name.startswith(_PAGES):
+    if not name.startswith(PAGES):
         return
     try:
-        page = amount(name.removeprefix(_PAGES))
+        page = amount(name.removeprefix(PAGES))
     except QuantityError:
         page = amount("0")
     if page <= 0 or page != int(page) or amount(quantity) % page:
@@ -144,13 +148,9 @@ def _pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
 
 
 def _broken(name: str, request: Decimal, limit: Decimal) -> str:
-    if request != limit and not _may_be_overcommitted(name):
+    if request != limit and not may_be_overcommitted(name):
         return "equal"
     return "less than or equal" if request > limit else ""
-
-
-def _may_be_overcommitted(name: str) -> bool:
-    return ("/" not in name or _NATIVE in name) and not name.startswith(_PAGES)
 
 
 def _is_extended(name: str) -> bool:
@@ -181,32 +181,3 @@ def _claims(claims: Sequence[Part], path: str, known: Sequence[str]) -> Iterator
             which = f": {', '.join(known)}" if known else " which is empty"
             why = f"Not found: {shown(name)}: must be one of the names in pod.spec.resourceClaims{which}"
             yield Cause("FieldValueNotFound", here, why)
-
-
-def _part(container: Part, part: str) -> Part:
-    asked: Part = (container.get("resources") or {}).get(part) or {}
-    return asked
-
-
-def _total(spec: Part, part: str) -> Mapping[str, Decimal]:
-    """What the containers of a pod need together: those that begin it run one after another, sidecars stay."""
-    total, staying, highest = (defaultdict[str, "Decimal"](lambda: amount("0")) for _ in range(3))
-    for container in spec.get("containers") or ():
-        for name, quantity in _part(container, part).items():
-            total[name] += amount(quantity)
-    for container in spec.get("initContainers") or ():
-        stays = container.get("restartPolicy") == "Always"
-        for name, quantity in _part(container, part).items():
-            now = staying[name] + amount(quantity)
-            highest[name] = max(highest[name], now)
-            if stays:
-                staying[name] = now
-                total[name] += amount(quantity)
-    for name, most in highest.items():
-        total[name] = max(total[name], most)
-    return total
-
-
-def _told(size: Decimal, like: str) -> str:
-    """A sum with the suffix of its kind: that of what it is compared with."""
-    return canonical(f"{size / 1024:f}Ki" if like.endswith("i") else f"{size:f}")
