@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.kinds.pod_resources import default_pod_resources
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -55,6 +57,8 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _all(spec, "initContainers", "containers", "ephemeralContainers"):
         _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
+    if not in_template:
+        default_pod_resources(spec)
     for volume in _all(spec, "volumes"):
         _default_volume(volume)
 
@@ -82,7 +86,13 @@ def _tolerate(spec: dict[str, Any]) -> None:
 
 def quality_of_service(spec: dict[str, Any]) -> str:
     """The class that a pod's requests and limits put it in."""
-    containers = [each.get("resources") or {} for each in _all(spec, "containers", "initContainers")]
+    of_pod = spec.get("resources") or {}
+    # What is said of a pod as a whole is all that counts.
+    containers = (
+        [of_pod]
+        if of_pod.get("requests") or of_pod.get("limits")
+        else [each.get("resources") or {} for each in _all(spec, "containers", "initContainers")]
+    )
     asked = [
         section.get(name)
         for resources in containers

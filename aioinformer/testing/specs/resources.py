@@ -66,8 +66,9 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
     for part, bounded in (("requests", lambda name: True), ("limits", lambda name: name.startswith(PAGES))):
         total = asked_by_all(spec, part)
         for name, quantity in sorted((resources.get(part) or {}).items()):
-            if bounded(name) and total.get(name, 0) > amount(quantity):
-                why = f"must be greater than or equal to aggregate container {part} of {written_like(total[name], quantity)}"
+            if name in total and bounded(name) and total[name] > amount(quantity):
+                least = written_like(total[name], quantity)
+                why = f"must be greater than or equal to aggregate container {part} of {least}"
                 yield Cause.invalid(f"{here}.{part}[{name}]", shown(canonical(quantity)), why)
     most = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
