@@ -116,6 +116,9 @@ def _stateful_set(obj: dict[str, Any]) -> None:
 
 def _job(obj: dict[str, Any]) -> None:
     spec = _spec(obj)
+    if labels := ((spec.get("template") or {}).get("metadata") or {}).get("labels"):
+        fill(obj["metadata"], labels=dict(labels))
+    _default_failure_policy(spec)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         fill(spec, completions=1)
     fill(
@@ -130,12 +133,19 @@ def _job(obj: dict[str, Any]) -> None:
     _default_template(spec)
 
 
+def _default_failure_policy(spec: dict[str, Any]) -> None:
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern["status"] = pattern.get("status") or "True"
+
+
 def _cron_job(obj: dict[str, Any]) -> None:
     spec = _spec(obj)
     fill(spec, concurrencyPolicy="Allow", failedJobsHistoryLimit=1, successfulJobsHistoryLimit=3, suspend=False)
     job = spec.setdefault("jobTemplate", {})
     fill(job, metadata={})
-    template = job.setdefault("spec", {}).setdefault("template", {})
+    _default_failure_policy(job.setdefault("spec", {}))
+    template = job["spec"].setdefault("template", {})
     fill(template, metadata={})
     default_pod_spec(template.setdefault("spec", {}))
 

@@ -224,5 +224,9 @@ def go_pod_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 def go_template(template: Mapping[str, Any]) -> dict[str, Any]:
     """A template of pods: of its metadata what there is, of its specification everything."""
     metadata = template.get("metadata") or {}
-    told = {name: metadata[name] for name in _METADATA if metadata.get(name)}
+    told = {name: _sorted(metadata[name]) for name in _METADATA if metadata.get(name)}
     return {**told, "Spec": go_pod_spec(template.get("spec") or {})}
+
+
+def _sorted(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, dict) else value

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.specs.cluster_checks import CLUSTER_CHECKS
+from aioinformer.testing.specs.cron_jobs import cron_job
 from aioinformer.testing.specs.data import config_map, secret
 from aioinformer.testing.specs.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.specs.event_checks import event_causes
 from aioinformer.testing.specs.ingresses import ingress, ingress_class, ingress_status
-from aioinformer.testing.specs.jobs import cron_job, job
+from aioinformer.testing.specs.jobs import job
 from aioinformer.testing.specs.leases import lease
 from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
 from aioinformer.testing.specs.pods import pod, pod_template

@@ -1,0 +1,35 @@
+"""How jobs find their pods: by labels that no other job can have, unless their clients want to see to it themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PREFIX = "batch.kubernetes.io/"
+_UID, _NAME = "controller-uid", "job-name"
+
+
+def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
+    """The labels of a job's pods, those of older days first."""
+    values = {_UID: str(metadata.get("uid", "")), _NAME: str(metadata.get("name", ""))}
+    return {f"{prefix}{name}": value for prefix in ("", PREFIX) for name, value in values.items()}
+
+
+def settle_selector(job: dict[str, Any]) -> None:
+    """Adds the selector and the labels that a job does not have yet, if nobody else does.
+
+    Args:
+        job: is changed; has a name and a uid.
+    """
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = own_labels(metadata)
+    template = spec["template"].setdefault("metadata", {})
+    told = template.get("labels") or {}
+    template["labels"] = {**labels, **told}
+    if (metadata.get("labels") or {}) == told:
+        # A job without labels of its own has those of its pods, these as well.
+        metadata["labels"] = dict(template["labels"])
+    selector = spec["selector"] = dict(spec.get("selector") or {})
+    key = f"{PREFIX}{_UID}"
+    selector["matchLabels"] = {key: labels[key], **(selector.get("matchLabels") or {})}
