@@ -125,8 +125,8 @@ class Cluster:
         check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
         if served.resource.group_resource == _SERVICES:
             self._network.settle(served, obj, None, dry_run=dry_run, whole=whole)
-        self._check_metadata(served, metadata, specification_causes(served, obj, whole=whole))
         metadata["uid"] = self._naming.uid()
+        self._check_metadata(served, metadata, specification_causes(served, obj, whole=whole))
         metadata["creationTimestamp"] = self.now()
         prepare_create(served, obj)
         if served.resource.group_resource == _CRD:
