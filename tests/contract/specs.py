@@ -1,4 +1,4 @@
-"""Rows of what must be true of objects: a right one, and what becomes of it where one thing after the other is wrong."""
+"""Rows of what must be true of objects: several of them, right or wrong, and how they are answered."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """IP addresses, networks and ports, in the words of the API.
 
-Once addresses were read more leniently than today: zeros in front of numbers, IPv4 in the clothes of IPv6, networks with
-bits beyond their prefix. Such are refused now, in words of their own. Fields that are older than this take addresses
-that are not written in the shortest form, and warn of them; newer ones do not take them.
+Once addresses were read more leniently than today: zeros in front of numbers, IPv4 in the clothes of IPv6, networks
+with bits beyond their prefix. Such are refused now, in words of their own. Fields that are older than this take
+addresses that are not written in the shortest form, and warn of them; newer ones do not take them.
 """
 
 from __future__ import annotations

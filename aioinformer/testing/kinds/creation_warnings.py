@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import cidr_warnings, ip_warnings
 from aioinformer.testing.api.encoding import decode
-
 from aioinformer.testing.api.quantities import amount
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
+_MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
+_USE_NAMESPACES = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 _USE_FIELD = 'use "storageClassName" attribute instead'
 _TOKENS = (
@@ -103,6 +105,30 @@ def _ingress(obj: Mapping[str, Any]) -> Iterator[str]:
         yield f"annotation \"{_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
+def _secret(obj: Mapping[str, Any]) -> Iterator[str]:
+    """Of pairs of keys it is only looked at whether they have the form of some."""
+    if obj.get("type") == "kubernetes.io/tls":
+        for name, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN" not in base64.b64decode((obj.get("data") or {}).get(name) or ""):
+                yield f"tls: failed to find any PEM data in {what} input"
+                return
+
+
+def _account(obj: Mapping[str, Any]) -> Iterator[str]:
+    if _MOUNTABLE in (obj["metadata"].get("annotations") or {}):
+        yield f"metadata.annotations[{_MOUNTABLE}]: {_USE_NAMESPACES}"
+
+
+def _node(obj: Mapping[str, Any]) -> Iterator[str]:
+    spec = obj.get("spec") or {}
+    if spec.get("configSource") is not None:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+    for index, cidr in enumerate(spec.get("podCIDRs") or ()):
+        yield from cidr_warnings(f"spec.podCIDRs[{index}]", cidr)
+
+
 def _network_policy(obj: Mapping[str, Any]) -> Iterator[str]:
     spec = obj.get("spec") or {}
     for direction, others in (("ingress", "from"), ("egress", "to")):
@@ -146,8 +172,11 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "endpointslices.discovery.k8s.io": _slice,
     "ingresses.networking.k8s.io": _ingress,
     "networkpolicies.networking.k8s.io": _network_policy,
+    "nodes": _node,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
+    "secrets": _secret,
+    "serviceaccounts": _account,
     "services": _service,
     "statefulsets.apps": _stateful_set,
 }
@@ -156,6 +185,8 @@ _UPDATE_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "endpointslices.discovery.k8s.io/": _slice_addresses,
     "ingresses.networking.k8s.io/status": _points_of_entry,
     "networkpolicies.networking.k8s.io/": _network_policy,
+    "nodes/": _node,
+    "secrets/": _secret,
     "services/": _service,
     "services/status": _points_of_entry,
 }

@@ -214,7 +214,7 @@ def _limit_range(obj: dict[str, Any]) -> None:
         if limit.get("type") == "Container":
             if limit.get("max"):
                 limit["default"] = {**limit["max"], **(limit.get("default") or {})}
-            asked = {**(limit.get("default") or {}), **(limit.get("min") or {}), **(limit.get("defaultRequest") or {})}
+            asked = {**(limit.get("min") or {}), **(limit.get("default") or {}), **(limit.get("defaultRequest") or {})}
             if asked:
                 limit["defaultRequest"] = asked
 
@@ -264,6 +264,15 @@ def _ingress_class(obj: dict[str, Any]) -> None:
         fill(parameters, scope="Cluster")
 
 
+def _node(obj: dict[str, Any]) -> None:
+    spec = obj.get("spec") or {}
+    if (first := spec.get("podCIDR")) and (spec.get("podCIDRs") or [""])[0] != first:
+        spec["podCIDRs"] = [first]
+    status = obj.get("status") or {}
+    if status.get("capacity"):
+        fill(status, allocatable=dict(status["capacity"]))
+
+
 def _namespace(obj: dict[str, Any]) -> None:
     metadata = obj["metadata"]
     if metadata.get("name"):
@@ -306,5 +315,6 @@ _DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "ingressclasses.networking.k8s.io": _ingress_class,
     "namespaces": _namespace,
+    "nodes": _node,
     **CLUSTER_DEFAULTS,
 }

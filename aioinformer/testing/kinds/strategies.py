@@ -245,7 +245,9 @@ def _drop_topology(obj: dict[str, Any]) -> None:
 
 def _admit_namespace(obj: dict[str, Any]) -> None:
     obj.setdefault("metadata", {}).setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
-    obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+    finalizers = obj.setdefault("spec", {}).setdefault("finalizers", [])
+    if "kubernetes" not in finalizers:
+        finalizers.append("kubernetes")
 
 
 def _admit_pod(obj: dict[str, Any]) -> None:

@@ -188,10 +188,20 @@ def _text(value: Any, node: Mapping[str, Any], place: _Place) -> Any:
         try:
             base64.b64decode(value, validate=True)
         except ValueError:
-            wrong = re.search(r"[^A-Za-z0-9+/\r\n]", value)
-            at = wrong.start() if wrong else len(value) - len(value) % 4
-            raise GoValueError(f"illegal base64 data at input byte {at}") from None
+            raise GoValueError(f"illegal base64 data at input byte {_broken_base64(value)}") from None
     return value
+
+
+def _broken_base64(text: str) -> int:
+    """Where Go finds that a text is no base64."""
+    whole = re.match(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", text)
+    assert whole is not None
+    rest = text[whole.end() :]
+    letters = re.match("[A-Za-z0-9+/]*", rest)
+    assert letters is not None
+    if whole[0].endswith("=") or letters.end() == len(rest):
+        return whole.end()
+    return len(text) if letters.end() == 2 and rest[2:] == "=" else whole.end() + letters.end()
 
 
 def _integer(value: Any, size: str, place: _Place) -> Any:

@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.parts import formed, shown
+from aioinformer.testing.specs.parts import formed, immutable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    Fields = Mapping[str, Any]
+
 _LARGEST = 1024 * 1024
 _LONGEST_KEY = 253
 _KEY = "[-._a-zA-Z0-9]+"
+_OPAQUE = "Opaque"
+_OF_ACCOUNT = "kubernetes.io/service-account-token"
+_ACCOUNT = "kubernetes.io/service-account.name"
+#: Secrets that hold a document, by type, with its key.
+_DOCUMENTS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+_REDACTED = '"<secret contents redacted>"'
+_GO_KINDS = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-def config_map(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    fields = ("data", "binaryData")
-    yield from _unchanged(obj, old, fields)
-    # The field has no name, and that is how the API writes it.
-    yield from _data(obj, fields, "[]")
+def config_map(obj: Fields, old: Fields | None) -> Iterator[Cause]:
+    yield from _unchanged(obj, old, ("data", "binaryData"))
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    for key in data:
+        yield from formed(key, f"data[{key}]", key_faults)
+        if key in binary:
+            yield Cause.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData")
+    for key in binary:
+        yield from formed(key, f"binaryData[{key}]", key_faults)
+    if sum(len(text.encode()) for text in data.values()) + _size(binary) > _LARGEST:
+        # The field has no name, and that is how the API writes it.
+        yield Cause.too_long("[]", _LARGEST)
 
 
-def secret(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+def secret(obj: Fields, old: Fields | None) -> Iterator[Cause]:
+    kind, data = obj.get("type") or "", obj.get("data") or {}
+    if old is not None:
+        yield from immutable(kind, old.get("type") or _OPAQUE, "type")
     yield from _unchanged(obj, old, ("data",))
-    if old is not None and obj.get("type", "Opaque") != old.get("type", "Opaque"):
-        yield Cause.invalid("type", shown(obj.get("type", "")), "field is immutable")
-    yield from _data(obj, ("data",), "data")
+    for key in data:
+        yield from formed(key, f"data[{key}]", key_faults)
+    if _size(data) > _LARGEST:
+        yield Cause.too_long("data", _LARGEST)
+    if kind == _OF_ACCOUNT and not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
+        yield Cause.required(f"metadata.annotations[{_ACCOUNT}]")
+    elif kind in _DOCUMENTS:
+        yield from _document(data, _DOCUMENTS[kind])
+    elif kind == "kubernetes.io/basic-auth" and data.keys().isdisjoint(("username", "password")):
+        yield from (Cause.required(f"data[{key}]") for key in ("username", "password"))
+    elif kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+        yield Cause.required("data[ssh-privatekey]")
+    elif kind == "kubernetes.io/tls":
+        yield from (Cause.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data)
 
 
-def _unchanged(obj: Mapping[str, Any], old: Mapping[str, Any] | None, fields: Sequence[str]) -> Iterator[Cause]:
+def _unchanged(obj: Fields, old: Fields | None, fields: Sequence[str]) -> Iterator[Cause]:
     if old is None or not old.get("immutable"):
         return
     for name in ("immutable", *fields):
@@ -38,12 +71,21 @@ def _unchanged(obj: Mapping[str, Any], old: Mapping[str, Any] | None, fields: Se
             yield Cause.forbidden(name, "field is immutable when `immutable` is set")
 
 
-def _data(obj: Mapping[str, Any], fields: Sequence[str], named: str) -> Iterator[Cause]:
-    for field in fields:
-        for key in obj.get(field) or ():
-            yield from formed(key, f"{field}[{key}]", key_faults)
-    if sum(len(each.encode()) for field in fields for each in (obj.get(field) or {}).values()) > _LARGEST:
-        yield Cause("FieldValueTooLong", named, f"Too long: may not be more than {_LARGEST} bytes")
+def _size(encoded: Mapping[str, str]) -> int:
+    """How large values are that are written in base64."""
+    return sum(len(text) * 3 // 4 - text[-2:].count("=") for text in encoded.values())
+
+
+def _document(data: Mapping[str, str], key: str) -> Iterator[Cause]:
+    if key not in data:
+        yield Cause.required(f"data[{key}]")
+        return
+    text = base64.b64decode(data[key])
+    why = json_error(text)
+    if not why and (kind := _GO_KINDS.get(type(json.loads(text)))):
+        why = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+    if why:
+        yield Cause.invalid(f"data[{key}]", _REDACTED, why)
 
 
 def key_faults(key: str) -> list[str]:

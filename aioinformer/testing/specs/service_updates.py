@@ -59,10 +59,9 @@ def drop_unneeded(spec: dict[str, Any], old: Fields) -> None:
         _drop_same(spec, old, "ipFamilies", "ipFamilyPolicy")
     if spec["type"] == _EXTERNAL:
         spec.pop("internalTrafficPolicy", None)
-    if old["type"] in _WITH_NODE_PORTS and spec["type"] not in _WITH_NODE_PORTS:
-        if _node_ports(spec) <= _node_ports(old):
-            for port in spec.get("ports") or ():
-                port.pop("nodePort", None)
+    if spec["type"] not in _WITH_NODE_PORTS and old["type"] in _WITH_NODE_PORTS:
+        for port in (_node_ports(spec) <= _node_ports(old) and spec.get("ports")) or ():
+            port.pop("nodePort", None)
     if needs_health_check(old) and not needs_health_check(spec):
         _drop_same(spec, old, "healthCheckNodePort")
     if old["type"] == "LoadBalancer" != spec["type"]:

@@ -79,24 +79,25 @@ def service(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 def _changes(spec: Fields, old: Fields) -> Iterator[Cause]:
     if "ExternalName" not in (spec.get("type"), old.get("type")) and not (is_headless(spec) and is_headless(old)):
-        addresses, former = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
-        for index, (one, other) in enumerate(zip(addresses, former, strict=False)):
-            if one != other:
-                yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses), "may not change once set")
-        if former and not addresses:
-            yield Cause.invalid("spec.clusterIPs[0]", "null", "primary clusterIP can not be unset")
-        if is_headless(spec) == is_headless(old):
-            families, others = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
-            if families[:1] != others[:1] and families and others:
-                yield Cause.invalid("spec.ipFamilies[0]", shown(families), "may not change once set")
-    if spec.get("type") == old.get("type") == "LoadBalancer":
-        if spec.get("loadBalancerClass") != old.get("loadBalancerClass"):
-            yield Cause.invalid(
-                "spec.loadBalancerClass", shown(spec.get("loadBalancerClass")), "may not change once set"
-            )
-    if needs_health_check(spec) and needs_health_check(old):
-        if spec.get("healthCheckNodePort") != old.get("healthCheckNodePort"):
-            yield Cause.forbidden("spec.healthCheckNodePort", "field is immutable")
+        yield from _moved(spec, old)
+    name = spec.get("loadBalancerClass")
+    if spec.get("type") == old.get("type") == "LoadBalancer" and name != old.get("loadBalancerClass"):
+        yield Cause.invalid("spec.loadBalancerClass", shown(name), "may not change once set")
+    same_check = spec.get("healthCheckNodePort") == old.get("healthCheckNodePort")
+    if needs_health_check(spec) and needs_health_check(old) and not same_check:
+        yield Cause.forbidden("spec.healthCheckNodePort", "field is immutable")
+
+
+def _moved(spec: Fields, old: Fields) -> Iterator[Cause]:
+    addresses, former = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
+    for index, (one, other) in enumerate(zip(addresses, former, strict=False)):
+        if one != other:
+            yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses), "may not change once set")
+    if former and not addresses:
+        yield Cause.invalid("spec.clusterIPs[0]", "null", "primary clusterIP can not be unset")
+    families, others = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
+    if is_headless(spec) == is_headless(old) and families and others and families[0] != others[0]:
+        yield Cause.invalid("spec.ipFamilies[0]", shown(families), "may not change once set")
 
 
 def _type(spec: Fields) -> Iterator[Cause]:

@@ -18,7 +18,9 @@ from aioinformer.testing.specs.event_checks import event_causes
 from aioinformer.testing.specs.ingresses import ingress, ingress_class, ingress_status
 from aioinformer.testing.specs.jobs import job
 from aioinformer.testing.specs.leases import lease
+from aioinformer.testing.specs.limits import limit_range, resource_quota, resource_quota_status
 from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
+from aioinformer.testing.specs.nodes import namespace, namespace_status, node, node_status
 from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service, service_status
@@ -89,11 +91,15 @@ _CHECKS: Mapping[str, Check] = {
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
     **CLUSTER_CHECKS,
+    "limitranges": limit_range,
+    "namespaces": namespace,
     "networkpolicies.networking.k8s.io": network_policy,
+    "nodes": node,
     "pods": pod,
     "podtemplates": pod_template,
     "replicasets.apps": replica_set,
     "replicationcontrollers": replication_controller,
+    "resourcequotas": resource_quota,
     "secrets": secret,
     "servicecidrs.networking.k8s.io": service_cidr,
     "services": service,
@@ -101,5 +107,8 @@ _CHECKS: Mapping[str, Check] = {
 }
 _STATUS_CHECKS: Mapping[str, Check] = {
     "ingresses.networking.k8s.io": ingress_status,
+    "namespaces": namespace_status,
+    "nodes": node_status,
+    "resourcequotas": resource_quota_status,
     "services": service_status,
 }
