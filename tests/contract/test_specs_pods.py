@@ -333,6 +333,7 @@ async def test_templates_are_held_to_the_same_rules_where_they_stand(talk: Talk)
     wrong = [
         pod({"restartPolicy": "Sometimes", "preemptionPolicy": "Always"}),
         pod({"priorityClassName": "A b", "runtimeClassName": ""}),
+        pod({"overhead": {"cpu": "-1", "gpu": "1"}}),
         pod({"ephemeralContainers": [{"name": "e", "image": "i"}]}),
         pod({"hostNetwork": True, "containers": [CONTAINER | {"ports": [{"containerPort": 80}]}]}, labels={"a": "-"}),
         pod({}, labels={"-": ""}),

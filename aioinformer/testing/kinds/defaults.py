@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.kinds.cluster_defaults import CLUSTER_DEFAULTS
 from aioinformer.testing.kinds.pod_defaults import default_pod_spec, fill
+from aioinformer.testing.kinds.pod_status import agree_on_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,6 +48,7 @@ def _default_template(spec: dict[str, Any]) -> None:
 
 def _pod(obj: dict[str, Any]) -> None:
     default_pod_spec(_spec(obj), in_template=False)
+    agree_on_addresses(obj.get("status") or {})
 
 
 def _pod_template(obj: dict[str, Any]) -> None:

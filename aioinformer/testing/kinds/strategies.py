@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.data_sources import settle_data_source
 from aioinformer.testing.api.job_selectors import settle_selector
 from aioinformer.testing.api.label_keys import with_label_keys
-from aioinformer.testing.kinds.pod_defaults import admit_pod, quality_of_service, readmit_pod
+from aioinformer.testing.kinds.pod_defaults import admit_pod, readmit_pod
+from aioinformer.testing.kinds.pod_status import first_pod_status, keep_unsaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,13 +112,6 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
         "storedVersions": [],
     },
 }
-_GATED = {
-    "type": "PodScheduled",
-    "status": "False",
-    "lastProbeTime": None,
-    "reason": "SchedulingGated",
-    "message": "Scheduling is blocked due to non-empty scheduling gates",
-}
 # What a write of the status may not change of some kinds, although it may of most.
 _KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -186,6 +180,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj["metadata"] = kept_metadata
         if replaced is not None:
             obj["status"] = replaced
+        if served.resource.group_resource == "pods":
+            keep_unsaid(obj.setdefault("status", {}), old.get("status") or {})
         return
     if "status" in served.subresources:
         obj.pop("status", None)
@@ -229,9 +225,7 @@ def _keep_names(account: dict[str, Any]) -> None:
 def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
     name = served.resource.group_resource
     if name == "pods":
-        gated = _GATED | {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}
-        waits = {"conditions": [gated]} if obj["spec"].get("schedulingGates") else {}
-        return {"phase": "Pending", **waits, "qosClass": quality_of_service(obj["spec"])}
+        return first_pod_status(obj)
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
     return dict(obj.get("status") or {})

@@ -29,6 +29,7 @@ from aioinformer.testing.specs.pod_fields import (
     resource_claim_causes,
 )
 from aioinformer.testing.specs.pod_security import pod_security_causes, user_namespace_causes
+from aioinformer.testing.specs.resources import requirement_causes
 from aioinformer.testing.specs.volumes import volume_causes
 from aioinformer.testing.specs.windows import host_process_causes, system_causes
 
@@ -85,6 +86,8 @@ def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterat
     yield from toleration_causes(spec.get("tolerations") or (), f"{path}.tolerations")
     yield from alias_causes(spec.get("hostAliases") or (), f"{path}.hostAliases")
     yield from class_causes(spec, path)
+    if spec.get("overhead"):
+        yield from requirement_causes({"limits": spec["overhead"]}, f"{path}.overhead", ())
     yield from system_causes(spec, path)
     yield from file_reference_causes(spec, path)
 

@@ -21,6 +21,7 @@ from aioinformer.testing.specs.leases import lease
 from aioinformer.testing.specs.limits import limit_range, resource_quota, resource_quota_status
 from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
 from aioinformer.testing.specs.nodes import namespace, namespace_status, node, node_status
+from aioinformer.testing.specs.pod_statuses import pod_status
 from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service, service_status
@@ -109,6 +110,7 @@ _STATUS_CHECKS: Mapping[str, Check] = {
     "ingresses.networking.k8s.io": ingress_status,
     "namespaces": namespace_status,
     "nodes": node_status,
+    "pods": pod_status,
     "resourcequotas": resource_quota_status,
     "services": service_status,
 }

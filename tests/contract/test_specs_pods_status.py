@@ -1,0 +1,126 @@
+"""What must be true of the status that is given to a pod, and what becomes of what is not said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.paths import PODS
+from tests.contract.tables import variants
+from tests.contract.talk import MERGE_PATCH
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+STATUS = f"{PODS}/a/status"
+POD: dict[str, Any] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "restartPolicy": "OnFailure",
+        "containers": [{"name": name, "image": "i"} for name in ("failed", "done")],
+        "initContainers": [
+            {"name": "first", "image": "i"},
+            {"name": "beside", "image": "i", "restartPolicy": "Always"},
+        ],
+        "resourceClaims": [{"name": "c", "resourceClaimName": "d"}],
+    },
+}
+
+
+def container(name: str, **state: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": "i",
+        "imageID": "x",
+        "ready": False,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def ended(name: str, code: int = 0) -> dict[str, Any]:
+    return container(name, terminated={"exitCode": code})
+
+
+def running(name: str) -> dict[str, Any]:
+    return container(name, running={})
+
+
+CONDITION = {"type": "Ready", "status": "True", "observedGeneration": 1}
+FIRST: dict[str, Any] = {
+    "phase": "Running",
+    "conditions": [CONDITION],
+    "observedGeneration": 1,
+    "containerStatuses": [ended("failed", 1), ended("done"), ended("gone")],
+    "initContainerStatuses": [ended("first"), ended("beside")],
+    "hostIP": "192.0.2.9",
+    "hostIPs": [{"ip": "192.0.2.9"}],
+    "podIP": "192.0.2.1",
+    "podIPs": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}],
+}
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "conditions": [
+        {"conditions": [{"type": "a b", "status": "True"}, {"type": "", "status": "True"}]},
+        {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": -1}]},
+        {"observedGeneration": -1},
+    ],
+    "class": [{"qosClass": "Guaranteed"}, {"qosClass": "Burstable"}],
+    "nomination": [{"nominatedNodeName": "A"}],
+    "restarts": [
+        {"containerStatuses": [running("failed"), running("done")]},
+        {"containerStatuses": [running("gone")]},
+        {"initContainerStatuses": [running("beside"), running("first")]},
+    ],
+    "claims": [
+        {"resourceClaimStatuses": [{"name": "d"}]},
+        {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "A"}, {"name": "c"}]},
+    ],
+    "addresses": [
+        {"podIP": "a", "podIPs": [{"ip": "a"}]},
+        {"podIP": "192.0.2.1", "podIPs": [{"ip": "192.0.2.1"}, {"ip": "192.0.2.2"}]},
+        {"hostIPs": [{"ip": "192.0.2.8"}]},
+        {"hostIP": "010.0.0.1", "hostIPs": [{"ip": "010.0.0.1"}]},
+        {"hostIPs": [{"ip": "192.0.2.9"}, {"ip": "192.0.2.7"}]},
+    ],
+}
+TAKEN: list[dict[str, Any]] = [
+    {"phase": "Anything", "reason": "R", "message": "m"},
+    {"containerStatuses": [running("failed"), ended("done"), running("new")]},
+    {"initContainerStatuses": [running("beside")]},
+    {"nominatedNodeName": "n"},
+    {"conditions": [CONDITION, {"type": "example.com/x", "status": "Unknown"}]},
+    {"podIPs": None},
+    {"podIP": "192.0.2.3"},
+    {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "d"}]},
+]
+
+
+@variants("refused", REFUSED)
+async def test_a_status_is_refused_for_what_is_wrong_with_it(talk: Talk, refused: list[dict[str, Any]]) -> None:
+    await talk.made(PODS, POD)
+    await talk("PATCH", STATUS, {"status": FIRST}, content_type=MERGE_PATCH, kept=False)
+    answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in refused]
+    assert {answer.status for answer in answers} == {422}
+
+
+async def test_a_status_is_changed_step_by_step(talk: Talk) -> None:
+    await talk.made(PODS, POD)
+    steps = [FIRST, *TAKEN]
+    answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in steps]
+    assert {answer.status for answer in answers} == {200}
+
+
+async def test_what_older_kubelets_do_not_know_is_kept(talk: Talk) -> None:
+    await talk.made(PODS, POD)
+    older = {"conditions": [{"type": "Ready", "status": "False"}], "observedGeneration": None, "qosClass": None}
+    for status in (FIRST, older):
+        # Who owns what was kept is a matter of the moment at which it is looked at.
+        answer = await talk(
+            "PATCH", STATUS, {"status": status}, content_type=MERGE_PATCH, shown=lambda body: body["status"]
+        )
+        assert answer.status == 200
+
+
+async def test_nobody_nominates_a_node_for_a_pod_that_has_one(talk: Talk) -> None:
+    await talk.made(PODS, POD | {"spec": POD["spec"] | {"nodeName": "n"}})
+    answer = await talk("PATCH", STATUS, {"status": {"nominatedNodeName": "m"}}, content_type=MERGE_PATCH)
+    assert answer.status == 422
