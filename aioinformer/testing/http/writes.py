@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.access.requesters import tell_requester
 from aioinformer.testing.access.reviews import is_review, reviewed
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.cluster import Cluster
 
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
+_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 _WORK_AT_ONCE = 50
 _PODS_ARE_LEFT = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
@@ -61,6 +63,8 @@ class Writes:
         options = write_options(request, target, served, "CreateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
+        if served.resource.group_resource == _REQUESTS and isinstance(obj.get("spec"), dict):
+            tell_requester(obj["spec"], self._access.user())
         if is_review(served):
             user = self._access.user()
             review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())

@@ -51,6 +51,10 @@ _WITH_GENERATION = frozenset(
 )
 #: These have no generation before they are changed.
 _COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
+#: What is said of it in an update is not even looked at.
+_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
+#: These have no generation before they are changed.
+_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {
@@ -193,7 +197,7 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         _keep_names(obj)
     if served.resource.group_resource == "pods":
         readmit_pod(obj["spec"], old["spec"])
-    if served.resource.group_resource == "namespaces":
+    if served.resource.group_resource in _SPEC_STAYS:
         obj["spec"] = old.get("spec", {})
     if served.resource.group_resource == "statefulsets.apps":
         _admit_stateful_set(obj)

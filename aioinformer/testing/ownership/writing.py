@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from aioinformer.testing.schemas.field_paths import FieldSet
 
 _NOTHING_KNOWN = FieldType({}, {})
+# What they ask for is the server's from then on.
+_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 _RESET: list[dict[str, Any]] = [{}]
 
 
@@ -111,6 +113,8 @@ def _ignored(served: Served, by: Manager) -> FieldSet:
     """What this kind of write cannot change, whatever it says."""
     if by.subresource == "status":
         return frozenset({("f:spec",)})
+    if served.resource.group_resource == _REQUESTS:
+        return frozenset({("f:spec",), ("f:status",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
 
 

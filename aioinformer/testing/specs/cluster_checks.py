@@ -12,6 +12,15 @@ from aioinformer.testing.specs.admission_policies import (
 )
 from aioinformer.testing.specs.claims import claim
 from aioinformer.testing.specs.persistent_volumes import persistent_volume
+from aioinformer.testing.specs.priority_levels import flow_schema, priority_level
+from aioinformer.testing.specs.resource_claims import (
+    device_class,
+    resource_claim,
+    resource_claim_template,
+    resource_slice,
+)
+from aioinformer.testing.specs.runtime_classes import runtime_class
+from aioinformer.testing.specs.signing_requests import signing_request
 from aioinformer.testing.specs.storage import (
     csi_driver,
     csi_node,
@@ -30,14 +39,22 @@ if TYPE_CHECKING:
     Check = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Iterable[Cause]]
 
 CLUSTER_CHECKS: Mapping[str, Check] = {
+    "certificatesigningrequests.certificates.k8s.io": signing_request,
     "csidrivers.storage.k8s.io": csi_driver,
     "csinodes.storage.k8s.io": csi_node,
     "csistoragecapacities.storage.k8s.io": csi_storage_capacity,
+    "deviceclasses.resource.k8s.io": device_class,
+    "flowschemas.flowcontrol.apiserver.k8s.io": flow_schema,
     "mutatingadmissionpolicies.admissionregistration.k8s.io": mutating_policy,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": mutating_binding,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": webhooks,
     "persistentvolumeclaims": claim,
     "persistentvolumes": persistent_volume,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": priority_level,
+    "resourceclaims.resource.k8s.io": resource_claim,
+    "resourceclaimtemplates.resource.k8s.io": resource_claim_template,
+    "resourceslices.resource.k8s.io": resource_slice,
+    "runtimeclasses.node.k8s.io": runtime_class,
     "storageclasses.storage.k8s.io": storage_class,
     "validatingadmissionpolicies.admissionregistration.k8s.io": validating_policy,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": validating_binding,
