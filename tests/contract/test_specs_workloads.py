@@ -107,9 +107,9 @@ NUMBERS = {
 
 @variants("case", {kind: (*KINDS[kind], names) for kind, names in NUMBERS.items()})
 async def test_numbers_are_not_negative(talk: Talk, case: tuple[str, dict[str, Any], tuple[str, ...]]) -> None:
-    *kind, names = case
+    path, obj, names = case
     wrong: list[Changes] = [{f"spec.{name}": -1} for name in names]
-    assert await statuses(talk, *kind, [*wrong, {f"spec.{name}": -2 for name in names}]) == {422}
+    assert await statuses(talk, path, obj, [*wrong, {f"spec.{name}": -2 for name in names}]) == {422}
 
 
 ROLLING = "spec.strategy.rollingUpdate"

@@ -180,7 +180,7 @@ def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
 
 
 def _name_faults(resource: Resource[Any], name: str) -> Sequence[str]:
-    if resource.group == "rbac.authorization.k8s.io":
+    if resource.group == "rbac.authorization.k8s.io" or resource.group_resource == "poddisruptionbudgets.policy":
         return segment_faults(name)
     if resource.group_resource == "ipaddresses.networking.k8s.io":
         return canonical_ip_faults(name)

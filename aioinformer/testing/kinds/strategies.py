@@ -55,6 +55,8 @@ _COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 _SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
 #: These have no generation before they are changed.
 _COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
+#: The generation of these is 1 for ever.
+_COUNTS_NO_CHANGES = frozenset({"priorityclasses.scheduling.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {
@@ -201,6 +203,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj["spec"] = old.get("spec", {})
     if served.resource.group_resource == "statefulsets.apps":
         _admit_stateful_set(obj)
+    if served.resource.group_resource == "leases.coordination.k8s.io":
+        _admit_lease(obj)
     if served.resource.group_resource == "persistentvolumeclaims":
         settle_data_source(obj["spec"], old.get("spec"))
     if served.resource.group_resource == "endpointslices.discovery.k8s.io":
@@ -217,6 +221,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
             served.resource.group_resource == "deployments.apps"
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
         )
+        if served.resource.group_resource in _COUNTS_NO_CHANGES:
+            changed = False
         obj["metadata"]["generation"] = generation + changed
 
 
@@ -280,6 +286,12 @@ def _admit_stateful_set(obj: dict[str, Any]) -> None:
     rolling.pop("maxUnavailable", None)
 
 
+def _admit_lease(obj: dict[str, Any]) -> None:
+    """That leases are given to whoever is fit for them is a feature that is off unless somebody turns it on."""
+    for field in ("strategy", "preferredHolder"):
+        obj["spec"].pop(field, None)
+
+
 def _protect(obj: dict[str, Any], finalizer: str) -> None:
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if finalizer not in finalizers:
@@ -294,6 +306,7 @@ _ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "persistentvolumeclaims": _admit_claim,
     "persistentvolumes": _admit_volume,
     "jobs.batch": settle_selector,
+    "leases.coordination.k8s.io": _admit_lease,
     "statefulsets.apps": _admit_stateful_set,
     "volumeattributesclasses.storage.k8s.io": _admit_attributes,
 }

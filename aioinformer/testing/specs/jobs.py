@@ -40,8 +40,9 @@ _COUNTS = (
 
 def job(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     if old is None:
-        obj = deepcopy(dict(obj))
-        settle_selector(obj)
+        settled = deepcopy(dict(obj))
+        settle_selector(settled)
+        obj = settled
     spec, metadata = obj.get("spec") or {}, obj.get("metadata") or {}
     yield from _generated(spec, metadata, old)
     yield from _whole_spec(spec)

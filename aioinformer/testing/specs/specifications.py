@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.specs.autoscalers import autoscaler, autoscaler_status
 from aioinformer.testing.specs.cluster_checks import CLUSTER_CHECKS
 from aioinformer.testing.specs.cron_jobs import cron_job
 from aioinformer.testing.specs.data import config_map, secret
+from aioinformer.testing.specs.disruptions import disruption_budget, disruption_status
 from aioinformer.testing.specs.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.specs.event_checks import event_causes
 from aioinformer.testing.specs.ingresses import ingress, ingress_class, ingress_status
@@ -23,6 +25,7 @@ from aioinformer.testing.specs.network_policies import ip_address, network_polic
 from aioinformer.testing.specs.nodes import namespace, namespace_status, node, node_status
 from aioinformer.testing.specs.pod_statuses import pod_status
 from aioinformer.testing.specs.pods import pod, pod_template
+from aioinformer.testing.specs.priorities import priority_class
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service, service_status
 from aioinformer.testing.specs.workloads import (
@@ -66,6 +69,8 @@ def specification_causes(
 
 
 def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None, subresource: str) -> list[Cause]:
+    if served.conversion is not None and served.collection != "events":
+        obj, old = served.kept(obj), None if old is None else served.kept(old)
     if subresource:
         check = _STATUS_CHECKS.get(served.resource.group_resource)
         return [] if check is None else list(check(obj, old))
@@ -86,6 +91,7 @@ _CHECKS: Mapping[str, Check] = {
     "deployments.apps": deployment,
     "endpoints": endpoints,
     "endpointslices.discovery.k8s.io": endpoint_slice,
+    "horizontalpodautoscalers.autoscaling": autoscaler,
     "ingressclasses.networking.k8s.io": ingress_class,
     "ingresses.networking.k8s.io": ingress,
     "ipaddresses.networking.k8s.io": ip_address,
@@ -96,8 +102,10 @@ _CHECKS: Mapping[str, Check] = {
     "namespaces": namespace,
     "networkpolicies.networking.k8s.io": network_policy,
     "nodes": node,
+    "poddisruptionbudgets.policy": disruption_budget,
     "pods": pod,
     "podtemplates": pod_template,
+    "priorityclasses.scheduling.k8s.io": priority_class,
     "replicasets.apps": replica_set,
     "replicationcontrollers": replication_controller,
     "resourcequotas": resource_quota,
@@ -107,9 +115,11 @@ _CHECKS: Mapping[str, Check] = {
     "statefulsets.apps": stateful_set,
 }
 _STATUS_CHECKS: Mapping[str, Check] = {
+    "horizontalpodautoscalers.autoscaling": autoscaler_status,
     "ingresses.networking.k8s.io": ingress_status,
     "namespaces": namespace_status,
     "nodes": node_status,
+    "poddisruptionbudgets.policy": disruption_status,
     "pods": pod_status,
     "resourcequotas": resource_quota_status,
     "services": service_status,
