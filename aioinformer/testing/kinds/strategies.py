@@ -57,6 +57,10 @@ _SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.
 _COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 #: The generation of these is 1 for ever.
 _COUNTS_NO_CHANGES = frozenset({"priorityclasses.scheduling.k8s.io"})
+#: What is said of it in an update is not even looked at.
+_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
+#: These have no generation before they are changed.
+_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {

@@ -10,7 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.validation import letter_label_faults
+from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
+from aioinformer.testing.api.webhook_clients import client_causes, review_version_causes
 from aioinformer.testing.schemas.schema_checks import schema_faults
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ _MIXED_CASE = "may have mixed case, but should otherwise match: "
 _SCOPES = ("Cluster", "Namespaced")
 _CONVERSIONS = ("None", "Webhook")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_LONGEST_WARNING = 256
+_SCALE_PATHS = {
+    "specReplicasPath": (".spec",),
+    "statusReplicasPath": (".status",),
+    "labelSelectorPath": (".spec", ".status"),
+}
+_NEEDED_PATHS = ("specReplicasPath", "statusReplicasPath")
 _SELECTABLE_TYPES = ("boolean", "integer", "string")
 
 
@@ -36,12 +45,12 @@ def definition_causes(obj: Mapping[str, Any], stored: Sequence[str]) -> list[Cau
 def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
     spec = obj["spec"]
     names, versions = spec["names"], spec.get("versions")
-    if not spec.get("group"):
-        yield Cause.required("spec.group")
+    yield from _group_causes(spec.get("group") or "")
     yield from _choice(spec.get("scope"), "spec.scope", _SCOPES)
     for index, version in enumerate(versions or ()):
-        yield from _labels(version.get("name"), f"spec.versions[{index}].name")
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        yield from _labels(version.get("name") or "", f"spec.versions[{index}].name", empty=True)
+        yield from _warning_causes(version, f"spec.versions[{index}].deprecationWarning")
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield Cause.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for part, check in _PARTS.items():
         yield from _of_versions(versions or (), part, check)
@@ -51,6 +60,9 @@ def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
     storages = [version["name"] for version in versions or () if version.get("storage")]
     if len(storages) != 1:
         yield Cause.invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+    if spec.get("preserveUnknownFields"):
+        instead = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield Cause.invalid("spec.preserveUnknownFields", "true", f"cannot set to true, {instead}")
     yield from _name_causes(names)
     yield from _conversion_causes(spec["conversion"])
     if not stored:
@@ -66,19 +78,55 @@ def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
             yield Cause.required(f"spec.names.{part}")
     for part, lead in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE)):
         yield from _labels(names.get(part), f"spec.names.{part}", lead)
-    for index, short in enumerate(names.get("shortNames") or ()):
-        yield from _labels(short, f"spec.names.shortNames[{index}]")
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or ()):
+            yield from _labels(name, f"spec.names.{field}[{index}]", empty=True)
     yield from _labels(names.get("listKind"), "spec.names.listKind", _MIXED_CASE)
+    if (kind := names.get("kind")) and kind == names.get("listKind"):
+        yield Cause.invalid("spec.names.listKind", _shown(kind), "kind and listKind may not be the same")
 
 
 def _conversion_causes(conversion: Mapping[str, Any]) -> Iterator[Cause]:
     yield from _choice(conversion.get("strategy"), "spec.conversion.strategy", _CONVERSIONS)
     webhook = conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
+    where, path = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
     if conversion.get("strategy") == "Webhook":
-        if not webhook.get("clientConfig"):
-            yield Cause.required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")
-        if not webhook.get("conversionReviewVersions"):
-            yield Cause.required("spec.conversion.conversionReviewVersions")
+        if client is None:
+            yield Cause.required(where, "required when strategy is set to Webhook")
+        else:
+            yield from client_causes(client, where)
+        yield from review_version_causes(versions, path)
+        return
+    for field, told in ((where, client is not None), (path, versions)):
+        if told:
+            yield Cause.forbidden(field, "should not be set when strategy is not set to Webhook")
+
+
+def _group_causes(group: str) -> Iterator[Cause]:
+    if not group:
+        yield Cause.required("spec.group")
+    elif faults := subdomain_faults(group):
+        yield Cause.invalid("spec.group", _shown(group), ",".join(faults))
+    elif "." not in group:
+        yield Cause.invalid("spec.group", _shown(group), "should be a domain with at least one dot")
+
+
+def _warning_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    text = version.get("deprecationWarning")
+    if text is None:
+        return
+    if not version.get("deprecated"):
+        yield Cause.invalid(path, _shown(text), "can only be set for deprecated versions")
+        return
+    if len(text) > _LONGEST_WARNING:
+        yield Cause.invalid(path, _shown(text), f"must be <= {_LONGEST_WARNING} characters long")
+    if not text:
+        yield Cause.invalid(path, _shown(text), "must not be an empty string")
+    at = next((index for index, each in enumerate(text) if not each.isprintable()), None)
+    if at is not None:
+        why = f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        yield Cause.invalid(path, _shown(text), why)
 
 
 def _of_versions(
@@ -94,44 +142,79 @@ def _of_versions(
 
 
 def _schema_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    if schema := (version.get("schema") or {}).get("openAPIV3Schema"):
+    if (schema := (version.get("schema") or {}).get("openAPIV3Schema")) is not None:
         yield from schema_faults(schema, f"{path}.openAPIV3Schema")
 
 
 def _subresource_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
     scale = (version.get("subresources") or {}).get("scale")
-    if scale is not None:
-        for name in ("specReplicasPath", "statusReplicasPath"):
-            if not scale.get(name):
-                yield Cause.required(f"{path}.scale.{name}")
+    if scale is None:
+        return
+    for name, roots in _SCALE_PATHS.items():
+        field, where = f"{path}.scale.{name}", scale.get(name) or ""
+        if not where:
+            if name in _NEEDED_PATHS:
+                yield Cause.required(field)
+        elif wrong := list(_path_causes(where, field)):
+            yield from wrong
+        elif not where.startswith(tuple(f"{root}." for root in roots)):
+            either = "either " if len(roots) > 1 else ""
+            yield Cause.invalid(field, _shown(where), f"should be a json path under {either}{' or '.join(roots)}")
+
+
+def _path_causes(where: str, field: str) -> Iterator[Cause]:
+    if not where.startswith("."):
+        yield Cause.invalid(field, _shown(where), "must be a simple json path starting with .")
 
 
 def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        type_, where = column.get("type"), column.get("jsonPath") or ""
+        type_, where, form = column.get("type"), column.get("jsonPath") or "", column.get("format")
+        if not column.get("name"):
+            yield Cause.required(f"{path}[{index}].name")
         if type_ not in _COLUMN_TYPES:
             why = f"must be one of {','.join(_COLUMN_TYPES)}"
             if type_:
                 yield Cause.invalid(f"{path}[{index}].type", _shown(type_), why)
             else:
                 yield Cause.required(f"{path}[{index}].type", why)
+        if form and form not in _COLUMN_FORMATS:
+            yield Cause.invalid(f"{path}[{index}].format", _shown(form), f"must be one of {','.join(_COLUMN_FORMATS)}")
         if not where:
             yield Cause.required(f"{path}[{index}].JSONPath")
-        elif not where.startswith("."):
-            why = "must be a simple json path starting with ."
-            yield Cause.invalid(f"{path}[{index}].JSONPath", _shown(where), why)
+        else:
+            yield from _path_causes(where, f"{path}[{index}].JSONPath")
 
 
 def _selectable_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    known: list[str] = []
     for index, selectable in enumerate(version.get("selectableFields") or ()):
         where = selectable.get("jsonPath") or ""
-        node = schema
-        for name in where.lstrip(".").split("."):
-            node = (node.get("properties") or {}).get(name) or {}
-        if node.get("type") not in _SELECTABLE_TYPES:
-            why = "is an invalid path: does not refer to a valid field"
-            yield Cause.invalid(f"{path}[{index}].jsonPath", _shown(where), why)
+        field = f"{path}[{index}].jsonPath"
+        if not where:
+            yield Cause.required(field)
+        elif why := _selectable_fault(where, schema):
+            yield Cause.invalid(field, _shown(where), why)
+        elif where in known:
+            yield Cause("FieldValueDuplicate", field, f"Duplicate value: {_shown(where)}")
+        known.append(where)
+
+
+def _selectable_fault(where: str, schema: Mapping[str, Any]) -> str:
+    if not where.startswith("."):
+        return f"is an invalid path: expected [ or . but got: {where.split('.')[0]}"
+    node: Mapping[str, Any] = schema
+    for name in where[1:].split("."):
+        node = (node.get("properties") or {}).get(name.partition("[")[0]) or {}
+        if node and "[" in name:
+            return "is an invalid path: array notation is not allowed"
+    if not node:
+        return "is an invalid path: does not refer to a valid field"
+    if node.get("type") not in _SELECTABLE_TYPES:
+        allowed = "Enum string fields and strings with formats are allowed."
+        return f"must point to a field of type string, boolean or integer. {allowed}"
+    return ""
 
 
 _PARTS = {
@@ -142,9 +225,9 @@ _PARTS = {
 }
 
 
-def _labels(value: Any, field: str, lead: str = "") -> Iterator[Cause]:
+def _labels(value: Any, field: str, lead: str = "", *, empty: bool = False) -> Iterator[Cause]:
     text = str(value or "")
-    for why in letter_label_faults(text.lower() if lead else text) if text else ():
+    for why in letter_label_faults(text.lower() if lead else text) if text or empty else ():
         yield Cause.invalid(field, _shown(text), lead + why)
 
 

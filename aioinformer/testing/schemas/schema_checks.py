@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.schemas.node_shapes import has_unknown_fields, root_faults, shape_faults, unknown_keywords
 from aioinformer.testing.schemas.structural import value_causes
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _GO_PATTERN_FAULTS = {
     "unterminated character set": "missing closing ]",
     "nothing to repeat": "missing argument to repetition operator",
+    "missing ), unterminated subpattern": "missing closing )",
 }
 
 
@@ -29,6 +32,11 @@ def schema_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _node_faults(schema: Mapping[str, Any], path: str, place: str) -> Iterator[Cause]:
+    if place == "at the root":
+        yield from root_faults(schema, path)
+    if unknown := unknown_keywords(schema, path):
+        yield from unknown
+        return
     properties, items, others = (schema.get(key) for key in ("properties", "items", "additionalProperties"))
     for name, below in (properties or {}).items():
         yield from _node_faults(below, f"{path}.properties[{name}]", "for specified object fields")
@@ -48,8 +56,12 @@ def _node_faults(schema: Mapping[str, Any], path: str, place: str) -> Iterator[C
     if type_ == "array" and not items:
         yield Cause.required(f"{path}.items", "must be specified")
     yield from _list_type_faults(schema, path)
+    yield from shape_faults(schema, path)
     if "pattern" in schema:
         yield from _pattern_faults(schema["pattern"], f"{path}.pattern")
+    if has_unknown_fields(schema.get("default"), schema):
+        value = json.dumps(schema["default"], ensure_ascii=False, separators=(",", ":"))
+        yield Cause.invalid(f"{path}.default", value, "must not have unknown fields")
     if schema.get("default") is not None and type_ in _TYPES:
         for cause in value_causes(schema["default"], schema):
             field = f"{path}.default.{cause.field}" if cause.field else f"{path}.default"

@@ -1,0 +1,87 @@
+"""What must be true of the place where a webhook is, and of the versions of what it is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+REVIEW_VERSIONS = ("v1", "v1beta1")
+_LARGEST_PORT = 65535
+_URL_FORM = "; desired format: https://host[/path]"
+
+
+def review_version_causes(versions: Sequence[str], path: str, needed: str = "") -> Iterator[Cause]:
+    """What is wrong with the versions of reviews that a webhook understands.
+
+    Args:
+        needed: is told where there are none.
+    """
+    if not versions:
+        yield Cause.required(path, needed)
+        return
+    for index, version in enumerate(versions):
+        again = version in versions[:index]
+        for why in ["duplicate version"] if again else letter_label_faults(version):
+            yield Cause.invalid(f"{path}[{index}]", _shown(version), why)
+    if not set(REVIEW_VERSIONS).intersection(versions):
+        yield Cause.invalid(path, _shown(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
+
+
+def client_causes(client: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """What is wrong with the place where a webhook is: an address or a service."""
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        yield Cause.required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from _url_causes(url, f"{path}.url")
+    elif service is not None:
+        yield from _service_causes(service, f"{path}.service")
+
+
+def _url_causes(url: str, path: str) -> Iterator[Cause]:
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    for wrong, value, why in (
+        (parts.scheme != "https", parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"),
+        (not host, host, f"host must be specified{_URL_FORM}"),
+        (at, user, "user information is not permitted in the URL"),
+        (parts.fragment, parts.fragment, "fragments are not permitted in the URL"),
+        (parts.query, parts.query, "query parameters are not permitted in the URL"),
+    ):
+        if wrong:
+            yield Cause.invalid(path, _shown(value), why)
+
+
+def _service_causes(service: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    # Who asks takes one for the other.
+    for field, other in (("name", "namespace"), ("namespace", "name")):
+        if not service.get(other):
+            yield Cause.required(f"{path}.{field}")
+    if not 1 <= (port := service.get("port", 443)) <= _LARGEST_PORT:
+        why = f"port is not valid: must be between 1 and {_LARGEST_PORT}, inclusive"
+        yield Cause.invalid(f"{path}.port", str(port), why)
+    yield from _path_causes(service.get("path") or "", f"{path}.path")
+
+
+def _path_causes(text: str, path: str) -> Iterator[Cause]:
+    if text in ("", "/"):
+        return
+    if text == "//":
+        yield Cause.invalid(path, _shown(text), "segment[0] may not be empty")
+        return
+    if not text.startswith("/"):
+        yield Cause.invalid(path, _shown(text), "must start with a '/'")
+    for index, step in enumerate(text[1:].removesuffix("/").split("/")):
+        faults = [f": {fault}" for fault in subdomain_faults(step)] if step else [" may not be empty"]
+        yield from (Cause.invalid(path, _shown(text), f"segment[{index}]{fault}") for fault in faults)
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
