@@ -9,6 +9,7 @@ from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.negotiation import negotiate
 from aioinformer.testing.api.routes import check_name
+from aioinformer.testing.http.pod_deeds import DEEDS, PodDeeds
 from aioinformer.testing.http.pod_streams import STREAMS, pod_stream_answer
 from aioinformer.testing.http.reads import Reads
 from aioinformer.testing.http.scaling import Scaling
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.http.streams import WatchStream
     from aioinformer.testing.state.cluster import Cluster
 
-_WITH_OTHER_KINDS = frozenset({"scale", "token"})
+_WITH_OTHER_KINDS = frozenset({"scale", "token"}) | DEEDS
 _WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephemeralcontainers"})
 
 
@@ -66,6 +67,7 @@ class ResourceHandlers:
         self._writes = Writes(cluster, access)
         self._token_requests = TokenRequests(cluster, access)
         self._scaling = Scaling(cluster)
+        self._pod_deeds = PodDeeds(cluster)
 
     @property
     def streams(self) -> set[WatchStream]:
@@ -105,6 +107,8 @@ class ResourceHandlers:
             return await self._scaling.answer(request, target, served, wanted)
         if target.subresource == "token":
             return await self._token_requests.answer(request, target, served, wanted)
+        if target.subresource in DEEDS or served.resource.group_resource == "bindings":
+            return await self._pod_deeds.answer(request, target, wanted)
         match verb:
             case "list":
                 return await reads.list(request, target, served, wanted)

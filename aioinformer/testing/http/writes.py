@@ -201,7 +201,20 @@ def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response
 
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
     """DeleteOptions from the body and from the query, which wins."""
-    options = dict(read_options(await request.read(), request.headers.get("Content-Type", "")))
+    return checked_delete_options(read_options(await request.read(), request.headers.get("Content-Type", "")), query)
+
+
+def checked_delete_options(said: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:
+    """DeleteOptions as they are meant.
+
+    Args:
+        said: in a body.
+        query: of the request; it wins.
+
+    Raises:
+        StatusError: 422.
+    """
+    options = dict(said)
     if query.get("propagationPolicy"):
         options["propagationPolicy"] = query["propagationPolicy"]
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
@@ -213,6 +226,9 @@ async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) ->
         options["propagationPolicy"] = "Orphan" if orphan else "Background"
     if policy and policy not in _POLICIES[:3]:
         cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if (runs := options.get("dryRun")) and runs != ["All"]:
+        cause = Cause.unsupported("dryRun", encode_plain(runs).decode(), ("All",))
         raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
     if causes := list(dry_run_faults(query)):
         raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", causes)

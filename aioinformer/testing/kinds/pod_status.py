@@ -54,3 +54,22 @@ def keep_unsaid(status: dict[str, Any], old: Mapping[str, Any]) -> None:
         generation = generations.pop(0) if generations else None
         if not condition.get("observedGeneration") and generation:
             condition["observedGeneration"] = generation
+
+
+def set_condition(status: dict[str, Any], condition: Mapping[str, str], now: str) -> None:
+    """Says of a pod what is the case from now on, in place of what was said of it before.
+
+    Args:
+        status: is changed.
+        condition: with its `type` and `status`.
+        now: as the API writes times.
+    """
+    conditions = status.setdefault("conditions", [])
+    told = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+    for index, each in enumerate(conditions):
+        if each.get("type") == condition["type"]:
+            if each.get("status") == condition["status"]:
+                told["lastTransitionTime"] = each.get("lastTransitionTime")
+            conditions[index] = told
+            return
+    conditions.append(told)

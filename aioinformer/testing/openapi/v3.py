@@ -24,7 +24,7 @@ from aioinformer.testing.patches.media_types import PatchSchema
 _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
 # Kinds that are described where they are served, which is not in their own group.
-_SUBRESOURCE_KINDS = {"Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
+_SUBRESOURCE_KINDS = {"Eviction": "api/v1", "Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
 # An embedded object tells of itself in other words than a whole one.
 _EMBEDDED_WORDS = {
     "apiVersion": (

@@ -85,6 +85,19 @@ def check_delete_preconditions(served: Served, record: Record, uid: str, version
         raise statuses.conflict(served.resource, record.name, why, kind=served.resource.kind)
 
 
+def check_stored(served: Served, record: Record, uid: str, version: str) -> None:
+    """Compares what a write of the server's own is meant for with what is stored; "" for what does not matter.
+
+    Raises:
+        StatusError: 409.
+    """
+    if uid and uid != record.uid:
+        raise statuses.conflict(served.resource, record.name, _wrong_uid(served, record.key, uid, record.uid))
+    if version and version != str(record.version):
+        why = _wrong(served, record.key, "ResourceVersion", version, str(record.version))
+        raise statuses.conflict(served.resource, record.name, why)
+
+
 def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     """What an update says of the deletion of an object that does not hold; to say nothing is fine."""
     causes = [
@@ -115,9 +128,13 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
 
 
 def _wrong_uid(served: Served, key: str, said: str, stored: str) -> str:
+    return _wrong(served, key, "UID", said, stored)
+
+
+def _wrong(served: Served, key: str, what: str, said: str, stored: str) -> str:
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{served.resource.plural}/{key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {said}, UID in object meta: {stored}"
+        f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {said}, {what} in object meta: {stored}"
     )
 
 
