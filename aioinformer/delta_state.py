@@ -54,6 +54,13 @@ class DeltaState(ABC, Generic[T, P]):
     def replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
         """Takes in that this is all there is."""
 
+    def taking_over(self, objects: dict[str, T], version: str) -> Generator[None]:
+        """The same, of objects by their keys: nobody else has them, and they are taken out of there."""
+        yield from self.replacing(objects.values(), version)
+        while objects:  # to free many at once would hold the loop
+            objects.popitem()
+            yield
+
     @abstractmethod
     def resyncing(self) -> Generator[None]:
         """Takes in that what the consumer has is to be repeated."""

@@ -37,6 +37,10 @@ class Queue(Protocol[T]):
         """This is all there is, as of this version."""
         ...
 
+    async def take_over(self, objects: dict[str, T], version: str = ...) -> None:
+        """The same, of objects by their keys, which belong to the queue from now on."""
+        ...
+
     async def resync(self) -> None:
         """Repeats what the consumer has."""
         ...
@@ -112,6 +116,10 @@ class GuardedQueue(Generic[T, P]):
     async def replace(self, objects: Iterable[T], version: str = "") -> None:
         """This is all there is: what is not among it is gone."""
         await self._take_in(self._state.replacing(objects, version))
+
+    async def take_over(self, objects: dict[str, T], version: str = "") -> None:
+        """The same, of objects by their keys, which belong to the queue from now on: they are not copied."""
+        await self._take_in(self._state.taking_over(objects, version))
 
     async def resync(self) -> None:
         """Everything that the consumer has is to be told again."""

@@ -71,7 +71,7 @@ class IncomingList:
             self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
         return new
 
-    def end(self) -> Collection[Record]:
-        """The list is complete: its objects. They are not copied, which would hold the loop if there are many."""
-        records, self._records = self._records.values(), {}
+    def end(self) -> dict[str, Record]:
+        """The list is complete: its objects by key. Not a copy, which would hold the loop if there are many."""
+        records, self._records = self._records, {}
         return records

@@ -13,6 +13,7 @@ The rules (client-go's, DF-01 to DF-10):
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aioinformer.delta_state import DeltaState
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 #: Named here: to look it up in its class for each object of a list would cost as much as to queue it.
 _REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
+#: So many keys get in line in one step.
+_KEYS = 64
 
 
 class KnownObjects(Protocol):
@@ -56,8 +59,9 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         super().__init__(transformer)
         self._key_func = key_func
         self._known = known_objects
-        #: One delta stands for itself: a relist makes one for every object, and lists would be walked by the collector.
-        self._items: dict[str, Delta[T] | Deltas[T]] = {}
+        #: One delta stands for itself, and so does an object that replaces what was there: a relist brings one of every
+        #: key, and lists would be walked by the collector.
+        self._items: dict[str, T | Delta[T] | Deltas[T]] = {}
         self._line: deque[str] = deque()
         self._news = False
 
@@ -83,15 +87,34 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         for obj in objects:
             unlisted.discard(append(Delta(_REPLACED, obj)))
             yield
+        yield from self._replaced(unlisted, version)
+
+    def taking_over(self, objects: dict[str, T], version: str) -> Generator[None]:
+        if self._items or self._transformer is not None:
+            yield from super().taking_over(objects, version)
+            return
+        self._items = objects  # type: ignore[assignment] # which has nothing but what stands for itself
+        keys = iter(objects)
+        while some := [*islice(keys, _KEYS)]:
+            self._line.extend(some)
+            yield
+        yield from self._replaced(set(), version)
+
+    def _replaced(self, unlisted: set[str], version: str) -> Generator[None]:
+        """What there is, is in line; what is not, known or queued, is gone.
+
+        Args:
+            unlisted: what is queued and not listed.
+            version: of the list.
+        """
+        items = self._items
         if "" in items and "" not in unlisted:  # what has no readable name may be any of those that are not named
             unlisted.clear()
             keys: Iterable[str] = ()
         else:
             keys = self._known.all_keys() if self._known is not None else ()
         for key in unlisted:
-            waiting = items[key]
-            newest = waiting[-1] if isinstance(waiting, Deltas) else waiting
-            self._append(Delta(DeltaType.DELETED, _tombstone(key, newest.object)))
+            self._append(Delta(DeltaType.DELETED, _tombstone(key, _deltas(items[key])[-1].object)))
             yield
         for key in keys:
             if key not in items and self._known is not None:
@@ -117,9 +140,9 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         line, items = self._line, self._items
         while line:
             waiting = items.pop(line.popleft())
-            deltas = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
+            deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
             initial = not self._populated
-            if self._initial > 0:
+            if self._initial:
                 initial = True
                 self._initial -= 1
             process(deltas, initial)
@@ -140,11 +163,17 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             self._items[key] = delta
             self._line.append(key)
         else:
-            deltas = self._items[key] = waiting if isinstance(waiting, Deltas) else Deltas((waiting,))
+            deltas = self._items[key] = _deltas(waiting)
             deltas.append(delta)
             if delta.type is DeltaType.DELETED:
                 _dedup(deltas)
         return key
+
+
+def _deltas(waiting: T | Delta[T] | Deltas[T]) -> Deltas[T]:
+    if isinstance(waiting, Deltas):
+        return waiting
+    return Deltas((waiting if isinstance(waiting, Delta) else Delta(_REPLACED, waiting),))
 
 
 def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:

@@ -25,7 +25,7 @@ from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
 from aioinformer.state import InformerState, Phase
-from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Send, Wait, Watched
+from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Replaced, Send, Wait, Watched
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class ReflectorQueue(Protocol):
     async def apply(self, deltas: Iterable[Delta[Record]], version: str = ...) -> None: ...
 
     async def replace(self, objects: Iterable[Record], version: str = ...) -> None: ...
+
+    async def take_over(self, objects: dict[str, Record], version: str = ...) -> None: ...
 
     async def resync(self) -> None: ...
 
@@ -248,15 +250,22 @@ class Reflector:
                 if isinstance(conclusion, Changed):
                     await self._queue.apply(conclusion.deltas, conclusion.version)
                 else:
-                    self.initial_resource_version = self.initial_resource_version or conclusion.version
-                    self._account.listed(len(conclusion.records), streamed=isinstance(answer, Watched))
-                    await self._queue.replace(conclusion.records, conclusion.version)
-                    self._account.queued()
-                    if self._detector is not None and isinstance(answer, Watched):
-                        check = self._detector.check(conclusion.records, conclusion.version)
-                        self._tasks.create_task(check, name=f"{self.name}: consistency check")
+                    await self._replaced(conclusion, streamed=isinstance(answer, Watched))
         finally:
             self._observe()
+
+    async def _replaced(self, conclusion: Replaced, *, streamed: bool) -> None:
+        records, version = conclusion.records, conclusion.version
+        self.initial_resource_version = self.initial_resource_version or version
+        self._account.listed(len(records), streamed=streamed)
+        if self._detector is None or not streamed:
+            await self._queue.take_over(records, version)
+            self._account.queued()
+            return
+        await self._queue.replace(records.values(), version)
+        self._account.queued()
+        check = self._detector.check(records.values(), version)
+        self._tasks.create_task(check, name=f"{self.name}: consistency check")
 
     async def _let_go(self) -> None:
         if self._reader is not None:

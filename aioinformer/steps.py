@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from aioinformer.deltas import Delta
     from aioinformer.errors import ApiError, DecodeError, TransportError
     from aioinformer.objects import Record
@@ -131,9 +129,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """This is everything there is, at this version; what is not among it is gone."""
+    """This is everything there is, at this version; what is not among it is gone.
 
-    records: Collection[Record]
+    Attributes:
+        records: by key, in the order of the list. They belong to whoever receives this.
+        version: of the list.
+    """
+
+    records: dict[str, Record]
     version: str
 
 

@@ -112,7 +112,7 @@ class Conversation:
         for answer in answers:
             for conclusion in self.protocol.receive(answer, self.now):
                 if isinstance(conclusion, Replaced):
-                    there = {item.key: item for item in conclusion.records}
+                    there = {item.key: item for item in conclusion.records.values()}
                     kept = {key for key, item in there.items() if isinstance(item, KeptRecord)}
                     stays = self.cache.keys() - there.keys() if "" in kept else set()
                     before = {key: self.cache[key] for key in (kept & self.cache.keys()) | stays}

@@ -58,13 +58,14 @@ class QueueBesideTruth(RuleBasedStateMachine):
             del self.truth[name]
             self.run(self.queue.delete(gone))
 
-    @rule(written=st.lists(NAMES), deleted=st.lists(NAMES))
-    def miss_and_list(self, written: list[str], deleted: list[str]) -> None:
+    @rule(written=st.lists(NAMES), deleted=st.lists(NAMES), over=st.booleans())
+    def miss_and_list(self, written: list[str], deleted: list[str], over: bool) -> None:
         for name in written:
             self.truth[name] = self.version()
         for name in deleted:
             self.truth.pop(name, None)
-        self.run(self.queue.replace([self.obj(name) for name in self.truth]))
+        objects = {name: self.obj(name) for name in self.truth}
+        self.run(self.queue.take_over(objects) if over else self.queue.replace(objects.values()))
 
     @rule()
     def resync(self) -> None:

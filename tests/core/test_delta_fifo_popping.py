@@ -208,3 +208,43 @@ async def test_a_replacement_lets_others_have_the_loop() -> None:
     assert not queue.has_synced()
     await replacing
     assert len(queue) == 200
+
+
+async def test_objects_that_are_taken_over_are_a_replacement_of_all_there_was() -> None:
+    store: ThreadSafeStore[Any] = ThreadSafeStore()
+    store.put("gone", obj("gone"))
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
+    await queue.take_over({name: obj(name) for name in "ab"}, "7")
+    popped: list[tuple[str, str, bool]] = []
+    version = await queue.pop_batch(
+        lambda deltas, initial: popped.extend((queue.key_of(deltas), delta.type, initial) for delta in deltas)
+    )
+    assert popped == [("a", "Replaced", True), ("b", "Replaced", True), ("gone", "Deleted", True)]
+    assert version == "7"
+
+
+async def test_what_becomes_known_of_an_object_that_was_taken_over_is_popped_with_it() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.take_over({name: obj(name) for name in "ab"})
+    await queue.update(obj("a"))
+    deltas = await queue.pop(ignore)
+    assert [delta.type for delta in deltas] == [DeltaType.REPLACED, DeltaType.UPDATED]
+
+
+@pytest.mark.parametrize("waiting", [[], ["w"]])
+async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str]) -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    for name in waiting:
+        await queue.add(obj(name))
+    objects = {f"o{number}": obj(f"o{number}") for number in range(300)}
+    await queue.take_over(objects)
+    assert len(queue) == 300 + len(waiting)
+    await queue.pop_batch(ignore)
+    assert objects == {}
+
+
+async def test_objects_that_are_taken_over_are_transformed() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
+    await queue.take_over({"a": obj("a")})
+    deltas = await queue.pop(ignore)
+    assert deltas[0].object == obj("a") | {"seen": True}

@@ -101,13 +101,15 @@ class InOrderBesideTruth(RuleBasedStateMachine):
             del self.truth[name]
             self.run(self.queue.delete(gone))
 
-    @rule(written=st.lists(NAMES), deleted=st.lists(NAMES))
-    def miss_and_list(self, written: list[str], deleted: list[str]) -> None:
+    @rule(written=st.lists(NAMES), deleted=st.lists(NAMES), over=st.booleans())
+    def miss_and_list(self, written: list[str], deleted: list[str], over: bool) -> None:
         for name in written:
             self.truth[name] = self.version()
         for name in deleted:
             self.truth.pop(name, None)
-        self.run(self.queue.replace([self.record(name) for name in self.truth], str(self.version())))
+        objects = {name: self.record(name) for name in self.truth}
+        version = str(self.version())
+        self.run(self.queue.take_over(objects, version) if over else self.queue.replace(objects.values(), version))
 
     @rule()
     def resync(self) -> None:

@@ -267,7 +267,7 @@ def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
 
 
 @pytest.mark.conformance("CTL-02")
-@pytest.mark.parametrize("method", ["replace", "pop_batch"])
+@pytest.mark.parametrize("method", ["take_over", "pop_batch"])
 async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -308,7 +308,7 @@ async def test_the_cause_of_a_crash_is_kept() -> None:
     async def broken(*args: Any) -> None:
         raise Broken from KeyError("the cause")
 
-    informer._queue.replace = broken  # type: ignore[assignment,method-assign]
+    informer._queue.take_over = broken  # type: ignore[assignment,method-assign]
     with pytest.raises(Broken) as caught:
         await informer.run()
     assert isinstance(caught.value.__cause__, KeyError)
