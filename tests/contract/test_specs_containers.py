@@ -296,7 +296,7 @@ RIGHT: dict[str, Changes] = {
         ],
         f"{FIRST}.ports": [{"containerPort": 81, "hostPort": 80}],
     },
-    "restarts": rules(RULE) | {f"{FIRST}.restartPolicy": "Always", f"{TWO}.restartPolicy": "OnFailure"},
+    "restarts": {**rules(RULE), f"{FIRST}.restartPolicy": "Always", f"{TWO}.restartPolicy": "OnFailure"},
     "mounts": {
         f"{ONE}.volumeMounts": [
             {"name": "v", "mountPath": "/v", "subPath": "a/b"},
@@ -321,7 +321,7 @@ RIGHT: dict[str, Changes] = {
         seLinuxOptions={"level": "l", "role": "r", "type": "t", "user": "u"},
         seccompProfile={"type": "RuntimeDefault"},
     ),
-    "own_users": {"spec.hostUsers": False} | context(procMount="Unmasked"),
+    "own_users": {"spec.hostUsers": False, **context(procMount="Unmasked")},
     "resources": CLAIMED
     | {
         f"{ONE}.resources": {
