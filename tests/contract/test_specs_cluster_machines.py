@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[str, Variants]] = {
     "runtime": (RUNTIMES, [
         {"handler": ""}, {"handler": "A.b"},
         *({"handler": "a", "scheduling": each} for each in (
-            {"nodeSelector": {"a b": "c", "d": "e f"}},
+            {"nodeSelector": {"a b": "c"}}, {"nodeSelector": {"d": "e f"}},
             {"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "Exists"}]},
             {"tolerations": [{"operator": "Wrong", "effect": "Wrong"}]},
         )),

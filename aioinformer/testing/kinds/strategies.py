@@ -61,6 +61,10 @@ _COUNTS_NO_CHANGES = frozenset({"priorityclasses.scheduling.k8s.io"})
 _SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
 #: These have no generation before they are changed.
 _COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
+#: What is said of it in an update is not even looked at.
+_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
+#: These have no generation before they are changed.
+_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {
@@ -170,7 +174,7 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
     Args:
         subresource: "" for the object itself, or "status".
     """
-    if subresource == "status":
+    if subresource in ("status", "approval"):
         replaced = obj.get("status")
         kept_metadata = dict(old["metadata"])
         kept_metadata["managedFields"] = obj["metadata"].get("managedFields")

@@ -8,6 +8,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.kinds.field_checks import kind_type
 from aioinformer.testing.kinds.scale import replicas_path
+from aioinformer.testing.kinds.signing_conditions import REQUESTS
 from aioinformer.testing.ownership.last_applied import KUBECTL, bring_up_to_date, still_as_applied
 from aioinformer.testing.ownership.managers import (
     ConflictError,
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
     from aioinformer.testing.schemas.field_paths import FieldSet
 
 _NOTHING_KNOWN = FieldType({}, {})
-# What they ask for is the server's from then on.
-_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+# What requests for certificates ask for is the server's from then on; approvers decide, and signers sign.
+_REQUESTS_IGNORE: dict[str, FieldSet] = {
+    "": frozenset({("f:spec",), ("f:status",)}),
+    "approval": frozenset({("f:spec",), ("f:status", "f:certificate")}),
+    "status": frozenset({("f:spec",), ("f:status", "f:conditions")}),
+}
 _RESET: list[dict[str, Any]] = [{}]
 
 
@@ -111,10 +116,10 @@ def _noted(by: Manager, now: str) -> str:
 
 def _ignored(served: Served, by: Manager) -> FieldSet:
     """What this kind of write cannot change, whatever it says."""
+    if served.resource.group_resource == REQUESTS:
+        return _REQUESTS_IGNORE[by.subresource]
     if by.subresource == "status":
         return frozenset({("f:spec",)})
-    if served.resource.group_resource == _REQUESTS:
-        return frozenset({("f:spec",), ("f:status",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
 
 

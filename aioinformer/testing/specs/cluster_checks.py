@@ -10,6 +10,7 @@ from aioinformer.testing.specs.admission_policies import (
     validating_binding,
     validating_policy,
 )
+from aioinformer.testing.specs.api_services import api_service
 from aioinformer.testing.specs.claims import claim
 from aioinformer.testing.specs.persistent_volumes import persistent_volume
 from aioinformer.testing.specs.priority_levels import flow_schema, priority_level
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     Check = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Iterable[Cause]]
 
 CLUSTER_CHECKS: Mapping[str, Check] = {
+    "apiservices.apiregistration.k8s.io": api_service,
     "certificatesigningrequests.certificates.k8s.io": signing_request,
     "csidrivers.storage.k8s.io": csi_driver,
     "csinodes.storage.k8s.io": csi_node,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import subdomain_faults
-from aioinformer.testing.specs.parts import selector_causes, shown
+from aioinformer.testing.specs.admission_rules import path_segment_faults
+from aioinformer.testing.specs.parts import formed, selector_causes, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,9 +83,7 @@ def _reference(reference: Mapping[str, Any], kinds: tuple[str, ...]) -> Iterator
         yield Cause.unsupported("roleRef.kind", shown(kind), kinds)
     if not name:
         yield Cause.required("roleRef.name")
-    for part in ("/", "%"):
-        if part in name:
-            yield Cause.invalid("roleRef.name", shown(name), f"may not contain '{part}'")
+    yield from formed(name, "roleRef.name", path_segment_faults)
 
 
 def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Cause]:

@@ -114,8 +114,30 @@ def _too_long(path: str, most: int) -> Cause:
     return Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
 
 
-def signing_status(obj: Part, old: Part) -> Iterator[Cause]:
-    """What is wrong with what the approver or the signer of a request says of it."""
+def signing_approval(obj: Part, old: Part | None) -> Iterator[Cause]:
+    """What is wrong with what an approver says of a request."""
+    return _status_causes(obj, old or {})
+
+
+def signing_status(obj: Part, old: Part | None) -> Iterator[Cause]:
+    """What is wrong with what a signer says of a request: he does not decide."""
+    old = old or {}
+    yield from _status_causes(obj, old)
+    told, former = (_decisions(each) for each in (obj, old))
+    for type_ in _DECISIONS[:2]:
+        if len(told[type_]) > len(former[type_]):
+            yield Cause.forbidden("status.conditions", f'updates may not add a condition of type "{type_}"')
+    certificate, known = ((each.get("status") or {}).get("certificate") or "" for each in (obj, old))
+    if known and certificate != known:
+        yield Cause.forbidden("status.certificate", "updates may not modify existing certificate content")
+
+
+def _decisions(obj: Part) -> dict[str, list[Part]]:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return {type_: [each for each in conditions if each.get("type") == type_] for type_ in _DECISIONS}
+
+
+def _status_causes(obj: Part, old: Part) -> Iterator[Cause]:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     types = [each.get("type") or "" for each in conditions]
     for index, condition in enumerate(conditions):
@@ -123,15 +145,15 @@ def signing_status(obj: Part, old: Part) -> Iterator[Cause]:
         yield from required(condition, path, "type", "status")
         if condition.get("status"):
             yield from one_of(condition["status"], f"{path}.status", ("True",) if type_ in _DECISIONS else _STATUSES)
-        if type_ in ("Approved", "Denied") and {"Approved", "Denied"}.issubset(types[: index + 1]):
+        if type_ in _DECISIONS[:2] and set(_DECISIONS[:2]).issubset(types[: index + 1]):
             why = "Approved and Denied conditions are mutually exclusive"
             yield Cause.invalid("status.conditions", shown(type_), why)
         if type_ in types[:index]:
             yield duplicate(type_, f"{path}.type")
     yield from _certificate_causes((obj.get("status") or {}).get("certificate") or "")
-    former = [each.get("type") for each in (old.get("status") or {}).get("conditions") or ()]
+    told, former = (_decisions(each) for each in (obj, old))
     for type_ in _DECISIONS:
-        if types.count(type_) < former.count(type_):
+        if len(told[type_]) < len(former[type_]):
             yield Cause.forbidden("status.conditions", f'updates may not remove a condition of type "{type_}"')
 
 

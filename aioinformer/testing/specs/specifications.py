@@ -28,6 +28,7 @@ from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.priorities import priority_class
 from aioinformer.testing.specs.rights import RIGHTS, rights_causes
 from aioinformer.testing.specs.services import service, service_status
+from aioinformer.testing.specs.signing_requests import signing_approval, signing_status
 from aioinformer.testing.specs.workloads import (
     controller_revision,
     daemon_set,
@@ -72,7 +73,8 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
     if served.conversion is not None and served.collection != "events":
         obj, old = served.kept(obj), None if old is None else served.kept(old)
     if subresource:
-        check = _STATUS_CHECKS.get(served.resource.group_resource)
+        name = served.resource.group_resource
+        check = _STATUS_CHECKS.get(f"{name}/{subresource}" if subresource != "status" else name)
         return [] if check is None else list(check(obj, old))
     if served.collection == "events":
         former = None if old is None else served.kept(old)
@@ -115,6 +117,8 @@ _CHECKS: Mapping[str, Check] = {
     "statefulsets.apps": stateful_set,
 }
 _STATUS_CHECKS: Mapping[str, Check] = {
+    "certificatesigningrequests.certificates.k8s.io": signing_status,
+    "certificatesigningrequests.certificates.k8s.io/approval": signing_approval,
     "horizontalpodautoscalers.autoscaling": autoscaler_status,
     "ingresses.networking.k8s.io": ingress_status,
     "namespaces": namespace_status,

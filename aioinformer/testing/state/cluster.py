@@ -17,6 +17,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
 from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
+from aioinformer.testing.kinds.signing_conditions import REQUESTS, settle_conditions
 from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
 from aioinformer.testing.ownership.managers import Manager, read_owners
 from aioinformer.testing.ownership.writing import applied, note_owners, track
@@ -208,6 +209,8 @@ class Cluster:
                 track(served, old, obj, by or _ourselves(served), self.now())
                 owners = read_owners(obj["metadata"])
             self._network.settle(served, obj, old, dry_run=dry_run, whole=whole)
+        if served.resource.group_resource == REQUESTS and subresource:
+            settle_conditions(obj, old, subresource, self.now())
         prepare_update(served, obj, old, subresource)
         check_schema(served, obj, old)
         metadata = obj["metadata"]
