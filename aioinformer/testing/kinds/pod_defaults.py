@@ -23,7 +23,6 @@ _OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-_QUALITY_RESOURCES = ("cpu", "memory")
 
 
 def fill(target: dict[str, Any], **defaults: Any) -> None:
@@ -82,32 +81,6 @@ def _tolerate(spec: dict[str, Any]) -> None:
             tolerations.append(
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_TOLERATED}
             )
-
-
-def quality_of_service(spec: dict[str, Any]) -> str:
-    """The class that a pod's requests and limits put it in."""
-    of_pod = spec.get("resources") or {}
-    # What is said of a pod as a whole is all that counts.
-    containers = (
-        [of_pod]
-        if of_pod.get("requests") or of_pod.get("limits")
-        else [each.get("resources") or {} for each in _all(spec, "containers", "initContainers")]
-    )
-    asked = [
-        section.get(name)
-        for resources in containers
-        for section in (resources.get("requests") or {}, resources.get("limits") or {})
-        for name in _QUALITY_RESOURCES
-    ]
-    if not any(value is not None for value in asked):
-        return "BestEffort"
-    guaranteed = all(
-        (resources.get("limits") or {}).get(name) is not None
-        and (resources.get("requests") or {}).get(name) == resources["limits"][name]
-        for resources in containers
-        for name in _QUALITY_RESOURCES
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
 
 
 def _default_container(container: dict[str, Any], *, host_network: bool, in_template: bool) -> None:

@@ -12,6 +12,7 @@ from aioinformer.testing.api.data_sources import settle_data_source
 from aioinformer.testing.api.job_selectors import settle_selector
 from aioinformer.testing.api.label_keys import with_label_keys
 from aioinformer.testing.kinds.pod_defaults import admit_pod, readmit_pod
+from aioinformer.testing.kinds.pod_parts import POD_PARTS, keep_other_parts
 from aioinformer.testing.kinds.pod_status import first_pod_status, keep_unsaid
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         if served.resource.group_resource == "pods":
             keep_unsaid(obj.setdefault("status", {}), old.get("status") or {})
         return
+    if subresource in POD_PARTS and served.resource.group_resource == "pods":
+        keep_other_parts(obj, old, subresource)
     if "status" in served.subresources:
         obj.pop("status", None)
         if "status" in old:

@@ -141,6 +141,7 @@ _CONTAINER = {
     "SecurityContext": (_CONTEXT,),
     **dict.fromkeys(("Stdin", "StdinOnce", "TTY"), False),
 }
+EPHEMERAL_CONTAINER = {**_CONTAINER, "TargetContainerName": ""}
 
 _POD_CONTEXT = {
     **dict.fromkeys(("HostNetwork", "HostPID", "HostIPC"), False),
@@ -181,7 +182,7 @@ _POD_SPEC = {
     "Volumes": [_VOLUME],
     "InitContainers": [_CONTAINER],
     "Containers": [_CONTAINER],
-    "EphemeralContainers": [{**_CONTAINER, "TargetContainerName": ""}],
+    "EphemeralContainers": [EPHEMERAL_CONTAINER],
     "RestartPolicy": "",
     **dict.fromkeys(("TerminationGracePeriodSeconds", "ActiveDeadlineSeconds")),
     "DNSPolicy": "",

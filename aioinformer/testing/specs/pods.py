@@ -39,14 +39,9 @@ if TYPE_CHECKING:
 
 def pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     """A pod; of one that is there already hardly anything may be changed."""
-    metadata, spec = obj["metadata"], obj.get("spec") or {}
-    annotations = metadata.get("annotations") or {}
-    yield from annotation_causes(annotations, spec, "metadata.annotations")
-    whole = with_label_keys(spec, metadata.get("labels") or {}) if old is None else spec
-    yield from pod_spec_causes(whole, "spec", str(metadata.get("name") or ""))
-    if not spec.get("serviceAccountName"):
-        yield from _tokens_of_nobody(spec)
-    yield from image_causes(spec, "spec")
+    spec = obj.get("spec") or {}
+    annotations = obj["metadata"].get("annotations") or {}
+    yield from pod_causes(obj, new=old is None)
     if old is None:
         if spec.get("ephemeralContainers"):
             yield Cause.forbidden("spec.ephemeralContainers", "cannot be set on create")
@@ -58,6 +53,21 @@ def pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause
         yield from annotation_change_causes(annotations, former, "metadata.annotations")
         yield from annotation_causes(annotations, spec, "metadata.annotations")
         yield from change_causes(spec, old.get("spec") or {})
+
+
+def pod_causes(obj: Mapping[str, Any], *, new: bool = False) -> Iterator[Cause]:
+    """What is wrong with a pod, whatever it was before.
+
+    Args:
+        new: whether it is just being made: then its selectors do not yet say all that they select.
+    """
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    yield from annotation_causes(metadata.get("annotations") or {}, spec, "metadata.annotations")
+    whole = with_label_keys(spec, metadata.get("labels") or {}) if new else spec
+    yield from pod_spec_causes(whole, "spec", str(metadata.get("name") or ""))
+    if not spec.get("serviceAccountName"):
+        yield from _tokens_of_nobody(spec)
+    yield from image_causes(spec, "spec")
 
 
 def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator[Cause]:

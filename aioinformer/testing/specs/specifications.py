@@ -3,7 +3,8 @@
 A check takes the object with its defaults filled in, and the object that it replaces, if there is one. Two liberties
 are taken, and clients do not meet them on objects that clients made: programs in the server's own process, and the
 manifests that they load, may leave out what is required, since a test that is about something else need not write whole
-pods; and what was wrong in an object already does not stand in the way of changing something else.
+pods, and they may give pods their nodes, which is otherwise for schedulers alone; and what was wrong in an object
+already does not stand in the way of changing something else.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from aioinformer.testing.specs.leases import lease
 from aioinformer.testing.specs.limits import limit_range, resource_quota, resource_quota_status
 from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
 from aioinformer.testing.specs.nodes import namespace, namespace_status, node, node_status
+from aioinformer.testing.specs.pod_parts import ephemeral_containers, resize
 from aioinformer.testing.specs.pod_statuses import pod_status
 from aioinformer.testing.specs.pods import pod, pod_template
 from aioinformer.testing.specs.priorities import priority_class
@@ -74,7 +76,7 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
         obj, old = served.kept(obj), None if old is None else served.kept(old)
     if subresource:
         name = served.resource.group_resource
-        check = _STATUS_CHECKS.get(f"{name}/{subresource}" if subresource != "status" else name)
+        check = _PART_CHECKS.get(f"{name}/{subresource}") or _STATUS_CHECKS.get(name)
         return [] if check is None else list(check(obj, old))
     if served.collection == "events":
         former = None if old is None else served.kept(old)
@@ -86,6 +88,7 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
 
 
 _CHECKS: Mapping[str, Check] = {
+    **CLUSTER_CHECKS,
     "configmaps": config_map,
     "controllerrevisions.apps": controller_revision,
     "cronjobs.batch": cron_job,
@@ -99,7 +102,6 @@ _CHECKS: Mapping[str, Check] = {
     "ipaddresses.networking.k8s.io": ip_address,
     "jobs.batch": job,
     "leases.coordination.k8s.io": lease,
-    **CLUSTER_CHECKS,
     "limitranges": limit_range,
     "namespaces": namespace,
     "networkpolicies.networking.k8s.io": network_policy,
@@ -118,7 +120,6 @@ _CHECKS: Mapping[str, Check] = {
 }
 _STATUS_CHECKS: Mapping[str, Check] = {
     "certificatesigningrequests.certificates.k8s.io": signing_status,
-    "certificatesigningrequests.certificates.k8s.io/approval": signing_approval,
     "horizontalpodautoscalers.autoscaling": autoscaler_status,
     "ingresses.networking.k8s.io": ingress_status,
     "namespaces": namespace_status,
@@ -127,4 +128,9 @@ _STATUS_CHECKS: Mapping[str, Check] = {
     "pods": pod_status,
     "resourcequotas": resource_quota_status,
     "services": service_status,
+}
+_PART_CHECKS: Mapping[str, Check] = {
+    "certificatesigningrequests.certificates.k8s.io/approval": signing_approval,
+    "pods/ephemeralcontainers": ephemeral_containers,
+    "pods/resize": resize,
 }
