@@ -1,10 +1,10 @@
 """Which checks apply to which kind.
 
-A check takes the object with its defaults filled in, and the object that it replaces, if there is one. Two liberties
-are taken, and clients do not meet them on objects that clients made: programs in the server's own process, and the
+A check takes the object with its defaults filled in, and the object that it replaces, if there is one. Some liberties
+are taken, and clients do not meet them on objects that clients made. Programs in the server's own process, and the
 manifests that they load, may leave out what is required, since a test that is about something else need not write whole
-pods, and they may give pods their nodes, which is otherwise for schedulers alone; and what was wrong in an object
-already does not stand in the way of changing something else.
+pods; and they may give pods their nodes, which is otherwise for schedulers alone. What was wrong in an object already
+does not stand in the way of changing something else.
 """
 
 from __future__ import annotations
