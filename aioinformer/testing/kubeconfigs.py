@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 _NAME = "aioinformer"
 
 
-def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b"") -> Path:
+def write_kubeconfig(
+    path: Path, url: str, token: str = "", authority: bytes = b"", certificate: tuple[bytes, bytes] = (b"", b"")
+) -> Path:
     """Writes a kubeconfig that only its owner can read, all of it or nothing.
 
     Args:
@@ -21,6 +23,7 @@ def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b
         url: of the server.
         token: bearer token, "" for none.
         authority: certificate to trust, in PEM; b"" for the system's.
+        certificate: of the user, and its key, in PEM.
 
     Returns:
         The absolute path.
@@ -29,11 +32,15 @@ def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b
     cluster = {"server": url}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    user = {"token": token} if token else {}
+    for name, data in zip(("client-certificate-data", "client-key-data"), certificate, strict=True):
+        if data:
+            user[name] = base64.b64encode(data).decode()
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": _NAME, "cluster": cluster}],
-        "users": [{"name": _NAME, "user": {"token": token} if token else {}}],
+        "users": [{"name": _NAME, "user": user}],
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
         "current-context": _NAME,
         "preferences": {},

@@ -188,14 +188,25 @@ class ApiServer(Contents):
         """How many watches are being served now."""
         return len(self._handlers.streams)
 
-    def kubeconfig(self, path: str | Path, *, user: str = "") -> Path:
+    def kubeconfig(self, path: str | Path, *, user: str = "", certificate: bool = False) -> Path:
         """Writes a kubeconfig for this server and returns its absolute path; kubectl and clients accept it.
 
         Args:
             path: is replaced if it exists.
             user: whose it is: his name and, after commas, his groups; he gets a token of his own. By default that of
                 the first of `tokens`, or of the administrator. kubectl sends tokens by TLS only.
+            certificate: give him a certificate instead of a token: his name in it is the common name, his groups are
+                the organizations.
+
+        Raises:
+            UsageError: certificates need TLS.
         """
+        if certificate:
+            if self._authority is None:
+                raise UsageError("users have certificates by TLS only: make the server with tls=True")
+            name, *groups = (user or _ADMINISTRATOR).split(",")
+            issued = self._authority.issue(name, groups)
+            return write_kubeconfig(Path(path), self.url, authority=self.certificate_authority, certificate=issued)
         token = next(iter(self._tokens or ()), "")
         if self._authority is not None and not token:
             # Without any credentials kubectl asks for a user and a password.

@@ -1,15 +1,27 @@
-"""What a server needs to speak TLS: an authority of its own, and the certificates that it makes."""
+"""What a server needs to speak TLS: an authority of its own, and the certificates that it makes.
+
+Users may come with a certificate, too: its common name is theirs, its organizations are their groups. One of another
+authority ends the handshake; Python's TLS does not let a server look at such and answer 401.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import ssl
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.access.rbac import AUTHENTICATED, User
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
     from trustme import CA
+
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 
 class Authority:
@@ -37,7 +49,56 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         names = dict.fromkeys((host, "localhost", "127.0.0.1", "::1"))
         self._authority.issue_cert(*names, common_name="aioinformer").configure_cert(context)
+        context.load_verify_locations(cadata=self.certificate.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+    def issue(self, name: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
+        """A certificate for a user, and its key, in PEM."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+        authority = x509.load_pem_x509_certificate(self.certificate)
+        signing = serialization.load_pem_private_key(self._authority.private_key_pem.bytes(), None)
+        assert isinstance(signing, ec.EllipticCurvePrivateKey)
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([*subject, x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(authority.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=365))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
+                    authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+                ),
+                critical=False,
+            )
+            .sign(signing, hashes.SHA256())
+        )
+        pem = serialization.Encoding.PEM
+        plain = serialization.NoEncryption()
+        return certificate.public_bytes(pem), key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+
+
+def certified_user(transport: asyncio.BaseTransport | None) -> User | None:
+    """Whom the certificate at the other end of a connection is of; None without one, or without a name in it."""
+    connection = None if transport is None else transport.get_extra_info("ssl_object")
+    if connection is None or not (data := connection.getpeercert(binary_form=True)):
+        return None
+    told = [pair for part in connection.getpeercert()["subject"] for pair in part]
+    name = next((value for field, value in told if field == "commonName"), "")
+    groups = [value for field, value in told if field == "organizationName"]
+    known = {_CREDENTIAL: [f"X509SHA256={hashlib.sha256(data).hexdigest()}"]}
+    return User(name, "", (*groups, AUTHENTICATED), known) if name else None
 
 
 def _trustme() -> Any:

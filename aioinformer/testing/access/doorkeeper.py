@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
+from aioinformer.testing.access.certificates import certified_user
 from aioinformer.testing.access.deeds import deed_of, is_stream, refusal
 from aioinformer.testing.access.grants import check_grant
 from aioinformer.testing.access.impersonation import ANONYMOUS, impersonated, wanted_user
@@ -113,6 +114,8 @@ class Access:
         Raises:
             StatusError: 401.
         """
+        if (certified := certified_user(request.transport)) is not None:
+            return certified
         said = request.headers.get("Authorization", "").strip()
         token = _bearer(said)
         if not token and said.lower().startswith("bearer  "):
