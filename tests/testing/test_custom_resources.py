@@ -20,9 +20,10 @@ async def test_removing_a_definition_removes_its_objects_and_ends_their_watches(
     assert await api("GET", WIDGETS) == (404, "404 page not found\n")
 
 
-async def test_what_rules_say_is_not_passed_over(api: Api) -> None:
-    schema = {"type": "object", "x-kubernetes-validations": [{"rule": "has(self.spec)"}]}
+async def test_a_rule_that_cannot_be_evaluated_is_not_passed_over(api: Api) -> None:
+    schema = {"type": "object", "x-kubernetes-validations": [{"rule": "'%e'.format([1.5]) != ''"}]}
     versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]
     await api("POST", DEFINITIONS, {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": versions}})
     status, body = await api("POST", WIDGETS, widget("w"))
     assert (status, body["reason"]) == (501, "NotImplemented")
+    assert body["message"].endswith("the rule `'%e'.format([1.5]) != ''` of <nil>: `format` with `%e`")

@@ -239,9 +239,3 @@ def test_what_the_schema_does_not_allow_is_told_as_the_api_server_tells_it(
     found = schema_causes(obj, SCHEMA)
 
     assert [(cause.reason, cause.field, cause.message) for cause in found] == causes
-
-
-def test_rules_that_were_not_checked_are_mentioned() -> None:
-    schema = {"type": "object", "required": ["spec"], "x-kubernetes-validations": [{"rule": "true"}]}
-
-    assert [cause.field for cause in schema_causes({}, schema)] == ["spec", "<nil>"]

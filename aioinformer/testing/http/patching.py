@@ -9,6 +9,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.negotiation import media_type
 from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.told import collected
 from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.http.bodies import HEADER_TYPE, of_another_kind
 from aioinformer.testing.http.configurations import name_configuration, read_configuration
@@ -104,12 +105,13 @@ def patch_type(served: Served, content_type: str) -> str:
 
 @contextmanager
 def warned(warnings: list[str]) -> Iterator[None]:
-    """Tells the client what it was to be warned of if in the end it is refused."""
-    try:
-        yield
-    except StatusError as error:
-        error.warnings = tuple(warnings)
-        raise
+    """Takes up what is warned of, and tells the client of it if in the end it is refused, too."""
+    with collected(warnings):
+        try:
+            yield
+        except StatusError as error:
+            error.warnings = tuple(warnings)
+            raise
 
 
 def checked_patch(

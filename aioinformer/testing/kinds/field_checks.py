@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.told import warn
 from aioinformer.testing.kinds.defaults import default_object
 from aioinformer.testing.openapi.v3 import custom_schema, patch_schema
 from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
-from aioinformer.testing.schemas.structural import default_fields, has_rules, schema_causes
+from aioinformer.testing.schemas.rules import RuleError, Rules, read_rules, rule_causes
+from aioinformer.testing.schemas.structural import default_fields, schema_causes
 from aioinformer.testing.schemas.typed_fields import FieldType
 
 if TYPE_CHECKING:
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 _NESTED = (dict, list)
 # Larger numbers Go writes with an exponent.
 _IN_FULL = 1e21
+# Rules are not for objects that are not even of the form that they are written for.
+_BLOCKING = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
+_RULES_NOT_CHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -156,7 +166,7 @@ def _take_form(obj: dict[str, Any]) -> None:
 
 
 def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
-    """Checks the values of a custom resource.
+    """Checks the values of a custom resource, and warns of rules that what did not change goes on breaking.
 
     Args:
         obj: about to be stored.
@@ -164,7 +174,7 @@ def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] 
             stand in the way of a change.
 
     Raises:
-        StatusError: 422, with everything that its schema does not allow; 501, its schema has rules in CEL.
+        StatusError: 422, with everything that its schema does not allow; 501, a rule cannot be evaluated here.
     """
     if served.schema is None:
         return
@@ -172,13 +182,31 @@ def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] 
     if causes and old is not None:
         known = schema_causes(old, served.schema)
         causes = [cause for cause in causes if cause not in known]
+    if (rules := _rules(served)) is not None:
+        causes += _broken_rules(served, rules, obj, old, causes)
     if causes:
         raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
-    if has_rules(served.schema):
+
+
+def _broken_rules(
+    served: Served, rules: Rules, obj: Mapping[str, Any], old: Mapping[str, Any] | None, causes: Sequence[Cause]
+) -> list[Cause]:
+    if any(cause.reason in _BLOCKING for cause in causes):
+        return [Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}")]
+    try:
+        broken, tolerated = rule_causes(rules, obj, old)
+    except RuleError as error:
         # Nobody should take for right what was not looked at.
-        resource = served.resource.group_resource
-        why = f"this server does not evaluate CEL, and the schema of {resource} has rules: x-kubernetes-validations"
-        raise StatusError(501, "NotImplemented", why)
+        why = f"this server cannot evaluate a rule of {served.resource.group_resource}: {error}"
+        raise StatusError(501, "NotImplemented", why) from None
+    for cause in tolerated:
+        warn(f"{cause.field}: {cause.message}")
+    return broken
+
+
+@lru_cache(maxsize=64)
+def _rules(served: Served) -> Rules | None:
+    return None if served.schema is None else read_rules(served.schema)
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:

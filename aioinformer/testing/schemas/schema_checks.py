@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.schemas.node_shapes import has_unknown_fields, root_faults, shape_faults, unknown_keywords
+from aioinformer.testing.schemas.rule_checks import rule_faults, rule_form_faults
 from aioinformer.testing.schemas.structural import value_causes
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def schema_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
         schema: an `openAPIV3Schema`.
         path: where it is.
     """
-    yield from _node_faults(schema, path, "at the root")
+    faults = list(_node_faults(schema, path, "at the root"))
+    # Rules are compiled only if it is certain what they are about.
+    yield from faults or rule_faults(schema, path)
 
 
 def _node_faults(schema: Mapping[str, Any], path: str, place: str) -> Iterator[Cause]:
@@ -66,6 +69,7 @@ def _node_faults(schema: Mapping[str, Any], path: str, place: str) -> Iterator[C
         for cause in value_causes(schema["default"], schema):
             field = f"{path}.default.{cause.field}" if cause.field else f"{path}.default"
             yield Cause(cause.reason, field, cause.message)
+    yield from rule_form_faults(schema, path)
 
 
 def _list_type_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:

@@ -2,8 +2,7 @@
 
 Defaults first: a missing field gets its default, and then the fields in it get theirs; a null where none is allowed is
 the same as a missing field. Then everything the schema says about values is checked, and all faults are told at once,
-in the words of kube-openapi, in the order of the object. Rules in CEL (`x-kubernetes-validations`) are not
-evaluated: whoever stores objects refuses those that have some.
+in the words of kube-openapi, in the order of the object. Rules in CEL are another matter (`rules`).
 
 The metadata of an object is not the schema's to say anything of; neither is that of embedded objects, which have to
 say what they are.
@@ -24,10 +23,6 @@ from aioinformer.testing.patches.json_patches import same
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_RULES_NOT_CHECKED = (
-    "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation"
-)
 _NOT_THE_SCHEMAS = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -48,10 +43,7 @@ def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cau
         obj: a custom resource, with its defaults.
         schema: the `openAPIV3Schema` of its version.
     """
-    causes = list(_faults(obj, schema, "", is_object=True))
-    if causes and has_rules(schema):
-        causes.append(Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}"))
-    return causes
+    return list(_faults(obj, schema, "", is_object=True))
 
 
 def value_causes(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
@@ -205,13 +197,6 @@ def _combination_faults(value: Any, schema: Mapping[str, Any], path: str) -> Ite
             yield from min(results, key=len)
     if "not" in schema and not list(_faults(value, schema["not"], path)):
         yield _nameless(f'"{path}" must not validate the schema (not)')
-
-
-def has_rules(schema: Any) -> bool:
-    """Whether a schema has rules in CEL, at any depth."""
-    if isinstance(schema, list):
-        return any(map(has_rules, schema))
-    return isinstance(schema, dict) and ("x-kubernetes-validations" in schema or any(map(has_rules, schema.values())))
 
 
 def _nameless(text: str) -> Cause:

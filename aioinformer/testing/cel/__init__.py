@@ -1,0 +1,1 @@
+"""The Common Expression Language, as far as rules of custom resources speak it."""

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.testing.cel.checking import CheckFault
+from aioinformer.testing.cel.programs import compiled
+from aioinformer.testing.cel.types import DYN
+from aioinformer.testing.cel.values import EvaluationError, Unsupported
+from aioinformer.testing.schemas.rules import read_rules, rule_causes
+
+
+def value(source: str, this: Any = None) -> Any:
+    return compiled(source, {"self": DYN}).evaluate({"self": this})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "1 +",
+        "(1",
+        "[1, 2",
+        "{1: 2",
+        "{1}",
+        "f(",
+        "f(1,)",
+        "self.",
+        "self.1",
+        "self..a",
+        "a b",
+        "'a",
+        "'a\nb'",
+        "#",
+        "1 ? 2",
+        "namespace",
+        "has(1)",
+        "has(self.a, 1)",
+        "[1].all(1, true)",
+        "[1].map(x.y, 1)",
+        "[1].all(x, x, true)",
+        "9223372036854775808",
+        r"'\q'",
+        "18446744073709551616u",
+    ],
+)
+def test_what_is_no_expression_is_refused_with_its_place(source: str) -> None:
+    with pytest.raises(CheckFault, match=r"^ERROR: <input>:\d+:\d+: "):
+        compiled(source, {"self": DYN})
+
+
+@pytest.mark.parametrize("pattern", [r"\\p{L}", r"\\Qa\\E", "(?U)a+"])
+def test_patterns_of_another_dialect_are_not_guessed_at(pattern: str) -> None:
+    with pytest.raises(Unsupported, match="the pattern"):
+        value(f"self.matches('{pattern}')", "a")
+
+
+@pytest.mark.parametrize("pattern", ["a(?=b)", "(?<!a)b", r"(a)\\1", "(", "[", "*"])
+def test_patterns_that_go_does_not_have_are_faults(pattern: str) -> None:
+    with pytest.raises(EvaluationError, match="error parsing regexp"):
+        value(f"'ab'.matches(self + '{pattern}')", "")
+
+
+def test_what_cannot_be_evaluated_is_not_hidden_by_what_decides() -> None:
+    with pytest.raises(Unsupported):
+        value("'%e'.format([1.5]) == '' || true")
+
+
+def test_deep_objects_are_seen_and_compared_as_they_are() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "x-kubernetes-validations": [{"rule": "self.spec == oldSelf.spec"}],
+    }
+    rules = read_rules(schema)
+    assert rules is not None
+    old = {"spec": {"free": [1, {"a": None}]}}
+
+    assert rule_causes(rules, {"spec": {"free": [1, {"a": None}]}}, old) == ([], [])
+    assert len(rule_causes(rules, {"spec": {"free": [1, {"a": 1}]}}, old)[0]) == 1
+
+
+def test_a_schema_without_rules_has_none() -> None:
+    assert read_rules({"type": "object", "properties": {"spec": {"type": "object"}}}) is None
