@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.addresses import cidr_warnings, ip_warnings
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.quantities import amount
+from aioinformer.testing.kinds.pod_warnings import (
+    pod_template_warnings,
+    pod_warnings,
+    set_warnings,
+    template_warnings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -161,20 +167,29 @@ def _driver(obj: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
+    yield from set_warnings(obj)
     if obj["spec"]["revisionHistoryLimit"] < 0:
         kept = "a negative value retains all historical revisions; a value >= 0 is recommended"
         yield f"spec.revisionHistoryLimit: {kept}"
 
 
 _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "cronjobs.batch": template_warnings,
     "csidrivers.storage.k8s.io": _driver,
+    "daemonsets.apps": set_warnings,
+    "deployments.apps": template_warnings,
     "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _slice,
     "ingresses.networking.k8s.io": _ingress,
+    "jobs.batch": template_warnings,
     "networkpolicies.networking.k8s.io": _network_policy,
     "nodes": _node,
     "persistentvolumes": _volume,
     "persistentvolumeclaims": _claim,
+    "pods": pod_warnings,
+    "podtemplates": pod_template_warnings,
+    "replicasets.apps": template_warnings,
+    "replicationcontrollers": template_warnings,
     "secrets": _secret,
     "serviceaccounts": _account,
     "services": _service,
