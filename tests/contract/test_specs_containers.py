@@ -347,3 +347,19 @@ async def test_containers_are_accepted(talk: Talk, right: Changes) -> None:
     answer = await talk("POST", PODS, but(POD, right))
 
     assert answer.status == 201
+
+
+async def test_an_image_that_may_be_another_tomorrow_is_pulled_always(talk: Talk) -> None:
+    digest = f"sha256:{'a' * 64}"
+    images = [
+        "i:1",
+        "i:latest",
+        "h.example:5000/a/b",
+        "h:5000/a:v",
+        f"i@{digest}",
+        f"i:latest@{digest}",
+        "Name",
+        "a/B:1",
+    ]
+
+    assert await statuses(talk, PODS, POD, each(f"{ONE}.image", *images)) == {201}

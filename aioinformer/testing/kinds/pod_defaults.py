@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.kinds.pod_resources import default_pod_resources
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _MODE = 0o644
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG, _DIGEST = r"\w[\w.-]{0,127}", "[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::({_TAG}))?(@{_DIGEST})?", re.ASCII)
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS_TOLERATED = 300
 _OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
@@ -112,9 +117,12 @@ def _default_container(container: dict[str, Any], *, host_network: bool, in_temp
 
 
 def _pull_policy(image: str) -> str:
-    """Images whose name says nothing of their version are looked for each time."""
-    tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
-    return "Always" if "@" not in image and tag in ("", "latest") else "IfNotPresent"
+    """Images whose name says nothing of their version are looked for each time; what is no name is not understood."""
+    found = _IMAGE.fullmatch(image)
+    if found is None:
+        return "IfNotPresent"
+    tag, digest = found.groups()
+    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
 
 
 def _default_probe(probe: dict[str, Any]) -> None:

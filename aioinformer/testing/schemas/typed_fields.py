@@ -115,6 +115,19 @@ class FieldType:
             return None
         return by_step if len(by_step) == len(elements) else None
 
+    def groups(self, elements: list[Any]) -> dict[str, Any] | None:
+        """The same, but elements that are not told apart are one thing together; what is in them is nobody's."""
+        by_step = self.steps(elements)
+        if by_step is not None or self.node.get("x-kubernetes-list-type") not in ("set", "map"):
+            return by_step
+        found: dict[str, list[Any]] = {}
+        try:
+            for element in elements:
+                found.setdefault(str(self.step(element)), []).append(element)
+        except FieldTypeError:
+            return None
+        return {step: each[0] if len(each) == 1 else _Group(each) for step, each in found.items()}
+
     def _place(self, key: object, node: object) -> FieldType:
         found = self._known.get(key)
         if found is None:
@@ -128,6 +141,12 @@ class FieldType:
             omitted = f'associative list with keys has an element that omits key field "{key}"'
             raise FieldTypeError(omitted + ("" if len(keys) == 1 else " (and doesn't have default value)"))
         return value
+
+
+class _Group(tuple[Any, ...]):
+    """Elements of a list that have the same keys."""
+
+    __slots__ = ()
 
 
 def fields_of(value: Any, type_: FieldType) -> FieldSet:
@@ -201,7 +220,7 @@ def _name_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> 
             if below is None or below == {} or not type_.declares(name):
                 found.add(inner)
             _name_fields(below, type_.field(name), inner, found)
-    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
+    elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
         for step, element in elements.items():
             found.add((*path, step))
             _name_fields(element, type_.element, (*path, step), found)
@@ -221,6 +240,9 @@ def _compare(old: Any, new: Any, type_: FieldType, path: Path, found: Comparison
             _note_all(after, below, inner, found.added)
         elif after is _MISSING:
             _note_all(before, below, inner, found.removed)
+        elif isinstance(before, _Group) != isinstance(after, _Group):
+            _note_all(before, below, inner, found.removed)
+            _note_all(after, below, inner, found.added)
         elif not _unchanged(before, after):
             _compare(before, after, below, inner, found)
 
@@ -236,7 +258,7 @@ def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, Fi
             for name in left | right
         }
     if isinstance(old, list | None) and isinstance(new, list | None):
-        before, after = type_.steps(old or []), type_.steps(new or [])
+        before, after = type_.groups(old or []), type_.groups(new or [])
         if before is not None and after is not None:
             element = type_.element
             return {step: (before.get(step, _MISSING), after.get(step, _MISSING), element) for step in before | after}
@@ -257,7 +279,7 @@ def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> Non
                 _note_all(below, type_.field(name), inner, noted)
             else:
                 noted.add(inner)
-    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
+    elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
         for step, element in elements.items():
             _note_all(element, type_.element, (*path, step), noted)
 
