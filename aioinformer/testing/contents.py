@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.http.patching import patch_object
 from aioinformer.testing.http.write_options import WriteOptions
-from aioinformer.testing.kinds.field_checks import drop_unknown_fields
+from aioinformer.testing.kinds.field_checks import check_object
 from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.state.loading import all_bodies, load_manifests
@@ -50,7 +50,7 @@ class Contents:
         """
         served = self._registry.resolve(resource)
         copy = _copy(obj)
-        drop_unknown_fields(served, copy)
+        check_object(served, copy, "Ignore")
         return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy, whole=False))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
@@ -120,7 +120,7 @@ class Contents:
         name = str((obj.get("metadata") or {}).get("name") or "")
         where = _namespace(served, obj, namespace)
         copy = _copy(obj)
-        drop_unknown_fields(served, copy)
+        check_object(served, copy, "Ignore")
         return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource, whole=False))
 
     def patch(

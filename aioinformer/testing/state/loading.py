@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.errors import UsageError
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.kinds.field_checks import drop_unknown_fields
+from aioinformer.testing.kinds.field_checks import check_object
 from aioinformer.testing.schemas.definitions import is_established
 from aioinformer.testing.state.manifests import read_manifests, saved_version
 
@@ -70,10 +70,10 @@ def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
         namespace = obj["metadata"].get("namespace") or "default"
         _make_namespace(cluster, namespace)
     name = str(obj["metadata"].get("name") or "")
-    drop_unknown_fields(served, obj)
     obj["metadata"].pop("resourceVersion", None)
-    status = obj.get("status")
     try:
+        check_object(served, obj, "Ignore")
+        status = obj.get("status")
         if cluster.ledger.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
             stored = decode(cluster.create(served, namespace, obj, whole=False))
         else:
