@@ -153,6 +153,22 @@ async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
         assert len(waiting) + sum([len(part) async for part in chunks]) == len(sent)
 
 
+async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> None:
+    sent = b"x" * 4 * 1024 * 1024
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
+    async with scripted(head + sent) as server, HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        connection = response._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        async with asyncio.timeout(10):
+            while connection.transport.is_reading():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        chunks = [part async for part in response.chunks()]
+    assert max(map(len, chunks)) <= lean._READ
+    assert b"".join(chunks) == sent
+
+
 @pytest.fixture
 def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     authority = trustme.CA()
