@@ -146,9 +146,14 @@ def read_owners(metadata: Mapping[str, Any]) -> Owners | None:
 
 def write_owners(metadata: dict[str, Any], owners: Owners) -> None:
     """Puts the entries into an object, in the API's order."""
+    write_entries(metadata, owners.items())
+
+
+def write_entries(metadata: dict[str, Any], owners: Iterable[tuple[Manager, Owned]]) -> None:
+    """The same, for managers who may have more than one entry."""
     metadata.pop("managedFields", None)
     entries = []
-    for manager, owned in sorted(owners.items(), key=_order):
+    for manager, owned in sorted(owners, key=_order):
         entry = {
             "manager": manager.name,
             "operation": manager.operation,

@@ -17,6 +17,7 @@ from aioinformer.testing.ownership.managers import (
     read_owners,
     write_owners,
 )
+from aioinformer.testing.ownership.scaling import note_scaling
 from aioinformer.testing.ownership.versions import View
 from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.schemas.declared import check_declared
@@ -61,6 +62,8 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         owners = owners or {}
         # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
+    if by.subresource == "scale" and owners and note_scaling(obj["metadata"], owners, replicas_path(served), old, obj):
+        return
     ignored = _ignored(served, by) | _scaled_to_nothing(served, obj, by)
     write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, _views(served)))
 

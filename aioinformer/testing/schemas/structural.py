@@ -10,15 +10,15 @@ say what they are.
 
 from __future__ import annotations
 
-import json
 import re
 from copy import deepcopy
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import labelling_causes
 from aioinformer.testing.patches.json_patches import same
+from aioinformer.testing.schemas.text_formats import is_of_format
+from aioinformer.testing.schemas.value_types import go_number, is_one_of, number_causes, quoted, type_causes, wrong_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +69,10 @@ def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) 
                 _default(value[key], below)
         if isinstance(others, dict):
             for key in value.keys() - properties.keys():
-                _default(value[key], others)
+                if value[key] is None and not others.get("nullable"):
+                    del value[key]
+                else:
+                    _default(value[key], others)
 
 
 def _faults(value: Any, schema: Mapping[str, Any], path: str, *, is_object: bool = False) -> Iterator[Cause]:
@@ -77,25 +80,19 @@ def _faults(value: Any, schema: Mapping[str, Any], path: str, *, is_object: bool
         if "enum" in schema and None not in schema["enum"]:
             yield Cause.unsupported(path, "null", schema["enum"])
         return
-    wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
-    if wanted and not _is_of_type(value, wanted):
-        found = _type_name(value)
-        yield Cause("FieldValueTypeInvalid", path, _wrong_type(path, wanted, found))
-        return
-    if "enum" in schema and not any(same(value, each) for each in schema["enum"]):
-        yield Cause.unsupported(path, _quoted(value), schema["enum"])
-    match value:
-        case bool() | None:
-            pass
-        case str():
-            yield from _text_faults(value, schema, path)
-        case int() | float():
-            yield from _number_faults(value, schema, path)
-        case list():
-            yield from _list_faults(value, schema, path)
-        case dict():
-            yield from _map_faults(value, schema, path, is_object)
+    value = go_number(value)
+    yield from type_causes(value, schema, path)
     yield from _combination_faults(value, schema, path)
+    if isinstance(value, str):
+        yield from _text_faults(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from number_causes(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list_faults(value, schema, path)
+    if "enum" in schema and not is_one_of(value, schema["enum"]):
+        yield Cause.unsupported(path, quoted(value), schema["enum"])
+    if isinstance(value, dict):
+        yield from _map_faults(value, schema, path, is_object)
 
 
 def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -103,30 +100,11 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
     if most is not None and len(value) > most:
         yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
     elif least is not None and len(value) < least:
-        yield Cause.invalid(path, _quoted(value), f"{path} in body should be at least {least} chars long")
+        yield Cause.invalid(path, quoted(value), f"{path} in body should be at least {least} chars long")
     elif pattern is not None and not re.search(pattern, value):
-        yield Cause.invalid(path, _quoted(value), f"{path} in body should match '{pattern}'")
-    if schema.get("format") == "date-time" and not _is_date_time(value):
-        yield Cause("FieldValueTypeInvalid", path, _wrong_type(path, "date-time", value))
-    if schema.get("format") == "date" and not _is_date(value):
-        yield Cause("FieldValueTypeInvalid", path, _wrong_type(path, "date", value))
-
-
-def _number_faults(value: float, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    least, most, step = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
-    shown = _quoted(value)
-    if step is not None and value % step:
-        yield Cause.invalid(path, shown, f"{path} in body should be a multiple of {step}")
-    if most is not None:
-        if schema.get("exclusiveMaximum") and value >= most:
-            yield Cause.invalid(path, shown, f"{path} in body should be less than {most}")
-        elif value > most:
-            yield Cause.invalid(path, shown, f"{path} in body should be less than or equal to {most}")
-    if least is not None:
-        if schema.get("exclusiveMinimum") and value <= least:
-            yield Cause.invalid(path, shown, f"{path} in body should be greater than {least}")
-        elif value < least:
-            yield Cause.invalid(path, shown, f"{path} in body should be greater than or equal to {least}")
+        yield Cause.invalid(path, quoted(value), f"{path} in body should match '{pattern}'")
+    if not is_of_format(value, format_ := schema.get("format", "")):
+        yield wrong_type(path, format_, value)
 
 
 def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -145,7 +123,7 @@ def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iter
             if keys and isinstance(item, dict):
                 identity = {key: item[key] for key in sorted(keys) if key in item}
             if any(same(identity, each) for each in seen):
-                yield Cause("FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {_quoted(identity)}")
+                yield Cause("FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {quoted(identity)}")
             seen.append(identity)
 
 
@@ -203,51 +181,5 @@ def _nameless(text: str) -> Cause:
     return Cause("FieldValueInvalid", "<nil>", f'Invalid value: "": {text}')
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> str:
-    return f"Invalid value: {_quoted(found)}: {path} in body must be of type {wanted}: {_quoted(found)}"
-
-
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
-
-
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _is_of_type(value: Any, wanted: str) -> bool:
-    found = _type_name(value)
-    if found == "number" and "integer" in wanted:
-        return float(value).is_integer()
-    return found in wanted.split(",") or (found == "integer" and wanted == "number")
-
-
-def _type_name(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
-def _is_date(value: str) -> bool:
-    try:
-        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", value)) and bool(date.fromisoformat(value))
-    except ValueError:
-        return False
-
-
-def _is_date_time(value: str) -> bool:
-    if not re.match(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d", value):
-        return False
-    try:
-        return datetime.fromisoformat(value.upper()).tzinfo is not None
-    except ValueError:
-        return False

@@ -1,0 +1,134 @@
+"""Types and numbers of values, as kube-openapi looks at them: by type and format at once, and more than once.
+
+What has a format is looked at by that first, unless it is text or a list: then the format is all that counts where no
+number is wanted, so that a list will do for a date. A number that is none of the wanted size is told twice: by who
+looks at types, and, without a field, by who looks at numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.patches.json_patches import same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_SIZES = {"int32": 31, "int64": 63, "": 63}
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_LARGEST_WHOLE = 2**53 - 1
+_LARGEST_FLOAT = 3.4028234663852886e38
+#: What Go has for a number, in the words of formats.
+_NATIVE = {"integer": "int64", "number": "float64"}
+
+
+def wrong_type(path: str, wanted: str, found: str) -> Cause:
+    """A value is of another type, or none of its format."""
+    shown = quoted(found)
+    return Cause(
+        "FieldValueTypeInvalid", path, f"Invalid value: {shown}: {path} in body must be of type {wanted}: {shown}"
+    )
+
+
+def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Whether a value is of the type of its schema."""
+    wanted = wanted_types(schema)
+    if not wanted:
+        return
+    found, format_ = _type_name(value), schema.get("format", "")
+    native = _NATIVE.get(found, "")
+    fits = (
+        found in wanted
+        or (found == "integer" and "number" in wanted)
+        or (found == "number" and "integer" in wanted and _is_whole(value))
+    )
+    if value is not None and format_:
+        if not isinstance(value, str | list):
+            if not fits and native != format_:
+                yield wrong_type(path, format_, native)
+                return
+        elif not {"integer", "number"} & set(wanted):
+            return
+    if not fits:
+        yield wrong_type(path, ",".join(wanted), found)
+
+
+def number_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Whether a number is of the size that is wanted, and within its bounds."""
+    format_ = schema.get("format", "")
+    kind = schema.get("type", "")
+    if not _is_of_size(value, kind, format_):
+        form = f"with format {format_}" if format_ else "(default format)"
+        told = f'Invalid value: "": Checked value must be of type {kind} {form} in {path}'
+        yield Cause("FieldValueInvalid", "<nil>", told)
+    least, most, step = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
+    shown = quoted(value)
+    if isinstance(value, int):
+        # Bounds of whole numbers are whole.
+        least, most, step = (each if each is None else int(each) for each in (least, most, step))
+    if step == 0:
+        yield Cause.invalid(path, "0", f"factor MultipleOf declared for {path} must be positive: 0")
+    elif step is not None and not (_is_whole(value / step) if isinstance(value, float) else value % step == 0):
+        yield Cause.invalid(path, shown, f"{path} in body should be a multiple of {step}")
+    if least is not None:
+        if schema.get("exclusiveMinimum") and value <= least:
+            yield Cause.invalid(path, shown, f"{path} in body should be greater than {least}")
+        elif value < least:
+            yield Cause.invalid(path, shown, f"{path} in body should be greater than or equal to {least}")
+    if most is not None:
+        if schema.get("exclusiveMaximum") and value >= most:
+            yield Cause.invalid(path, shown, f"{path} in body should be less than {most}")
+        elif value > most:
+            yield Cause.invalid(path, shown, f"{path} in body should be less than or equal to {most}")
+
+
+def wanted_types(schema: Mapping[str, Any]) -> list[str]:
+    """The types that a schema lets a value have; empty for all."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return ["integer", "string"]
+    return [schema["type"]] if schema.get("type") else []
+
+
+def go_number(value: Any) -> Any:
+    """A value as Go reads it: what is too large for its whole numbers has a fraction."""
+    return float(value) if type(value) is int and not _LEAST <= value <= _MOST else value
+
+
+def is_one_of(value: Any, allowed: Sequence[Any]) -> bool:
+    """Whether a value is listed; of a number with a fraction its whole part will do."""
+    if isinstance(value, float) and math.isfinite(value):
+        return any(same(int(value) if type(each) is int else value, each) for each in allowed)
+    return any(same(value, each) for each in allowed)
+
+
+def quoted(value: Any) -> str:
+    """A value as messages show it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_of_size(value: Any, kind: str, format_: str) -> bool:
+    if kind == "integer" and format_ in _SIZES:
+        return float(value).is_integer() and -(2 ** _SIZES[format_]) <= value < 2 ** _SIZES[format_]
+    return format_ not in ("float", "float32") or abs(value) <= _LARGEST_FLOAT
+
+
+def _is_whole(value: Any) -> bool:
+    return math.isfinite(value) and abs(value) <= _LARGEST_WHOLE and float(value).is_integer()
+
+
+def _type_name(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"

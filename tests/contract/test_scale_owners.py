@@ -1,0 +1,66 @@
+"""Who owns the number of replicas after writes of a scale that change nothing, and afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.tables import variants
+from tests.contract.talk import JSON_PATCH, MERGE_PATCH
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+GROUP = "/apis/apps/v1/namespaces/{ns}"
+KINDS = {name: name for name in ("deployments", "replicasets", "statefulsets")}
+WRITES: dict[str, tuple[str, Any, str]] = {
+    "put": ("PUT", {"metadata": {"name": "a"}, "spec": {"replicas": 2}}, "application/json"),
+    "merge": ("PATCH", {"spec": {"replicas": 2}}, MERGE_PATCH),
+    "merge-nothing": ("PATCH", {}, MERGE_PATCH),
+    "json-nothing": ("PATCH", [], JSON_PATCH),
+}
+
+
+def scalable(replicas: int | None = 2) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    return {"metadata": {"name": "a"}, "spec": spec | ({} if replicas is None else {"replicas": replicas})}
+
+
+@variants("write", WRITES)
+async def test_a_scale_without_a_change_is_noted_twice(talk: Talk, write: tuple[str, Any, str]) -> None:
+    await talk.made(f"{GROUP}/deployments", scalable())
+    method, body, content_type = write
+    versions = []
+    for manager in ("contract", "other", "contract"):
+        where = f"{GROUP}/deployments/a/scale?fieldManager={manager}"
+        answer = await talk(method, where, body, content_type=content_type)
+        assert answer.status == 200
+        versions.append((await talk("GET", f"{GROUP}/deployments/a")).metadata["resourceVersion"])
+    assert len(set(versions)) == 2
+
+
+@variants("kind", KINDS)
+async def test_what_nobody_owns_is_not_tracked(talk: Talk, kind: str) -> None:
+    await talk.made(f"{GROUP}/{kind}", scalable())
+    for replicas in (2, 2, 3, 4):
+        body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
+        await talk("PUT", f"{GROUP}/{kind}/a/scale?fieldManager=m", body)
+        answer = await talk("GET", f"{GROUP}/{kind}/a")
+    assert all(entry["manager"] != "m" for entry in answer.metadata["managedFields"])
+
+
+async def test_a_default_is_owned_as_if_it_had_been_said(talk: Talk) -> None:
+    await talk.made(f"{GROUP}/deployments", scalable(None))
+    for replicas in (1, 1, 2):
+        body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
+        answer = await talk("PUT", f"{GROUP}/deployments/a/scale?fieldManager=m", body)
+        await talk("GET", f"{GROUP}/deployments/a")
+    assert answer.body["spec"]["replicas"] == 2
+
+
+async def test_a_dry_run_without_a_change_is_noted_nowhere(talk: Talk) -> None:
+    made = await talk.made(f"{GROUP}/deployments", scalable())
+    body = {"metadata": {"name": "a"}, "spec": {"replicas": 2}}
+    await talk("PUT", f"{GROUP}/deployments/a/scale?dryRun=All", body)
+    answer = await talk("GET", f"{GROUP}/deployments/a")
+    assert answer.metadata["resourceVersion"] == made["metadata"]["resourceVersion"]
