@@ -1,9 +1,79 @@
-"""Expressions of the language of rules, on one sample: such as hold, and such as have no value."""
+"""What rows about rules in CEL have in common: schemas with rules, widgets that have them, and one sample."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.paths import DEFINITIONS
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+RULES = "x-kubernetes-validations"
+INTEGER = {"type": "integer"}
+TEXT = {"type": "string", "maxLength": 64}
+MANY = {"maxItems": 16}
+
+
+def ruled(schema: dict[str, Any], *rules: dict[str, Any] | str) -> dict[str, Any]:
+    """A schema with rules."""
+    return schema | {RULES: [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]}
+
+
+def fields(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def keyed(**properties: Any) -> dict[str, Any]:
+    """What items of a list that is a map are."""
+    return fields(name=TEXT, **properties) | {"required": ["name"]}
+
+
+def items(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": schema, **MANY, **more}
+
+
+KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+
+
+def definition(talk: Talk, schema: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
+    """A definition of widgets.
+
+    Args:
+        schema: of their spec.
+        whole: whether the schema is that of widgets.
+    """
+    told = schema if whole else fields(spec=schema)
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": told}}
+    group = f"{talk.namespace}.example.com"
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": names,
+        "versions": [version | {"subresources": {"status": {}}}],
+    }
+    return {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
+
+
+async def defined(talk: Talk, schema: dict[str, Any], *, whole: bool = False) -> str:
+    """Serves widgets, and gives where they are."""
+    await talk.made(DEFINITIONS, definition(talk, schema, whole=whole))
+    path = f"/apis/{talk.namespace}.example.com/v1/namespaces/{{ns}}/widgets"
+    await talk.until(path, lambda answer: answer.status == 200, kept=False)
+    return path
+
+
+def widget(talk: Talk, spec: Any, **more: Any) -> dict[str, Any]:
+    named = {"apiVersion": f"{talk.namespace}.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    return named | {"spec": spec} | more
+
+
+def said(body: Any) -> Any:
+    """What the recording has: refusals, and of objects what they say."""
+    return body if body["kind"] == "Status" else body["spec"]
+
 
 _TEXT = {"type": "string", "maxLength": 64}
 _INTEGER = {"type": "integer"}

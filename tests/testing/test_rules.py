@@ -43,6 +43,7 @@ def value(source: str, this: Any = None) -> Any:
         "9223372036854775808",
         r"'\q'",
         "18446744073709551616u",
+        "(" * 500 + "1" + ")" * 500,
     ],
 )
 def test_what_is_no_expression_is_refused_with_its_place(source: str) -> None:
@@ -60,6 +61,11 @@ def test_patterns_of_another_dialect_are_not_guessed_at(pattern: str) -> None:
 def test_patterns_that_go_does_not_have_are_faults(pattern: str) -> None:
     with pytest.raises(EvaluationError, match="error parsing regexp"):
         value(f"'ab'.matches(self + '{pattern}')", "")
+
+
+def test_a_long_chain_is_not_a_deep_expression() -> None:
+    assert value(" && ".join(["self == 1"] * 2000), 1) is True
+    assert value(" || ".join(["self == 2"] * 2000), 1) is False
 
 
 def test_what_cannot_be_evaluated_is_not_hidden_by_what_decides() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.types import Type, read_type, read_types
+from aioinformer.testing.cel.types import DYN, Type, read_type, read_types
 from aioinformer.testing.cel.values import EvaluationError, type_name
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ class Overload:
         args: their types, that of what it is called on included.
         result: what it gives.
         does: the function itself.
+        kinds: what values of its arguments must be, None for those that may be anything.
     """
 
     is_member: bool
     args: tuple[Type, ...]
     result: Type
     does: Callable[..., Any]
+    kinds: tuple[str | None, ...]
 
 
 Functions = dict[str, list[Overload]]
@@ -53,13 +55,17 @@ def _overload(signature: str, does: Callable[..., Any]) -> Overload:
     taken, result = signature.rsplit(" -> ", 1)
     target, dot, rest = taken.partition(".(")
     args = (read_type(target), *read_types(rest[:-1])) if dot else read_types(taken[1:-1])
-    return Overload(bool(dot), args, read_type(result), does)
+    kinds = tuple(None if arg == DYN or arg.is_parameter else arg.name for arg in args)
+    return Overload(bool(dot), args, read_type(result), does, kinds)
 
 
 def fitting(overloads: Iterable[Overload], values: Sequence[Any]) -> Overload | None:
     """The function that is meant by values, None if there is none for them."""
     for overload in overloads:
-        if all(_takes(wanted, value) for wanted, value in zip(overload.args, values, strict=True)):
+        for kind, value in zip(overload.kinds, values, strict=True):
+            if kind is not None and type_name(value) != kind:
+                break
+        else:
             return overload
     return None
 
@@ -73,7 +79,3 @@ def called(overloads: Iterable[Overload], values: Sequence[Any]) -> Any:
     if (overload := fitting(overloads, values)) is None:
         raise EvaluationError(NO_OVERLOAD)
     return overload.does(*values)
-
-
-def _takes(wanted: Type, value: Any) -> bool:
-    return wanted.name == "dyn" or wanted.is_parameter or type_name(value) == wanted.name

@@ -31,6 +31,7 @@ RESERVED = frozenset(
 )
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _LARGEST = (1 << 63) - 1
+_CHAINED = ("_&&_", "_||_")
 # Macros by name and number of arguments: the kind of the fold, and how many names come first.
 _FOLDS = {
     ("all", 2): ("all", 1),
@@ -121,7 +122,11 @@ class _Parser:
         while self._is(*_LEVELS[level]):
             token = self._take()
             function = "@in" if token.text == "in" else f"_{token.text}_"
-            node = Call(token.at, function, None, (node, self._level(level + 1)))
+            args: tuple[Node, ...] = (node,)
+            if function in _CHAINED and isinstance(node, Call) and node.function == function:
+                # A long chain is not a deep expression.
+                args = node.args
+            node = Call(token.at, function, None, (*args, self._level(level + 1)))
         return node
 
     def _signed(self) -> Node:

@@ -56,7 +56,9 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
     """
     try:
         node = parse(source, _NAMESPACED)
+        type_, names = check(node, source, variables, _FUNCTIONS)
+        return Program(type_, names, next(constant_faults(node, _FUNCTIONS), ""), evaluator(node, _FUNCTIONS))
     except SyntaxFault as fault:
         raise CheckFault(fault_text(source, fault.at, fault.what)) from None
-    type_, names = check(node, source, variables, _FUNCTIONS)
-    return Program(type_, names, next(constant_faults(node, _FUNCTIONS), ""), evaluator(node, _FUNCTIONS))
+    except RecursionError:
+        raise CheckFault(fault_text(source, 0, "expression recursion limit exceeded")) from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.api.told import warn
+from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.kinds.defaults import default_object
 from aioinformer.testing.openapi.v3 import custom_schema, patch_schema
 from aioinformer.testing.protobuf.go_json import go_json
@@ -206,7 +207,12 @@ def _broken_rules(
 
 @lru_cache(maxsize=64)
 def _rules(served: Served) -> Rules | None:
-    return None if served.schema is None else read_rules(served.schema)
+    try:
+        return None if served.schema is None else read_rules(served.schema)
+    except CheckFault as fault:
+        # Such a definition was not asked for, but loaded.
+        why = f"a rule of {served.resource.group_resource} does not compile: {fault}"
+        raise StatusError(501, "NotImplemented", why) from None
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:

@@ -17,9 +17,11 @@ from aioinformer.testing.cel.times import to_duration, to_timestamp
 from aioinformer.testing.cel.values import KeyedList, SetList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.testing.cel.types import Type
+
+    Reader = Callable[[Any], Any]
 
 _RESERVED = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
@@ -35,6 +37,13 @@ _FORMATS = {
     "duration": types.DURATION,
     "date": types.TIMESTAMP,
     "date-time": types.TIMESTAMP,
+}
+
+_TEXTS: Mapping[str, Reader] = {
+    "byte": base64.b64decode,
+    "duration": to_duration,
+    "date": lambda text: to_timestamp(f"{text}T00:00:00Z"),
+    "date-time": to_timestamp,
 }
 
 
@@ -91,64 +100,66 @@ def _properties(schema: Mapping[str, Any], is_object: bool) -> Mapping[str, Any]
     return {**properties, **_OF_OBJECTS} if is_object else properties
 
 
-def rule_value(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) -> Any:
-    """A value as rules see it.
+def reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader:
+    """What makes of a value that fits a schema what rules see of it.
+
+    It raises `EvaluationError` for a text that is not what its format says.
 
     Args:
-        value: fits its schema.
         schema: a structural schema.
-        is_object: whether the value is a whole object.
-
-    Raises:
-        EvaluationError: a text is not what its format says.
+        is_object: whether it is of whole objects.
     """
     is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
-    match value:
-        case dict():
-            return _map(value, schema, is_object)
-        case list():
-            return _list(value, schema)
-        case str() if not schema.get("x-kubernetes-int-or-string"):
-            return _text(value, str(schema.get("format")))
-        case int() | float() if schema.get("type") == "number":
-            return float(value)
+    others, items, format_ = (schema.get(key) for key in ("additionalProperties", "items", "format"))
+    match schema.get("type"):
+        case _ if schema.get("x-kubernetes-int-or-string"):
+            return _same
+        case "object" if isinstance(others, dict) and not is_object:
+            return _map_reader(reader(others))
+        case "object":
+            return _object_reader(schema, is_object)
+        case "array" if isinstance(items, dict):
+            return _list_reader(schema, reader(items))
+        case "number":
+            return _unless_null(float)
+        case "string" if str(format_) in _TEXTS:
+            return _unless_null(_TEXTS[str(format_)])
+    return _same
+
+
+def _same(value: Any) -> Any:
     return value
 
 
-def _map(value: dict[str, Any], schema: Mapping[str, Any], is_object: bool) -> dict[str, Any]:
-    others = schema.get("additionalProperties")
-    if isinstance(others, dict) and not is_object:
-        return {key: rule_value(item, others) for key, item in value.items()}
-    properties = _properties(schema, is_object)
-    seen: dict[str, Any] = {}
-    for key, item in value.items():
-        name = said(key) if key in properties and schema_type(properties[key]) else None
-        if name is None:
-            seen[f"\0{key}"] = item
-        else:
-            seen[name] = rule_value(item, properties[key])
-    return seen
+def _unless_null(read: Reader) -> Reader:
+    return lambda value: None if value is None else read(value)
 
 
-def _list(value: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    items = [rule_value(item, schema.get("items") or {}) for item in value]
+def _map_reader(read: Reader) -> Reader:
+    return _unless_null(lambda value: {key: read(item) for key, item in value.items()})
+
+
+def _object_reader(schema: Mapping[str, Any], is_object: bool) -> Reader:
+    seen: dict[str, tuple[str, Reader]] = {}
+    for name, below in _properties(schema, is_object).items():
+        if (spoken := said(name)) and schema_type(below, is_object=bool(below.get("x-kubernetes-embedded-resource"))):
+            seen[name] = spoken, reader(below)
+
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, item in value.items():
+            name, below = seen.get(key) or (f"\0{key}", _same)
+            result[name] = below(item)
+        return result
+
+    return _unless_null(read)
+
+
+def _list_reader(schema: Mapping[str, Any], read: Reader) -> Reader:
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            return SetList(items)
+            return _unless_null(lambda value: SetList(map(read, value)))
         case "map":
-            keys = (said(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
-            return KeyedList(items, tuple(keys))
-    return items
-
-
-def _text(value: str, format_: str) -> Any:
-    match format_:
-        case "byte":
-            return base64.b64decode(value)
-        case "duration":
-            return to_duration(value)
-        case "date":
-            return to_timestamp(f"{value}T00:00:00Z")
-        case "date-time":
-            return to_timestamp(value)
-    return value
+            keys = tuple(said(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
+            return _unless_null(lambda value: KeyedList([read(item) for item in value], keys))
+    return _unless_null(lambda value: [read(item) for item in value])

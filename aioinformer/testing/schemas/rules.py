@@ -22,10 +22,10 @@ from aioinformer.testing.cel.types import BOOL, STRING, Type, optional_of
 from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, Unsupported
 from aioinformer.testing.patches.json_patches import same
 from aioinformer.testing.schemas.field_names import FieldNameError, field_name
-from aioinformer.testing.schemas.rule_values import rule_value, schema_type
+from aioinformer.testing.schemas.rule_values import reader, schema_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _LONGEST_MESSAGE = 5120
 _MISSING = object()
@@ -71,7 +71,7 @@ class Rules:
     """The rules of a node of a schema, and of the nodes below it."""
 
     schema: Mapping[str, Any]
-    is_object: bool
+    read: Callable[[Any], Any]
     own: tuple[Rule, ...]
     properties: Mapping[str, Rules]
     others: Rules | None
@@ -165,7 +165,7 @@ def _read(schema: Any, *, is_object: bool = False) -> Rules | None:
     properties = {name: rules for name, rules in below.items() if rules is not None}
     others, items = (_read(schema.get(part)) for part in ("additionalProperties", "items"))
     has_some = own or properties or others or items
-    return Rules(schema, is_object, own, properties, others, items) if has_some else None
+    return Rules(schema, reader(schema, is_object=is_object), own, properties, others, items) if has_some else None
 
 
 def _rule(told: Mapping[str, Any], type_: Type, schema: Mapping[str, Any]) -> Rule:
@@ -239,14 +239,16 @@ def _own(rules: Rules, path: str, value: Any, old: Any, compared: _Compared) -> 
     kind = f'"{rules.schema.get("type") or ""}"'
     field = path or "<nil>"
     has_old = old is not _MISSING and old is not None
+    scope: dict[str, Any] = {}
     for rule in rules.own:
         is_optional = bool(rule.told.get("optionalOldSelf"))
         if rule.is_of_changes and not has_old and not is_optional:
             continue
         try:
-            scope = {"self": rule_value(value, rules.schema, is_object=rules.is_object)}
+            if "self" not in scope:
+                scope["self"] = rules.read(value)
             if rule.is_of_changes:
-                former = rule_value(old, rules.schema, is_object=rules.is_object) if has_old else None
+                former = rules.read(old) if has_old else None
                 scope["oldSelf"] = (Optional((former,)) if has_old else NONE) if is_optional else former
             holds = rule.program.evaluate(scope)
         except EvaluationError as error:

@@ -1,0 +1,134 @@
+"""Rules in CEL that do not compile, and what the functions of the language give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.paths import DEFINITIONS
+from tests.contract.rules import (
+    INTEGER,
+    KEYED,
+    RULES,
+    SAMPLE,
+    SAMPLE_SCHEMA,
+    TEXT,
+    TRUE,
+    WITHOUT_A_VALUE,
+    defined,
+    definition,
+    fields,
+    items,
+    ruled,
+    said,
+    widget,
+)
+from tests.contract.tables import variants
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.contract.talk import Answer, Talk
+
+
+@pytest.fixture(autouse=True)
+async def clean(talk: Talk) -> AsyncIterator[None]:
+    """Takes the definition of the row away again: it lies outside of its namespace."""
+    yield
+    await talk("DELETE", f"{DEFINITIONS}/widgets.{talk.namespace}.example.com", kept=False)
+
+
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "unknown_field": [ruled(fields(x=INTEGER), "self.y > 0"), ruled(fields(x=INTEGER), "has(self.y)")],
+    "types": [
+        ruled(fields(x=INTEGER), "self.x > 'a'"),
+        ruled(fields(x=INTEGER), "self.x == 1.0"),
+        ruled(fields(x=INTEGER), "self.x"),
+        ruled(fields(x=TEXT), "self.x.size() > 1 && self.x"),
+        ruled(fields(x=TEXT), "self.x == null"),
+        ruled(fields(x=items(TEXT)), "self.x.all(i, i > 1)"),
+        ruled(fields(x=items(TEXT)), "self.x.map(i, i).sum() > 1"),
+        ruled(fields(x=TEXT), "self.x.all(c, c == 'a')"),
+        ruled(fields(x=TEXT), "self.x.y == 'a'"),
+        ruled(fields(x=TEXT), "(self.x == 'a' ? 1 : 'b') == 1"),
+        ruled(fields(x=TEXT), "self.x in ['a', 1]"),
+    ],
+    "unknown_function": [
+        ruled(fields(x=TEXT), "self.x.foo()"),
+        ruled(fields(x=TEXT), "foo(self.x)"),
+        ruled(fields(x=TEXT), "self.x.matches(1)"),
+        ruled(fields(x=TEXT), "other == 1 && another"),
+    ],
+    "messages": [
+        ruled(fields(x=TEXT), {"rule": "true", "messageExpression": "self.y"}),
+        ruled(fields(x=TEXT), {"rule": "true", "messageExpression": "1"}),
+        ruled(fields(x=TEXT), {"rule": "true", "messageExpression": " "}),
+        ruled(fields(x=TEXT), {"rule": "true", "message": " "}),
+        ruled(fields(x=TEXT), {"rule": "true", "message": "a\nb"}),
+        ruled(fields(x=TEXT), {"rule": "true &&\ntrue"}),
+        ruled(fields(x=TEXT), {"rule": " "}),
+    ],
+    "parts": [
+        ruled(fields(x=TEXT), {"rule": "true", "reason": "Other"}),
+        ruled(fields(x=TEXT), {"rule": "true", "fieldPath": ".y"}),
+        ruled(fields(x=TEXT), {"rule": "true", "fieldPath": "x"}),
+        ruled(fields(x=TEXT), {"rule": "true", "fieldPath": " "}),
+        ruled(fields(x=TEXT), {"rule": "true", "optionalOldSelf": True}),
+        ruled(fields(x=TEXT), {"rule": "self.y", "message": "m", "reason": "FieldValueInvalid", "fieldPath": ".x"}),
+    ],
+    "lists": [
+        fields(x=items(ruled(TEXT, "self == oldSelf"))),
+        fields(x=items(fields(y=ruled(TEXT, "self == oldSelf")), **{"x-kubernetes-list-type": "atomic"})),
+    ],
+    "combined": [
+        fields(x=INTEGER) | {"allOf": [{RULES: [{"rule": "self.x > 0"}]}]},
+        fields(x=INTEGER) | {"anyOf": [{"properties": {"x": {RULES: [{"rule": "self > 0"}]}}}]},
+    ],
+    "keys": [fields(x=items(fields(name=TEXT), **KEYED)), fields(x=items(fields(), **KEYED))],
+    "constants": [
+        ruled(fields(x=TEXT), "int(1e99) == 1"),
+        ruled(fields(x=TEXT), "string(b'\\377') == 'x'"),
+        ruled(fields(x=TEXT), "self.x.matches('(')"),
+        ruled(fields(x=TEXT), "self.x.find('[') == ''"),
+        ruled(fields(x=TEXT), "duration('1') == duration('1s')"),
+        ruled(fields(x=TEXT), "timestamp('a') == timestamp('b')"),
+        ruled(fields(x=TEXT), "'%d'.format(['a']) == 'x'"),
+        ruled(fields(x=TEXT), "'%s'.format([]) == 'x'"),
+        ruled(fields(x=TEXT), "'%z'.format([1]) == 'x'"),
+        ruled(fields(x=TEXT), "'%d'.format([self.x]) == 'x'"),
+        ruled(fields(x=TEXT), "self.x.matches('a(?=b)')"),
+    ],
+    "more_lines": [ruled(fields(x=INTEGER), {"rule": "self.x > 0 &&\n  self.z > 1", "message": "m"})],
+}
+
+
+@variants("schemas", REFUSED)
+async def test_rules_that_do_not_compile_are_refused(talk: Talk, schemas: list[dict[str, Any]]) -> None:
+    for schema in schemas:
+        answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", definition(talk, schema), shown=_without_types)
+        assert answer.status == 422, schema
+
+
+def _without_types(body: Any) -> Any:
+    return body if body["kind"] == "Status" else None
+
+
+@variants("rules", TRUE)
+async def test_expressions_have_the_values_of_the_language(talk: Talk, rules: list[str]) -> None:
+    schema = ruled(SAMPLE_SCHEMA, *rules)
+    answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", definition(talk, schema), shown=_without_types)
+    path = await defined(talk, schema)
+    answer = await talk("POST", f"{path}?dryRun=All", widget(talk, SAMPLE), shown=said)
+    assert answer.status == 201, _told(answer)
+
+
+@variants("rules", WITHOUT_A_VALUE)
+async def test_expressions_without_a_value_say_why(talk: Talk, rules: list[str]) -> None:
+    path = await defined(talk, ruled(SAMPLE_SCHEMA, *rules))
+    answer = await talk("POST", f"{path}?dryRun=All", widget(talk, SAMPLE), shown=said)
+    assert len(answer.body["details"]["causes"]) == len(rules)
+
+
+def _told(answer: Answer) -> str:
+    return "\n".join(cause["message"] for cause in (answer.body.get("details") or {}).get("causes") or ())
