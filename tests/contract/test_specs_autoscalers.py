@@ -367,3 +367,17 @@ async def test_a_priority_stays_what_it_is(talk: Talk) -> None:
     answers = [await talk("PATCH", f"{path}?dryRun=All", each, content_type=MERGE_PATCH) for each in changes]
     await talk("DELETE", path, kept=False)
     assert [answer.status for answer in answers] == [200, 422, 422, 422, 422, 422]
+
+
+async def test_what_is_counted_is_not_negative(talk: Talk) -> None:
+    await talk.made(NEWER, AUTOSCALER)
+    await talk.made(BUDGETS, BUDGET)
+    wrong = {
+        NEWER: ("currentReplicas", "desiredReplicas"),
+        BUDGETS: ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"),
+    }
+    answers = [
+        await talk("PATCH", f"{path}/a/status", {"status": dict.fromkeys(fields, -1)}, content_type=MERGE_PATCH)
+        for path, fields in wrong.items()
+    ]
+    assert {answer.status for answer in answers} == {422}

@@ -152,7 +152,8 @@ def _selector(selector: Mapping[str, Any] | None, kind: str) -> Iterator[Cause]:
 
 def _emptiness(selector: Mapping[str, Any], kind: str) -> Iterator[Cause]:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield Cause.invalid("spec.selector", shown_selector(selector), f"empty selector is invalid for {kind}")
+        why = f"empty selector is invalid for {kind}"
+        yield Cause.invalid("spec.selector", shown_selector(selector), why, left_out=True)
 
 
 def _mismatch(template: Mapping[str, Any], selector: Mapping[str, Any] | None) -> Iterator[Cause]:
