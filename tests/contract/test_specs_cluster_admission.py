@@ -149,7 +149,10 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
     "policy": (POLICIES, {"spec": POLICY | {
         "paramKind": {"apiVersion": "rules.example.com/v1", "kind": "Rule"},
         "matchConditions": [{"name": "a", "expression": "has(object.spec)"}],
-        "validations": [{"expression": 'object.kind == "Pod"', "message": "no", "reason": "Forbidden"}],
+        "validations": [
+            {"expression": 'object.kind == "Pod"', "message": "no", "reason": "Forbidden"},
+            {"expression": "object.spec.containers.all(c, c.image.startsWith(params.a))", "messageExpression": "'a'"},
+        ],
     }}),
     "binding": (BINDINGS, {"spec": BINDING | {
         "validationActions": ["Warn", "Audit"], "matchResources": MATCHED,
@@ -166,7 +169,24 @@ async def test_who_wants_a_say_gets_it(talk: Talk, right: tuple[str, dict[str, A
     assert answer.status == 201
 
 
-async def test_expressions_are_not_passed_over(talk: Talk) -> None:
-    policy = {"metadata": {"name": talk.namespace}, "spec": POLICY | {"validations": [{"expression": "1 +"}]}}
+EXPRESSIONS: dict[str, dict[str, Any]] = {
+    "unknown": {"validations": [{"expression": "foo == 1"}]},
+    "no-truth": {"validations": [{"expression": "1"}, {"expression": "object.a"}]},
+    "params": {"validations": [{"expression": "params.a == 1"}]},
+    "message": {"validations": [{"expression": "true", "messageExpression": "1"}]},
+    "condition": {"matchConditions": [{"name": "a", "expression": " 'a' "}]},
+}
+
+
+@variants("wrong", EXPRESSIONS)
+async def test_expressions_are_compiled(talk: Talk, wrong: dict[str, Any]) -> None:
+    policy = {"metadata": {"name": talk.namespace}, "spec": POLICY | wrong}
+    answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)
+    assert answer.status == 422
+
+
+async def test_not_all_expressions_are_understood(talk: Talk) -> None:
+    spec = POLICY | {"validations": [{"expression": "request.a == 1"}]}
+    policy = {"metadata": {"name": talk.namespace}, "spec": spec}
     answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)
     assert answer.status in (422, 501)

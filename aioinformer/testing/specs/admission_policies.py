@@ -1,4 +1,4 @@
-"""What must be true of policies of admission and of what binds them, as far as it can be told without CEL."""
+"""What must be true of policies of admission and of what binds them. Which expressions are read: `admission_rules`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_name_faults, letter_label_faults, subdomain_faults
+from aioinformer.testing.cel.types import STRING
 from aioinformer.testing.specs.admission_rules import (
     FAILURE_POLICIES,
     chosen_causes,
@@ -41,7 +42,7 @@ def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.required("spec.validations", _NOTHING_SAID)
         yield Cause.required("spec.auditAnnotations", _NOTHING_SAID)
     for index, check in enumerate(checks):
-        yield from _validation_causes(check, f"spec.validations[{index}]")
+        yield from _validation_causes(check, f"spec.validations[{index}]", parameters=spec.get("paramKind") is not None)
     if len(annotations) > _MOST_ANNOTATIONS:
         why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
         yield Cause.invalid("spec.auditAnnotations", shown(annotations), why)
@@ -81,7 +82,8 @@ def _policy_causes(spec: Part, *, changing: bool = False) -> Iterator[Cause]:
         yield from required(chosen, "spec.matchConstraints", "resourceRules")
         if changing:
             yield from _operation_causes(chosen, "spec.matchConstraints")
-    yield from condition_causes(spec.get("matchConditions") or (), "spec.matchConditions")
+    parameters = spec.get("paramKind") is not None
+    yield from condition_causes(spec.get("matchConditions") or (), "spec.matchConditions", parameters=parameters)
     for index, variable in enumerate(spec.get("variables") or ()):
         yield from _variable_causes(variable, f"spec.variables[{index}]")
 
@@ -123,14 +125,15 @@ def _variable_causes(variable: Part, path: str) -> Iterator[Cause]:
     yield Cause.required(f"{path}.expression", "expression is not specified")
 
 
-def _validation_causes(check: Part, path: str) -> Iterator[Cause]:
-    yield from expression_causes(check.get("expression") or "", f"{path}.expression", "expression is not specified")
-    for field in ("messageExpression", "message"):
-        text = check.get(field) or ""
+def _validation_causes(check: Part, path: str, *, parameters: bool) -> Iterator[Cause]:
+    expression, why = check.get("expression") or "", "expression is not specified"
+    yield from expression_causes(expression, f"{path}.expression", why, parameters=parameters)
+    computed, message = check.get("messageExpression") or "", check.get("message") or ""
+    for field, text in (("messageExpression", computed), ("message", message)):
         if text and not text.strip():
             yield Cause.invalid(f"{path}.{field}", shown(text), "must be non-empty if specified")
         elif text and field == "messageExpression":
-            raise not_compiled(f"{path}.messageExpression")
+            yield from expression_causes(text, f"{path}.{field}", wanted=STRING, parameters=parameters)
         elif re.search(r"[\n\r]", text.strip()):
             yield Cause.invalid(f"{path}.message", shown(text), "must not contain line breaks")
     if (reason := check.get("reason")) is not None:

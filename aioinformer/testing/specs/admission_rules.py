@@ -1,7 +1,7 @@
 """What webhooks and policies of admission have in common: the requests that they are asked about.
 
-Expressions in CEL are not compiled. Those that cannot be wrong are taken, and of all others it is said that nobody
-looked at them.
+Expressions in CEL are compiled if they are about objects and parameters. Of those that are about requests, authorizers,
+namespaces and variables, whose types are not known here, it is said that nobody looked at them.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.api.validation import label_name_faults
+from aioinformer.testing.cel.checking import CheckFault
+from aioinformer.testing.cel.programs import compiled
+from aioinformer.testing.cel.types import BOOL, DYN
 from aioinformer.testing.specs.parts import duplicate, formed, one_of, required, selector_causes, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from aioinformer.testing.cel.types import Type
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _MOST_CONDITIONS = 64
-_FIELD = r"(?:object|oldObject)(?:\.[a-zA-Z_]\w*)+"
-_CONSTANT = r"""(?:true|false|-?\d{1,9}|"[\w./-]*"|'[\w./-]*')"""
-_CLAIM = rf"(?:true|false|!?has\({_FIELD}\)|{_FIELD} (?:==|!=|<=?|>=?) {_CONSTANT})"
-_SURE = re.compile(rf"\s*{_CLAIM}(?: (?:&&|\|\|) {_CLAIM})*\s*")
-# fmt: off
-_RESERVED = frozenset({
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
-})
-# fmt: on
+#: What is compiled knows of these only that they are there.
+_KNOWN = ("object", "oldObject")
+_UNKNOWN = re.compile(r"\b(?:authorizer|namespaceObject|request|variables)\b")
 
 
 def rule_causes(rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -105,14 +103,22 @@ def path_segment_faults(name: str) -> list[str]:
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
 
 
-def condition_causes(conditions: Sequence[Mapping[str, Any]], path: str) -> Iterator[Cause]:
-    """What is wrong with the conditions under which anything happens."""
+def condition_causes(
+    conditions: Sequence[Mapping[str, Any]], path: str, *, parameters: bool = False
+) -> Iterator[Cause]:
+    """What is wrong with the conditions under which anything happens.
+
+    Args:
+        parameters: whether they may look at some.
+    """
     if len(conditions) > _MOST_CONDITIONS:
         why = f"must have at most {_MOST_CONDITIONS} items"
         yield Cause("FieldValueTooMany", path, f"Too many: {len(conditions)}: {why}")
     for index, condition in enumerate(conditions):
         here, name = f"{path}[{index}]", condition.get("name") or ""
-        yield from expression_causes(condition.get("expression") or "", f"{here}.expression")
+        yield from expression_causes(
+            (condition.get("expression") or "").strip(), f"{here}.expression", parameters=parameters
+        )
         yield from required(condition, here, "name")
         if name:
             yield from formed(name, f"{here}.name", label_name_faults)
@@ -120,21 +126,33 @@ def condition_causes(conditions: Sequence[Mapping[str, Any]], path: str) -> Iter
             yield duplicate(name, f"{here}.name")
 
 
-def expression_causes(expression: str, path: str, why: str = "") -> Iterator[Cause]:
-    """What is wrong with an expression that is true or false.
+def expression_causes(
+    expression: str, path: str, why: str = "", *, wanted: Type = BOOL, parameters: bool = False
+) -> Iterator[Cause]:
+    """What is wrong with an expression.
 
     Args:
         why: is told of one that is not there.
+        wanted: of which type its value is to be.
+        parameters: whether it may look at some.
 
     Raises:
-        StatusError: 501, it would have to be compiled.
+        StatusError: 501, it is about things whose types are not known here.
     """
     if not expression.strip():
         yield Cause.required(path, why)
-    elif not _SURE.fullmatch(expression) or _RESERVED.intersection(re.findall(r"\.(\w+)", expression)):
+        return
+    if _UNKNOWN.search(expression):
         raise not_compiled(path)
+    try:
+        program = compiled(expression, dict.fromkeys((*_KNOWN, "params") if parameters else _KNOWN, DYN))
+    except CheckFault as fault:
+        yield Cause.invalid(path, shown(expression), f"compilation failed: {fault}")
+        return
+    if program.type != wanted:
+        yield Cause.invalid(path, shown(expression), f"must evaluate to {wanted} but got {program.type}")
 
 
 def not_compiled(path: str) -> StatusError:
     """What is said of an expression that nobody can tell anything of."""
-    return StatusError(501, "NotImplemented", f"this server does not compile CEL, and there is an expression: {path}")
+    return StatusError(501, "NotImplemented", f"this server does not compile expressions like that of {path}")
