@@ -43,6 +43,7 @@ class AccountToken:
         issued: seconds since 1970.
         expires: seconds since 1970.
         bound: what it ends with beside the account, and for a pod its node, by "pod", "secret" or "node".
+        warns: when whoever uses it still should have got another one, in seconds since 1970; 0 for never.
     """
 
     namespace: str
@@ -53,6 +54,7 @@ class AccountToken:
     issued: int
     expires: int
     bound: Mapping[str, Bound] = field(default_factory=dict)
+    warns: int = 0
 
     @property
     def user(self) -> User:
@@ -70,13 +72,14 @@ def sign(token: AccountToken, key: bytes) -> str:
     """The token as it is sent."""
     account = {"name": token.name, "uid": token.uid}
     bound = {kind: reference._asdict() for kind, reference in token.bound.items()}
+    warned = {"warnafter": token.warns} if token.warns else {}
     claims = {
         "aud": token.audiences,
         "exp": token.expires,
         "iat": token.issued,
         "iss": ISSUER,
         "jti": token.id,
-        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account, **bound},
+        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account, **bound, **warned},
         "nbf": token.issued,
         "sub": token.user.name,
     }
@@ -101,6 +104,7 @@ def read_token(text: str, key: bytes) -> AccountToken | None:
         claims["iat"],
         claims["exp"],
         {kind: Bound(**own[kind]) for kind in ("pod", "secret", "node") if kind in own},
+        own.get("warnafter", 0),
     )
 
 
