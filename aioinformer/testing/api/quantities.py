@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 
 _BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
 _DECIMAL = {suffix: 3 * power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)}
 _FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
 _NANO = Decimal(1).scaleb(-9)
+#: How many are remembered: those of many pods are alike.
+_KNOWN = 1024
 
 
 class QuantityError(ValueError):
     """Text that is no quantity; the message is the API's."""
 
 
+@lru_cache(_KNOWN)
 def canonical(text: str) -> str:
     """A quantity as the API writes it: "1000m" is "1", and "2048Mi" is "2Gi".
 
@@ -43,6 +47,7 @@ def canonical(text: str) -> str:
     raise QuantityError("unable to parse quantity's suffix")
 
 
+@lru_cache(_KNOWN)
 def amount(text: str) -> Decimal:
     """How much a quantity is.
 

@@ -117,8 +117,9 @@ def _added(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause
         if target and target not in others:
             yield not_found(target, f"{here}.targetContainerName")
         for field in _NOT_OF_ADDED:
-            # No resources are there in any case, as an object of nothing.
-            if container.get(field) not in (None, {}) or (field != "resources" and container.get(field) == {}):
+            value = container.get(field)
+            # That no resources are asked for is filled in.
+            if value is not None and (value or field != "resources"):
                 yield Cause.forbidden(f"{here}.{field}", "cannot be set for an Ephemeral Container")
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
