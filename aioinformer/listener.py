@@ -34,7 +34,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 #: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
-_TURN: Final = 4
+_TURN: Final = 2
 #: Calls are timed while so many notifications wait (SI-33) ...
 _DEEP: Final = 1024
 #: ... and written of in the log if they take so many seconds, once in a while.

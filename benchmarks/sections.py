@@ -224,6 +224,8 @@ TRIED = """\
 | two bytes of JSON looked for at once (`find(b"}]")`) | thirty times slower than one, where one of them is frequent |
 | huge pages for what waits for a slow handler | fewer faults, and more time: whole pages are filled with zeros |
 | reads of 128 KiB instead of 256 KiB | shorter turns of the loop, but an event of a watch costs more |
+| half as much that may wait for the reader | a page costs less: reads are not joined; an event costs more |
+| dicts that keep the hashes of strings, to grow without a look at them | no shorter: the time goes into new memory |
 | a `set` of keys for each value of an index | the garbage collector walks sets, but no dicts from strings to None |
 
 ### What holds the loop no longer
