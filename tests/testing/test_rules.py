@@ -43,6 +43,7 @@ def value(source: str, this: Any = None) -> Any:
         "9223372036854775808",
         r"'\q'",
         "18446744073709551616u",
+        "duration('9999999999999h') == duration('1s')",
         "(" * 500 + "1" + ")" * 500,
     ],
 )
@@ -66,6 +67,26 @@ def test_patterns_that_go_does_not_have_are_faults(pattern: str) -> None:
 def test_a_long_chain_is_not_a_deep_expression() -> None:
     assert value(" && ".join(["self == 1"] * 2000), 1) is True
     assert value(" || ".join(["self == 2"] * 2000), 1) is False
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "timestamp('9999-12-31T23:59:59Z') + duration('1h') == timestamp('2020-01-01T00:00:00Z')",
+        "duration(self.size() > 1 ? '9999999999999h' : '') == duration('1s')",
+        "quantity('1e999999999').isInteger()",
+        "timestamp(9223372036854775807 - self.size()) == timestamp(0)",
+        "int('1' + self) == 1",
+        "self.optMap(x, x) == optional.none()",
+        "[?self] == []",
+        "['a'].transformMapEntry(i, v, self) == {}",
+        "{dyn([1]): 2} == {}",
+        "{1: 2}[dyn([1])] == 2",
+    ],
+)
+def test_what_has_no_value_is_no_failure_of_the_server(source: str) -> None:
+    with pytest.raises(EvaluationError):
+        value(source, "1" * 5000)
 
 
 def test_what_cannot_be_evaluated_is_not_hidden_by_what_decides() -> None:

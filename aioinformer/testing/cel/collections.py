@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.cel.functions import called, declared
 from aioinformer.testing.cel.operators import STANDARD
-from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, contains, equal
+from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, contains, equal, has_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def _optional_item(items: list[Any], index: int) -> Optional:
 
 
 def _optional_key(values: dict[Any, Any], key: Any) -> Optional:
-    return Optional((values[key],)) if key in values else NONE
+    return Optional((values[key],)) if has_key(values, key) else NONE
 
 
 def _within(look: Callable[[Any, Any], Optional]) -> Callable[[Optional, Any], Optional]:

@@ -6,6 +6,7 @@ Everything that can be decided before there are values is: an expression is read
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def _selected(node: Select, functions: Functions) -> Evaluator:
     def selected(scope: Scope) -> Any:
         value = operand(scope)
         if isinstance(value, Optional):
-            return Optional(tuple(each[field] for each in value.values if field in each))
+            return Optional(tuple(each[field] for each in value.values if isinstance(each, dict) and field in each))
         is_there = isinstance(value, dict) and field in value
         if node.optional:
             return Optional((value[field],)) if is_there else NONE
@@ -78,7 +79,7 @@ def _selected(node: Select, functions: Functions) -> Evaluator:
     def has(scope: Scope) -> bool:
         value = operand(scope)
         if isinstance(value, Optional):
-            return any(field in each for each in value.values)
+            return any(isinstance(each, dict) and field in each for each in value.values)
         return isinstance(value, dict) and field in value
 
     return has if node.test else selected
@@ -100,7 +101,10 @@ def _called(node: Call, functions: Functions) -> Evaluator:
         values = [arg(scope) for arg in args]
         if (overload := fitting(known, values)) is None:
             raise _unknown(node, values)
-        return overload.does(*values)
+        try:
+            return overload.does(*values)
+        except ArithmeticError:
+            raise EvaluationError("overflow") from None
 
     return call
 
@@ -135,7 +139,13 @@ def _decided(parts: Iterator[tuple[Evaluator, Scope]], deciding: bool) -> bool:
 
 
 def _given(value: Any, optional: bool) -> tuple[Any, ...]:
-    return value.values if optional else (value,)
+    return _optional(value).values if optional else (value,)
+
+
+def _optional(value: Any) -> Optional:
+    if not isinstance(value, Optional):
+        raise EvaluationError(NO_OVERLOAD)
+    return value
 
 
 def _map(node: MapOf, functions: Functions) -> Evaluator:
@@ -145,6 +155,8 @@ def _map(node: MapOf, functions: Functions) -> Evaluator:
         result: dict[Any, Any] = {}
         for key, value, optional in entries:
             name = key(scope)
+            if not isinstance(name, Hashable):
+                raise EvaluationError(f"unsupported key type: {type_name(name)}")
             for each in _given(value(scope), optional):
                 result[name] = each
         return result
@@ -156,7 +168,7 @@ def _bound(node: Bind, functions: Functions) -> Evaluator:
     optional, result = evaluator(node.optional, functions), evaluator(node.result, functions)
 
     def bound(scope: Scope) -> Any:
-        found = [result({**scope, node.name: value}) for value in optional(scope).values]
+        found = [result({**scope, node.name: value}) for value in _optional(optional(scope)).values]
         if not found:
             return NONE
         return found[0] if node.flat else Optional((found[0],))
@@ -211,6 +223,8 @@ def _folded(node: Fold, functions: Functions) -> Evaluator:
 def _merged(maps: Iterator[dict[Any, Any]]) -> dict[Any, Any]:
     merged: dict[Any, Any] = {}
     for each in maps:
+        if not isinstance(each, dict):
+            raise EvaluationError(NO_OVERLOAD)
         for key, value in each.items():
             if key in merged:
                 raise EvaluationError(f"insert failed: key {key} already exists")

@@ -54,6 +54,8 @@ def _fault(does: Callable[[str], Any], text: str) -> str | None:
         does(text)
     except EvaluationError as error:
         return str(error)
+    except ArithmeticError:
+        return "overflow"
     except Unsupported:
         # It may be right; whoever evaluates it says that it cannot be.
         return None

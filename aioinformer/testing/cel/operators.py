@@ -18,6 +18,7 @@ from aioinformer.testing.cel.values import (
     TypeValue,
     contains,
     equal,
+    has_key,
     int_of,
     joined,
     type_name,
@@ -28,6 +29,7 @@ from aioinformer.testing.cel.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS = ("int", "uint", "double")
 _ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
 # Go writes larger and smaller numbers with an exponent.
@@ -80,7 +82,7 @@ def _item(items: list[Any], index: int) -> Any:
 
 
 def _value(values: dict[Any, Any], key: Any) -> Any:
-    if key not in values:
+    if not has_key(values, key):
         raise EvaluationError(f"no such key: {key}")
     return values[key]
 
@@ -95,7 +97,7 @@ def _to_bool(text: str) -> bool:
 
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
-        number = int(value) if re.fullmatch(r"[-+]?\d+", value, re.ASCII) else LARGEST + 1
+        number = int(value) if re.fullmatch(r"[-+]?\d{1,20}", value, re.ASCII) else LARGEST + 1
         if not SMALLEST <= number <= LARGEST:
             raise unconverted(value, "int")
         return number
@@ -106,7 +108,7 @@ def _to_int(value: Any) -> int:
 
 def _to_uint(value: Any) -> Uint:
     if isinstance(value, str):
-        number = int(value) if re.fullmatch(r"\d+", value, re.ASCII) else -1
+        number = int(value) if re.fullmatch(r"\d{1,20}", value, re.ASCII) else -1
         if not 0 <= number <= 2 * LARGEST + 1:
             raise unconverted(value, "uint")
         return Uint(number)
@@ -192,7 +194,7 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
     "_[_]": {"(list(A), int) -> A": _item, "(map(A, B), A) -> B": _value},
     "@in": {
         "(A, list(A)) -> bool": lambda item, items: contains(items, item),
-        "(A, map(A, B)) -> bool": lambda key, values: key in values,
+        "(A, map(A, B)) -> bool": lambda key, values: has_key(values, key),
     },
     "size": {f"({name}) -> int": size for name, size in _SIZES.items()}
     | {f"{name}.() -> int": size for name, size in _SIZES.items()},
@@ -237,7 +239,7 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "timestamp": {
         "(timestamp) -> timestamp": _same,
-        "(int) -> timestamp": lambda seconds: datetime.fromtimestamp(seconds, UTC),
+        "(int) -> timestamp": lambda seconds: _EPOCH + timedelta(seconds=seconds),
         "(string) -> timestamp": to_timestamp,
     },
     "contains": {"string.(string) -> bool": operator.contains},

@@ -7,6 +7,7 @@ added to them replaces what is there.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -131,6 +132,10 @@ def _lists_equal(one: list[Any], other: list[Any]) -> bool:
 
 def contains(items: list[Any], item: Any) -> bool:
     return any(equal(each, item) for each in items)
+
+
+def has_key(values: dict[Any, Any], key: Any) -> bool:
+    return isinstance(key, Hashable) and key in values
 
 
 def joined(one: list[Any], other: list[Any]) -> list[Any]:
