@@ -200,8 +200,10 @@ def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response
 
 
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
-    """DeleteOptions from the body and from the query, which wins."""
-    return checked_delete_options(read_options(await request.read(), request.headers.get("Content-Type", "")), query)
+    """DeleteOptions from the body; without one, from the query."""
+    data = await request.read()
+    said = read_options(data, request.headers.get("Content-Type", ""))
+    return checked_delete_options(said, {} if data else query)
 
 
 def checked_delete_options(said: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:

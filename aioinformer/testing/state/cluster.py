@@ -119,7 +119,7 @@ class Cluster:
             track(served, None, obj, by or _ourselves(served), self.now())
         else:
             note_owners(obj, owners)
-        if metadata.get("resourceVersion", "0") != "0":
+        if metadata.get("resourceVersion", "0") != "0" and not dry_run:
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._naming.generated(str(metadata["generateName"]))
@@ -138,7 +138,6 @@ class Cluster:
             going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
             raise statuses.already_exists(served.resource, name, going=going)
         if dry_run:
-            metadata.pop("resourceVersion", None)
             return encode_object(obj, custom=served.custom)
         record = self.ledger.commit(served, "ADDED", obj, None)
         self.ledger.suspect(served, record, metadata)
