@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -58,7 +58,7 @@ WRONG: dict[str, tuple[str, Variants]] = {
         ),
         {"webhooks": [HOOK, HOOK]},
     ]),
-    "versions": (HOOKS, hooks(*({"admissionReviewVersions": each} for each in (
+    "versions": (HOOKS, hooks(*({"admissionReviewVersions": each} for each in any_of(
         [], ["v2"], ["v1", "v1"], ["V1"], ["v1", "2"],
     )))),
     "rule": (HOOKS, hooks(*rules(
@@ -66,18 +66,18 @@ WRONG: dict[str, tuple[str, Variants]] = {
         {"apiGroups": ["", "*"]}, {"apiVersions": []}, {"apiVersions": ["*", "v1"]}, {"apiVersions": [""]},
         {"scope": "Wrong"},
     ))),
-    "resources": (HOOKS, hooks(*rules(*({"resources": each} for each in (
+    "resources": (HOOKS, hooks(*rules(*({"resources": each} for each in any_of(
         [], [""], ["*", "pods"], ["*/*", "pods"], ["pods/*", "pods/status"], ["*/status", "pods/status"],
     ))))),
     "url": (HOOKS, hooks(*clients(
         {}, {"url": "https://a", "service": SERVICE}, {"url": "http://a/b"}, {"url": "https://"},
         {"url": "https://u:p@a/b"}, {"url": "https://a/b?c=d"}, {"url": "https://a/b#c"}, {"url": "a"},
     ))),
-    "service": (HOOKS, hooks(*clients(*({"service": SERVICE | each} for each in (
+    "service": (HOOKS, hooks(*clients(*({"service": SERVICE | each} for each in any_of(
         {"name": ""}, {"namespace": ""}, {"port": 0}, {"port": 65536}, {"path": "a"}, {"path": "//"}, {"path": "/a//b"},
         {"path": "/A/b_c/"},
     ))))),
-    "conditions": (HOOKS, hooks(*({"matchConditions": each} for each in (
+    "conditions": (HOOKS, hooks(*({"matchConditions": each} for each in any_of(
         [{"name": "", "expression": "true"}], [{"name": "a b", "expression": "true"}], [{"name": "a"}],
         [{"name": "a", "expression": "true"}, {"name": "a", "expression": " "}],
         [{"name": f"a{n}", "expression": "true"} for n in range(65)],
@@ -94,11 +94,11 @@ WRONG: dict[str, tuple[str, Variants]] = {
         {"variables": [{"name": "", "expression": ""}, {"name": "a-b", "expression": ""}]},
         {"auditAnnotations": [{"key": "a b", "valueExpression": ""}, {"key": "a b", "valueExpression": ""}]},
     )),
-    "parameters": (POLICIES, specs(POLICY, *({"paramKind": each} for each in (
+    "parameters": (POLICIES, specs(POLICY, *({"paramKind": each} for each in any_of(
         {}, {"apiVersion": "a/b/c", "kind": "A"}, {"apiVersion": "A/v1", "kind": "A b"},
         {"apiVersion": "a/V", "kind": "A"}, {"apiVersion": "a/", "kind": "A"},
     )))),
-    "constraints": (POLICIES, specs(POLICY, *({"matchConstraints": each} for each in (
+    "constraints": (POLICIES, specs(POLICY, *({"matchConstraints": each} for each in any_of(
         MATCHED | {"matchPolicy": "Wrong"}, MATCHED | {"namespaceSelector": {"matchLabels": {"a b": "c"}}},
         {"resourceRules": [RULE | {"resourceNames": ["a/b", "c", "c", ".."]}]},
         MATCHED | {"excludeResourceRules": [RULE | {"operations": ["wrong"]}]}, {"resourceRules": [{}]},
@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[str, Variants]] = {
         {"validationActions": ["Warn", "Deny", "Deny"]}, {"validationActions": ["Wrong"]},
         {"matchResources": MATCHED | {"matchPolicy": "Wrong"}},
     )),
-    "reference": (BINDINGS, specs(BINDING, *({"paramRef": each} for each in (
+    "reference": (BINDINGS, specs(BINDING, *({"paramRef": each} for each in any_of(
         {}, {"name": "a/b", "parameterNotFoundAction": "Wrong"},
         {"name": "a", "selector": {}, "parameterNotFoundAction": "Deny"},
         {"selector": {"matchLabels": {"a b": "c"}}, "parameterNotFoundAction": "Allow"},

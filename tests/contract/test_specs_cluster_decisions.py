@@ -36,10 +36,8 @@ async def test_approvers_decide_and_signers_sign(talk: Talk) -> None:
             ("status", {"conditions": [APPROVED | {"reason": "other"}, FAILED]}),
             ("status", {"conditions": [APPROVED, FAILED], "certificate": "YQ=="}),
         ):
-            told = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
-            told |= {"metadata": {"name": talk.namespace}, "spec": REQUEST, "status": status}
-            shown = without_uid_if_told
-            answer = await talk("PUT", f"{item}/{part}", told, shown=shown)
+            told: dict[str, Any] = {"metadata": {"name": talk.namespace}, "spec": REQUEST, "status": status}
+            answer = await talk("PUT", f"{item}/{part}", told, shown=without_uid_if_told)
     finally:
         await talk("DELETE", item, kept=False)
     assert answer.status == 422

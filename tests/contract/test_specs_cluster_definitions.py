@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.paths import DEFINITIONS
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -41,7 +41,7 @@ NAMES = {"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind"
 KEYED = {"type": "object", "properties": {"k": TEXT}, "required": ["k"]}
 CLIENT = {"conversionReviewVersions": ["v1"]}
 WRONG: dict[str, Variants] = {
-    "names": [{"names": NAMES | each} for each in (
+    "names": [{"names": NAMES | each} for each in any_of(
         {"singular": "A_b"}, {"listKind": "a b"}, {"shortNames": ["", "A"]}, {"categories": ["A b"]},
         {"listKind": "Widget"},
     )],
@@ -52,7 +52,7 @@ WRONG: dict[str, Variants] = {
         only(deprecationWarning="old"), only(deprecated=True, deprecationWarning=""),
         only(deprecated=True, deprecationWarning="a\nb"), {"preserveUnknownFields": True},
     ],
-    "conversion": [{"conversion": each} for each in (
+    "conversion": [{"conversion": each} for each in any_of(
         {"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}},
         {"strategy": "Webhook", "webhook": CLIENT},
         {"strategy": "Webhook", "webhook": CLIENT | {"clientConfig": {}}},
@@ -62,12 +62,12 @@ WRONG: dict[str, Variants] = {
             "conversionReviewVersions": ["v2", "v2"], "clientConfig": {"url": "https://a/b"},
         }},
     )],
-    "scale": [only(subresources={"scale": each}) for each in (
+    "scale": [only(subresources={"scale": each}) for each in any_of(
         {"specReplicasPath": "spec.a", "statusReplicasPath": ".spec.b"},
         {"specReplicasPath": ".spec.a[0]", "statusReplicasPath": ".status.b"},
         {"specReplicasPath": ".status.a", "statusReplicasPath": ".status.b", "labelSelectorPath": "a"},
     )],
-    "columns": [only(additionalPrinterColumns=[each]) for each in (
+    "columns": [only(additionalPrinterColumns=[each]) for each in any_of(
         {"name": "", "type": "string", "jsonPath": ".spec.a"}, {"name": "a", "type": "", "jsonPath": ""},
         {"name": "a", "type": "string", "jsonPath": ".spec[", "format": "wrong"},
         {"name": "a", "type": "string", "jsonPath": ".spec.a", "format": "wrong"},
@@ -75,7 +75,7 @@ WRONG: dict[str, Variants] = {
     )],
     "selectable": [having(a=TEXT, b={"type": "object"}) | {"versions": [
         having(a=TEXT, b={"type": "object"})["versions"][0] | {"selectableFields": each}
-    ]} for each in (
+    ]} for each in any_of(
         [{"jsonPath": ""}], [{"jsonPath": "spec.a"}], [{"jsonPath": ".spec.b"}], [{"jsonPath": ".metadata.name"}],
         [{"jsonPath": ".spec.a"}, {"jsonPath": ".spec.a"}], [{"jsonPath": ".spec.a[0]"}],
     )],
@@ -101,7 +101,7 @@ WRONG: dict[str, Variants] = {
         having(x={"type": "object", "patternProperties": {"a": TEXT}}), having(x={"$ref": "#/a"}),
         having(x={"type": "array", "items": [TEXT]}),
     ],
-    "metadata": [only(schema={"type": "object", "properties": {"metadata": each}}) for each in (
+    "metadata": [only(schema={"type": "object", "properties": {"metadata": each}}) for each in any_of(
         TEXT, {"type": "object", "properties": {"labels": {"type": "object"}}},
         {"type": "object", "properties": {"name": {"type": "string", "default": "a"}}},
     )],
@@ -110,7 +110,7 @@ WRONG: dict[str, Variants] = {
         only(schema=ANYTHING | {"x-kubernetes-embedded-resource": True}),
         only(schema={}),
     ],
-    "values": [having(x=each) for each in (
+    "values": [having(x=each) for each in any_of(
         TEXT | {"minLength": 5, "maxLength": 1}, TEXT | {"enum": []}, TEXT | {"enum": ["a", "a"]},
         TEXT | {"enum": ["a", 1]}, {"type": "integer", "multipleOf": 0}, TEXT | {"default": None},
         {"type": "object", "properties": {"a": TEXT}, "default": {"b": "c"}},
@@ -123,7 +123,7 @@ WRONG: dict[str, Variants] = {
 async def test_definitions_are_looked_at(talk: Talk, wrong: Variants) -> None:
     for spec in wrong:
         group = f"{talk.namespace}.example.com"
-        told = {"group": group, "scope": "Namespaced", "names": NAMES, "versions": [version()]} | spec
+        told: dict[str, Any] = {"group": group, "scope": "Namespaced", "names": NAMES, "versions": [version()]} | spec
         name = f"{told['names']['plural']}.{told['group']}"
         answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", {"metadata": {"name": name}, "spec": told})
         assert answer.status in (201, 400, 422), spec

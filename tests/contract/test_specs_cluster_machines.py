@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
@@ -50,18 +50,18 @@ OPAQUE = {"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}
 WRONG: dict[str, tuple[str, Variants]] = {
     "runtime": (RUNTIMES, [
         {"handler": ""}, {"handler": "A.b"},
-        *({"handler": "a", "scheduling": each} for each in (
+        *({"handler": "a", "scheduling": each} for each in any_of(
             {"nodeSelector": {"a b": "c"}}, {"nodeSelector": {"d": "e f"}},
             {"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "Exists"}]},
             {"tolerations": [{"operator": "Wrong", "effect": "Wrong"}]},
         )),
         {"handler": "a", "overhead": {"podFixed": {"cpu": "-1"}}},
     ]),
-    "request": (REQUESTS, [{"spec": REQUEST | each} for each in (
+    "request": (REQUESTS, [{"spec": REQUEST | each} for each in any_of(
         {"request": encoded("a")}, {"request": encoded(PEM.replace("CERTIFICATE REQUEST", "CERTIFICATE"))},
         {"usages": []}, {"usages": ["wrong", "client auth", "client auth"]}, {"expirationSeconds": 599},
     )]),
-    "signer": (REQUESTS, [{"spec": REQUEST | {"signerName": each}} for each in (
+    "signer": (REQUESTS, [{"spec": REQUEST | {"signerName": each}} for each in any_of(
         "", "a", "a/b/c", "a/b", "A.b/c", "a.b/C_d", "a.b/", "kubernetes.io/legacy-unknown",
     )]),
     "claim": (CLAIMS, [
@@ -82,10 +82,10 @@ WRONG: dict[str, tuple[str, Variants]] = {
     "template": (TEMPLATES, [
         {"spec": asked({"name": "a"})}, {"spec": asked(exactly()) | {"metadata": {"labels": {"a b": "c"}}}},
     ]),
-    "class": (CLASSES, [{"spec": each} for each in (
+    "class": (CLASSES, [{"spec": each} for each in any_of(
         {"config": [{}]}, {"selectors": [{}]}, {"config": [{"opaque": {"driver": "A_", "parameters": {}}}]},
     )]),
-    "slice": (SLICES, [{"spec": SLICE | each} for each in (
+    "slice": (SLICES, [{"spec": SLICE | each} for each in any_of(
         {"driver": ""}, {"driver": "A_b"}, {"pool": {}}, {"pool": {"name": "A/b", "resourceSliceCount": 0}},
         {"nodeName": None}, {"nodeName": ""}, {"nodeName": "A"}, {"allNodes": True}, {"allNodes": False},
         {"devices": [{"name": "A"}, {"name": "a"}, {"name": "a"}]},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -27,23 +27,23 @@ def flows(*changes: dict[str, Any]) -> Variants:
 
 
 WRONG: dict[str, tuple[str, Variants]] = {
-    "flow": (FLOWS, [FLOW | each for each in (
+    "flow": (FLOWS, [FLOW | each for each in any_of(
         {"matchingPrecedence": -1}, {"matchingPrecedence": 10001}, {"matchingPrecedence": 1},
         {"distinguisherMethod": {"type": "Wrong"}}, {"priorityLevelConfiguration": {"name": "A"}},
         {"priorityLevelConfiguration": {"name": ""}}, {"rules": [{}]},
     )]),
-    "subjects": (FLOWS, flows(*({"subjects": [each]} for each in (
+    "subjects": (FLOWS, flows(*({"subjects": [each]} for each in any_of(
         {"kind": "Wrong"}, {"kind": "User"}, {"kind": "User", "user": {"name": ""}}, {"kind": "Group"},
         {"kind": "Group", "group": {"name": "g"}, "user": {"name": "u"}}, {"kind": "ServiceAccount"},
         {"kind": "ServiceAccount", "serviceAccount": {"name": "A", "namespace": "a.b"}},
         {"kind": "ServiceAccount", "serviceAccount": {"name": "", "namespace": ""}, "group": {"name": "g"}},
     )))),
-    "resources": (FLOWS, flows(*({"resourceRules": [READS | each]} for each in (
+    "resources": (FLOWS, flows(*({"resourceRules": [READS | each]} for each in any_of(
         {"verbs": []}, {"verbs": ["*", "get"]}, {"verbs": ["read", "get"]}, {"apiGroups": []},
         {"apiGroups": ["*", ""]}, {"resources": []}, {"resources": ["*", "pods"]}, {"namespaces": []},
         {"namespaces": ["*", "n"]}, {"namespaces": ["A", "b.c"]},
     )))),
-    "urls": (FLOWS, flows(*({"nonResourceRules": [LOOKS | each]} for each in (
+    "urls": (FLOWS, flows(*({"nonResourceRules": [LOOKS | each]} for each in any_of(
         {"verbs": []}, {"verbs": ["*", "get"]}, {"nonResourceURLs": []}, {"nonResourceURLs": ["*", "/"]},
         {"nonResourceURLs": ["", "a", "/a b", "//", "/*/a", "/a*"]},
     )))),
@@ -51,13 +51,14 @@ WRONG: dict[str, tuple[str, Variants]] = {
         {}, {"type": "Wrong"}, {"type": "Exempt"}, {"type": "Exempt", "limited": LIMITED}, {"type": "Limited"},
         LEVEL | {"exempt": {}},
     ]),
-    "limits": (LEVELS, [{"type": "Limited", "limited": LIMITED | each} for each in (
+    "limits": (LEVELS, [{"type": "Limited", "limited": LIMITED | each} for each in any_of(
         {"nominalConcurrencyShares": -1}, {"lendablePercent": 101}, {"lendablePercent": -1},
         {"borrowingLimitPercent": -1}, {"limitResponse": {}}, {"limitResponse": {"type": "Wrong"}},
         {"limitResponse": {"type": "Reject", "queuing": QUEUES}}, {"limitResponse": {"type": "Queue"}},
     )]),
     "queues": (LEVELS, [
-        {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": QUEUES | each}}} for each in (
+        {"type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": QUEUES | each}}}
+        for each in any_of(
             {"queues": -1}, {"queues": 10**7 + 1, "handSize": 1}, {"handSize": -1}, {"handSize": 65},
             {"queueLengthLimit": -1}, {"handSize": 11},
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -29,35 +29,35 @@ def at(*keys: str, values: Any = ("a",)) -> dict[str, Any]:
 
 
 WRONG: dict[str, tuple[str, Variants]] = {
-    "class": (CLASSES, [CLASS | each for each in (
+    "class": (CLASSES, [CLASS | each for each in any_of(
         {"provisioner": ""}, {"provisioner": "a b"}, {"reclaimPolicy": "Recycle"}, {"volumeBindingMode": "Wrong"},
         {"volumeBindingMode": ""}, {"reclaimPolicy": "A", "volumeBindingMode": "B", "provisioner": "/"},
         {"parameters": {"": "a"}}, {"parameters": {f"p{n}": "a" for n in range(513)}},
         {"parameters": {"a": 256 * 1024 * "b"}},
     )]),
-    "topologies": (CLASSES, [CLASS | {"allowedTopologies": each} for each in (
+    "topologies": (CLASSES, [CLASS | {"allowedTopologies": each} for each in any_of(
         [at("a", values=[])], [at("a b")], [at("a", "a")], [at("a", values=["b", "b"])], [at("a"), at("a")],
     )]),
-    "attributes": (ATTRIBUTES, [ATTRIBUTE | each for each in (
+    "attributes": (ATTRIBUTES, [ATTRIBUTE | each for each in any_of(
         {"driverName": ""}, {"driverName": "a b"}, {"parameters": {}}, {"parameters": {"": "a"}},
         {"parameters": {f"p{n}": "a" for n in range(513)}},
     )]),
-    "attachment": (ATTACHMENTS, [{"spec": ATTACHMENT | each} for each in (
+    "attachment": (ATTACHMENTS, [{"spec": ATTACHMENT | each} for each in any_of(
         {"attacher": ""}, {"attacher": "a_b"}, {"attacher": 64 * "a"}, {"source": {}}, {"nodeName": ""},
         {"nodeName": "A"}, {"source": {"persistentVolumeName": ""}}, {"source": {"persistentVolumeName": "A"}},
         {"source": {"persistentVolumeName": "a", "inlineVolumeSpec": {"csi": {"driver": "d", "volumeHandle": "h"}}}},
     )]),
-    "driver": (DRIVERS, [{"spec": each} for each in (
+    "driver": (DRIVERS, [{"spec": each} for each in any_of(
         {"fsGroupPolicy": "Wrong"}, {"volumeLifecycleModes": ["Wrong", "Ephemeral"]},
         {"nodeAllocatableUpdatePeriodSeconds": 9}, {"serviceAccountTokenInSecrets": True},
         {"tokenRequests": [{"audience": "a"}, {"audience": "a", "expirationSeconds": 1}]},
         {"tokenRequests": [{"audience": "a", "expirationSeconds": 1}, {"expirationSeconds": 2**33}]},
     )]),
-    "node": (NODES, [{"spec": {"drivers": each}} for each in (
+    "node": (NODES, [{"spec": {"drivers": each}} for each in any_of(
         [{"name": "", "nodeID": ""}], [DRIVER | {"name": "a_b"}], [DRIVER, DRIVER], [DRIVER | {"nodeID": 257 * "a"}],
         [DRIVER | {"topologyKeys": ["a b", "c", "c", ""]}], [DRIVER | {"allocatable": {"count": -1}}],
     )]),
-    "capacity": (CAPACITIES, [CAPACITY | each for each in (
+    "capacity": (CAPACITIES, [CAPACITY | each for each in any_of(
         {"storageClassName": ""}, {"storageClassName": "A"}, {"capacity": "-1"},
         {"nodeTopology": {"matchLabels": {"a b": "c"}}}, {"maximumVolumeSize": "-1", "storageClassName": "/"},
     )]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.tables import variants
+from tests.contract.tables import any_of, variants
 from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ def near(**wanted: Any) -> dict[str, Any]:
 
 WRONG: dict[str, list[dict[str, Any]]] = {
     "access": [VOLUME | {"accessModes": modes} for modes in (None, ["Wrong"], ["ReadWriteOncePod", "ReadOnlyMany"])],
-    "capacity": [VOLUME | {"capacity": each} for each in (
+    "capacity": [VOLUME | {"capacity": each} for each in any_of(
         None, {"cpu": "1"}, {"storage": "0"}, {"storage": "-1Gi"}, {"storage": "1Gi", "cpu": "1"},
     )],
-    "names": [VOLUME | each for each in (
+    "names": [VOLUME | each for each in any_of(
         {"persistentVolumeReclaimPolicy": "Wrong"}, {"storageClassName": "A"}, {"volumeMode": "Files"},
         {"volumeAttributesClassName": ""}, {"volumeAttributesClassName": "A"}, {"volumeAttributesClassName": "gold"},
         {"persistentVolumeReclaimPolicy": "Recycle", "hostPath": {"path": "//"}},
     )],
-    "affinity": [VOLUME | each for each in (
+    "affinity": [VOLUME | each for each in any_of(
         {"nodeAffinity": {}}, {"nodeAffinity": {"required": {"nodeSelectorTerms": []}}},
         near(matchExpressions=[{"key": "a b", "operator": "In", "values": ["c d"]}]),
         near(matchExpressions=[{"key": "a", "operator": "In"}, {"key": "a", "operator": "Exists", "values": ["b"]}]),
@@ -41,18 +41,18 @@ WRONG: dict[str, list[dict[str, Any]]] = {
         near(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["A", "b"]}]),
         near(matchFields=[{"key": "metadata.uid", "operator": "Exists"}]),
     )],
-    "sources": [BARE, *(VOLUME | each for each in (
+    "sources": [BARE, *(VOLUME | each for each in any_of(
         {"hostPath": {"path": ""}}, {"hostPath": {"path": "/a/../b", "type": "Wrong"}},
         {"nfs": {"server": "s", "path": "/"}}, {"csi": CSI, "local": {"path": "/"}, "nfs": None, "cephfs": {}},
     ))],
-    "nfs": [BARE | {"nfs": each} for each in ({}, {"server": "s", "path": "a"})],
-    "local": [BARE | {"local": each} for each in ({}, {"path": "/a"}, {"path": "/a/.."})],
-    "iscsi": [BARE | {"iscsi": each} for each in (
+    "nfs": [BARE | {"nfs": each} for each in any_of({}, {"server": "s", "path": "a"})],
+    "local": [BARE | {"local": each} for each in any_of({}, {"path": "/a"}, {"path": "/a/.."})],
+    "iscsi": [BARE | {"iscsi": each} for each in any_of(
         {}, ISCSI | {"iqn": "abc"}, ISCSI | {"iqn": "iqn.abc"}, ISCSI | {"iqn": "eui.1"}, ISCSI | {"lun": 256},
         ISCSI | {"chapAuthSession": True}, ISCSI | {"secretRef": {}}, ISCSI | {"initiatorName": "naa.1"},
         ISCSI | {"initiatorName": "iqn.2001-04.com.example:disk", "targetPortal": 64 * "a"},
     )],
-    "csi": [BARE | {"csi": each} for each in (
+    "csi": [BARE | {"csi": each} for each in any_of(
         {}, CSI | {"driver": "a_b"}, CSI | {"driver": 64 * "a"},
         CSI | {"controllerPublishSecretRef": {}, "nodeExpandSecretRef": {"name": "A", "namespace": "b.c"}},
     )],
