@@ -41,12 +41,14 @@ def test_a_pipe_that_nobody_reads_is_given_up_and_holds_whole_lines_only() -> No
     for _ in range(2000):
         writer.write(line)
     assert not writer.close(0.05)
-    os.close(writing)
     found = b""
     while not found.endswith(line * 2) or len(found) < 60_000:
         found += os.read(reading, 151)
     assert len(found) % len(line) == 0
     os.close(reading)
+    # The thread still has lines: only when it has ended may the number of the descriptor be given to others.
+    assert not writer.close(10)
+    os.close(writing)
 
 
 def test_a_slow_reader_is_waited_for_while_it_reads() -> None:

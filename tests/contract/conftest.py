@@ -84,7 +84,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
     )
     cluster.up()
     # What clients make up, such as version 1, is too old for a server that has been started before.
-    cluster.fault("restart-apiserver")
+    cluster.restart()
     try:
         yield replace(access_of(cluster.kubeconfig), operator=RealOperator(cluster))
     finally:

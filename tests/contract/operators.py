@@ -60,7 +60,7 @@ class RealOperator:
         await asyncio.to_thread(self._cluster.fault, "compact")
 
     async def restart(self) -> None:
-        await asyncio.to_thread(self._cluster.fault, "restart-apiserver")
+        await asyncio.to_thread(self._cluster.restart)
 
     @asynccontextmanager
     async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:

@@ -51,6 +51,11 @@ class RealCluster:
         """Does something to it: "compact", "restart-apiserver" …; returns when it is done."""
         self._run("fault", "--dir", self.directory, name)
 
+    def restart(self) -> None:
+        """The API server anew, and with it the controllers: they give up for good if they miss it while they start."""
+        self.fault("restart-apiserver")
+        self.fault("restart-controllers")
+
     @property
     def kubeconfig(self) -> Path:
         return self.directory / "kubeconfig"
