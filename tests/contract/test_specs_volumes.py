@@ -50,7 +50,7 @@ def claimed(metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, An
 
 
 KEY = {"key": "k", "path": "p"}
-EMPTY = {"emptyDir": {}}
+EMPTY: dict[str, Any] = {"emptyDir": {}}
 SOME = {"fieldRef": {"fieldPath": "metadata.name"}}
 WRONG: dict[str, list[Volumes]] = {
     "names": [

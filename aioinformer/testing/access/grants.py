@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, Deed, User, aggregated
 from aioinformer.testing.api import statuses
-from aioinformer.testing.specs.rights import RIGHTS
+from aioinformer.testing.specs.cluster.rights import RIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

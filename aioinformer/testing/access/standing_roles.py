@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.specs.rights import RIGHTS
+from aioinformer.testing.specs.cluster.rights import RIGHTS
 from aioinformer.testing.state.storage import Record
 
 if TYPE_CHECKING:

@@ -11,27 +11,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.specs.autoscalers import autoscaler, autoscaler_status
-from aioinformer.testing.specs.cluster_checks import CLUSTER_CHECKS
-from aioinformer.testing.specs.cron_jobs import cron_job
-from aioinformer.testing.specs.data import config_map, secret
-from aioinformer.testing.specs.disruptions import disruption_budget, disruption_status
-from aioinformer.testing.specs.endpoints import endpoint_slice, endpoints
-from aioinformer.testing.specs.event_checks import event_causes
-from aioinformer.testing.specs.ingresses import ingress, ingress_class, ingress_status
-from aioinformer.testing.specs.jobs import job
-from aioinformer.testing.specs.leases import lease
-from aioinformer.testing.specs.limits import limit_range, resource_quota, resource_quota_status
-from aioinformer.testing.specs.network_policies import ip_address, network_policy, service_cidr
-from aioinformer.testing.specs.nodes import namespace, namespace_status, node, node_status
-from aioinformer.testing.specs.pod_parts import ephemeral_containers, resize
-from aioinformer.testing.specs.pod_statuses import pod_status
-from aioinformer.testing.specs.pods import pod, pod_template
-from aioinformer.testing.specs.priorities import priority_class
-from aioinformer.testing.specs.rights import RIGHTS, rights_causes
-from aioinformer.testing.specs.services import service, service_status
-from aioinformer.testing.specs.signing_requests import signing_approval, signing_status
-from aioinformer.testing.specs.workloads import (
+from aioinformer.testing.specs.cluster.cluster_checks import CLUSTER_CHECKS
+from aioinformer.testing.specs.cluster.data import config_map, secret
+from aioinformer.testing.specs.cluster.event_checks import event_causes
+from aioinformer.testing.specs.cluster.leases import lease
+from aioinformer.testing.specs.cluster.limits import limit_range, resource_quota, resource_quota_status
+from aioinformer.testing.specs.cluster.nodes import namespace, namespace_status, node, node_status
+from aioinformer.testing.specs.cluster.rights import RIGHTS, rights_causes
+from aioinformer.testing.specs.cluster.signing_requests import signing_approval, signing_status
+from aioinformer.testing.specs.network.endpoints import endpoint_slice, endpoints
+from aioinformer.testing.specs.network.ingresses import ingress, ingress_class, ingress_status
+from aioinformer.testing.specs.network.network_policies import ip_address, network_policy, service_cidr
+from aioinformer.testing.specs.network.services import service, service_status
+from aioinformer.testing.specs.pods.pod_parts import ephemeral_containers, resize
+from aioinformer.testing.specs.pods.pod_statuses import pod_status
+from aioinformer.testing.specs.pods.pods import pod, pod_template
+from aioinformer.testing.specs.workloads.autoscalers import autoscaler, autoscaler_status
+from aioinformer.testing.specs.workloads.cron_jobs import cron_job
+from aioinformer.testing.specs.workloads.disruptions import disruption_budget, disruption_status
+from aioinformer.testing.specs.workloads.jobs import job
+from aioinformer.testing.specs.workloads.priorities import priority_class
+from aioinformer.testing.specs.workloads.workloads import (
     controller_revision,
     daemon_set,
     deployment,

@@ -4,8 +4,8 @@ Both ways into the server, HTTP and the methods of `ApiServer`, end here. Every 
 atomic; what the real server leaves to controllers (emptying a namespace, removing a CustomResourceDefinition's objects)
 is left to `housekeeping`, which is told through `untidy`.
 
-A deletion with finalizers is an update that sets `deletionTimestamp`; the update that removes the last finalizer is the
-deletion. An update that changes nothing is not a change: it takes no version and wakes nobody.
+An update that changes nothing is not a change: it takes no version and wakes nobody. The update that removes the last
+finalizer of an object that is to be deleted is its deletion.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
 from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
 from aioinformer.testing.kinds.signing_conditions import REQUESTS, settle_conditions
-from aioinformer.testing.kinds.strategies import default_policy, prepare_create, prepare_update
+from aioinformer.testing.kinds.strategies import prepare_create, prepare_update
 from aioinformer.testing.ownership.managers import Manager, read_owners
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
 from aioinformer.testing.specs.specifications import specification_causes
 from aioinformer.testing.state.claim_growth import check_growth
 from aioinformer.testing.state.defining import Definitions
-from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
+from aioinformer.testing.state.deletion import delete_record
 from aioinformer.testing.state.namespaces import check_namespace, check_permanence
 from aioinformer.testing.state.naming import Naming
 from aioinformer.testing.state.preconditions import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
 _SERVICES = "services"
-_CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class Cluster:
@@ -315,40 +314,7 @@ class Cluster:
         check_permanence(served, name)
         record = self.ledger.get(served, namespace, name)
         check_delete_preconditions(served, record, uid, version)
-        obj = decode(served.body(record.body))
-        metadata = obj["metadata"]
-        finalizers = list(metadata.get("finalizers") or ())
-        extra = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(policy or default_policy(served))
-        if served.resource.group_resource == _CRD:
-            extra = _CRD_FINALIZER
-        is_namespace = served.resource.group_resource == "namespaces"
-        if extra and extra not in finalizers and "deletionTimestamp" not in metadata:
-            finalizers.append(extra)
-        graceful = served.resource.group_resource == "pods"
-        if not finalizers and not is_namespace and not graceful:
-            return (record if dry_run else self.ledger.remove(served, record)).body, True
-        if "deletionTimestamp" in metadata:
-            return record.body, False
-        metadata["deletionTimestamp"] = self.now()
-        if is_namespace:
-            obj.setdefault("status", {})["phase"] = "Terminating"
-        elif served.resource.group_resource != _CRD:
-            metadata["deletionGracePeriodSeconds"] = 0
-            if "generation" in metadata:
-                metadata["generation"] += 1
-        if finalizers:
-            metadata["finalizers"] = finalizers
-        if dry_run:
-            return encode_object(obj, custom=served.custom), False
-        changed = self.ledger.commit(served, "MODIFIED", obj, record)
-        if graceful and not finalizers:
-            # Even without grace a pod is marked first and removed then: watches see both.
-            self.ledger.remove(served, changed)
-            return changed.body, True
-        self.ledger.suspect(served, changed, metadata)
-        if is_namespace or served.resource.group_resource == _CRD:
-            self.ledger.untidy()
-        return changed.body, False
+        return delete_record(self.ledger, served, record, policy, self.now(), dry_run=dry_run)
 
     def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
         fill_defaults(served, obj)

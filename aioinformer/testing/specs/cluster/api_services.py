@@ -1,0 +1,43 @@
+"""What must be true of registrations of whole groups of the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
+from aioinformer.testing.specs.terms.parts import formed, required, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_MOST = {"groupPriorityMinimum": 20000, "versionPriority": 1000}
+_LARGEST_PORT = 65535
+
+
+def api_service(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+    spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
+    group, version = spec.get("group") or "", spec.get("version") or ""
+    if name and name != f"{version}.{group}":
+        why = f'must be `spec.version+"."+spec.group`: {shown(f"{version}.{group}")}'
+        yield Cause.invalid("metadata.name", shown(name), why)
+    if group:
+        yield from formed(group, "spec.group", subdomain_faults)
+    elif version != "v1":
+        yield Cause.required("spec.group", "only v1 may have an empty group and it better be legacy kube")
+    yield from formed(version, "spec.version", letter_label_faults)
+    for field, most in _MOST.items():
+        if not 0 < (priority := spec.get(field) or 0) <= most:
+            yield Cause.invalid(f"spec.{field}", str(priority), f"must be positive and less than {most}")
+    service, unchecked = spec.get("service"), spec.get("insecureSkipTLSVerify")
+    if service is None:
+        if unchecked:
+            why = "local APIServices may not have insecureSkipTLSVerify"
+            yield Cause.invalid("spec.insecureSkipTLSVerify", "true", why)
+        return
+    yield from required(service, "spec.service", "namespace", "name")
+    if not 1 <= (port := service.get("port", 443)) <= _LARGEST_PORT:
+        why = f"port is not valid: must be between 1 and {_LARGEST_PORT}, inclusive"
+        yield Cause.invalid("spec.service.port", str(port), why)
+    if unchecked and spec.get("caBundle"):
+        yield Cause.invalid("spec.insecureSkipTLSVerify", "true", "may not be true if caBundle is present")

@@ -1,0 +1,62 @@
+"""Selectors of those who make pods: what they select, how they are quoted, and that they stay what they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.specs.terms.parts import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether labels are what a selector that is well formed asks for."""
+    named = (selector.get("matchLabels") or {}).items()
+    expressions = selector.get("matchExpressions") or ()
+    return all(labels.get(name) == value for name, value in named) and all(_holds(each, labels) for each in expressions)
+
+
+def shown_selector(selector: Mapping[str, Any] | None) -> str:
+    """A selector as the API quotes it."""
+    if selector is None:
+        return "null"
+    parts = {
+        "matchLabels": dict(sorted((selector.get("matchLabels") or {}).items())),
+        "matchExpressions": [
+            {field: each[field] for field in ("key", "operator", "values") if each.get(field) or field != "values"}
+            for each in selector.get("matchExpressions") or ()
+        ],
+    }
+    return shown({name: part for name, part in parts.items() if part})
+
+
+def same_selector(spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+    """The selector of what is there already."""
+    if old is not None and spec.get("selector") != (old.get("spec") or {}).get("selector"):
+        yield Cause.invalid("spec.selector", shown_selector(spec.get("selector")), "field is immutable")
+
+
+def mismatch(labels: Mapping[str, str] | None, path: str, *, left_out: bool = False) -> Cause:
+    """What is said of a template whose pods would not be selected.
+
+    Args:
+        labels: of the template.
+        path: of the labels.
+        left_out: whether there is no selector, or nothing to be selected.
+    """
+    said = shown(None if labels is None else dict(sorted(labels.items())))
+    return Cause.invalid(path, said, "`selector` does not match template `labels`", left_out=left_out)
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(expression["key"]), expression.get("values") or ()
+    match expression["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+    return value is None
