@@ -15,9 +15,6 @@ from aioinformer.transport.failures import transport_error
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-#: What aiohttp returns for a piece of a body that has ended.
-_END = (b"", False)
-
 
 class HttpResponse:
     """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
@@ -42,9 +39,11 @@ class HttpResponse:
         try:
             if self._response.content_length is not None:
                 # It comes in large reads. Joined, two that wait are half a megabyte of new memory, for nothing.
-                while (read := await content.readchunk()) != _END:
-                    if read[0]:
-                        yield read[0]
+                # It is asked whether it has ended: where no body is, what aiohttp reads never says so a second time.
+                while not content.at_eof():
+                    read, _ = await content.readchunk()
+                    if read:
+                        yield read
                 return
             # One buffered piece is handed out as it is; several are joined: a step of the loop for each costs more.
             while chunk := await content.readany():

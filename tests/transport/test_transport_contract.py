@@ -49,6 +49,17 @@ async def test_a_status_is_passed_on_with_its_body(transport: Transport, server:
     assert len(server.requests) == 1
 
 
+async def test_answers_that_announce_a_body_and_have_none_end(transport: Transport, server: Server) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(text="not sent")
+
+    server.answer = answer
+    for _ in range(2):
+        response = await transport.request(Request("/", method="HEAD"))
+        assert response.headers["content-length"] == "8"
+        assert await body(response) == b""
+
+
 async def test_headers_are_found_in_any_case(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(headers={"Retry-After": "7"})
