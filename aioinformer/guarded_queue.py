@@ -202,10 +202,12 @@ class GuardedQueue(Generic[T, P]):
     async def _take_in(self, steps: Generator[None]) -> None:
         async with self._condition:
             self._slicer.start()
-            with closing(steps):
-                for _ in steps:
-                    await self._slicer.pause()
-            self._condition.notify_all()
+            try:
+                with closing(steps):
+                    for _ in steps:
+                        await self._slicer.pause()
+            finally:  # what was taken in until it was given up, or refused, waits like anything else
+                self._condition.notify_all()
 
     async def _until(self, ready: Callable[[], Any]) -> None:
         if ready():  # what waits already follows a batch: the slice goes on

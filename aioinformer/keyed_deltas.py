@@ -95,9 +95,12 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             return
         self._items = objects  # type: ignore[assignment] # which has nothing but what stands for itself
         keys = iter(objects)
-        while some := [*islice(keys, _KEYS)]:
-            self._line.extend(some)
-            yield
+        try:
+            while some := [*islice(keys, _KEYS)]:
+                self._line.extend(some)
+                yield
+        finally:  # also if this is given up: a key that is queued, but not in line, would never get there
+            self._line.extend(keys)
         yield from self._replaced(set(), version)
 
     def _replaced(self, unlisted: set[str], version: str) -> Generator[None]:
