@@ -103,6 +103,7 @@ class ProcessorListener(Generic[T]):
         if self._stopped:
             return
         self._stopped = True
+        self._added, self._next = asyncio.Queue(), asyncio.Queue()  # what waits must not live as long as registrations
         if not self._tasks:
             self.finished.set()
         for task in self._tasks if not self._delivering else self._tasks[:1]:
@@ -189,6 +190,7 @@ class ProcessorListener(Generic[T]):
             finally:
                 self._delivering = False
             self.pending -= batch.size
+            del batch  # it may be all of a list, and the next may be long in coming
 
     def _watch_over(self, begun: float, ended: float) -> None:
         if ended - begun > _SLOW_CALL and ended >= self._quiet_until:

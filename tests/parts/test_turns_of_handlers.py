@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -15,6 +16,10 @@ from aioinformer.processor import SharedProcessor
 from aioinformer.resync import ResyncSchedule
 
 STEP = 0.000_005
+
+
+class Told:
+    """What a handler is told of."""
 
 
 class Clock:
@@ -65,3 +70,54 @@ async def test_what_waits_for_many_handlers_is_walked_once_by_the_garbage_collec
         processor.distribute(UpdateNotification("old", "new"))
         processor.flush()
     assert len(gc.get_objects()) - before < 10 * 50
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_a_handler_that_waits_keeps_no_batch_alive() -> None:
+    processor: SharedProcessor[Any] = SharedProcessor()
+    processor.add_listener(ProcessorListener("handler", lambda _: None, ResyncSchedule(0.0)))
+    ready = asyncio.Event()
+    running = asyncio.create_task(processor.run(ready))
+    await ready.wait()
+    told = [Told() for _ in range(10)]
+    left = [ref(each) for each in told]
+    for each in told:
+        processor.distribute(UpdateNotification(each, "new"))
+    del each, told
+    processor.flush()
+    await turns()
+    alive = [each() is not None for each in left[:-1]]
+    await processor.stop(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert not any(alive)
+
+
+async def test_what_waits_for_a_handler_that_is_removed_is_dropped_even_if_its_registration_is_kept() -> None:
+    processor: SharedProcessor[Any] = SharedProcessor()
+    go_on = asyncio.Event()
+    listener: ProcessorListener[Any] = ProcessorListener("handler", lambda _: go_on.wait(), ResyncSchedule(0.0))
+    processor.add_listener(listener)
+    ready = asyncio.Event()
+    running = asyncio.create_task(processor.run(ready))
+    await ready.wait()
+    processor.distribute(UpdateNotification("old", "new"))
+    processor.flush()
+    await turns()
+    told = Told()
+    waits = ref(told)
+    processor.distribute(UpdateNotification(told, "new"))
+    del told
+    processor.flush()
+    await turns()
+    processor.remove_listener(listener)
+    go_on.set()
+    await listener.finished.wait()
+    alive = waits() is not None
+    running.cancel()
+    await asyncio.wait({running})
+    assert not alive
