@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.testing import ApiServer
+from aioinformer.testing import ApiServer, StatusError
+from aioinformer.testing.api.webhook_clients import client_causes
 from tests.kubectl.objects import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -34,3 +36,26 @@ async def test_from_python_the_same_fields_are_dropped(server: ApiServer) -> Non
     stored = server.create("widgets", widget("w", size=1, sise=2))
 
     assert stored["spec"] == {"size": 1}
+
+
+@pytest.mark.parametrize(
+    ("resource", "said", "wrong"),
+    [
+        ("limitranges", {"limits": [{"type": "Container", "max": {"cpu": None}, "min": {"cpu": "1"}}]}, "min[cpu]"),
+        ("jobs", {"podFailurePolicy": {"rules": [{"onExitCodes": {"values": [None, 0]}}]}}, "onExitCodes.values"),
+        ("pods", {"containers": [{"name": "c"}], "tolerations": [None]}, "tolerations[0].operator"),
+    ],
+)
+def test_an_element_that_is_null_is_checked_as_the_zero_value(
+    server: ApiServer, resource: str, said: dict[str, Any], wrong: str
+) -> None:
+    with pytest.raises(StatusError, match=re.escape(wrong)) as refused:
+        server.create(resource, {"metadata": {"name": "a"}, "spec": said})
+
+    assert refused.value.code == 422
+
+
+def test_an_address_of_a_webhook_that_cannot_be_read_is_refused() -> None:
+    causes = client_causes({"url": "https://[::1"}, "clientConfig")
+
+    assert ["must be a valid URL" in cause.message for cause in causes] == [True]

@@ -19,6 +19,10 @@ from aioinformer.testing.api.quantities import QuantityError, canonical
         ("-1", "-1"),
         ("0", "0"),
         (".1n", "1n"),
+        ("9" * 40, "9223372036854775807"),
+        ("-1e9999", "-9223372036854775807"),
+        ("1e-9999", "1e-9"),
+        ("9" * 30 + "Ei", "9223372036854775807"),
     ],
 )
 def test_a_quantity_is_written_in_one_way(said: str, written: str) -> None:

@@ -1,7 +1,8 @@
 """Quantities: amounts of memory, CPU and the like, and the one way in which the API writes each of them.
 
 A quantity keeps its kind of suffix (binary, decimal or an exponent), and takes the largest one of that kind that leaves
-an integer. Nothing below a nano is kept; what is, is rounded up.
+an integer. Nothing below a nano is kept; what is, is rounded up. Nothing is more than an integer of 64 bits holds: what
+would be is that much.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ _DECIMAL = {suffix: 3 * power for power, suffix in enumerate(("n", "u", "m", "",
 _FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
 _NANO = Decimal(1).scaleb(-9)
+_MOST = Decimal(2**63 - 1)
+# Beyond this exponents make no difference, and numbers that are no use to anybody.
+_LARGEST_EXPONENT = Decimal(1000)
 #: How many are remembered: those of many pods are alike.
 _KNOWN = 1024
 
@@ -39,11 +43,11 @@ def canonical(text: str) -> str:
     number = Decimal(f"{sign}{whole or 0}.{fraction or 0}")
     exponent = _EXPONENT.fullmatch(suffix)
     if exponent is not None:
-        return _with_exponent(number.scaleb(int(exponent[1])))
+        return _with_exponent(_bounded(number.scaleb(_exponent(exponent[1]))))
     if suffix in _BINARY:
-        return _with_binary_suffix(number * _BINARY[suffix])
+        return _with_binary_suffix(_bounded(number * _BINARY[suffix]))
     if suffix in _DECIMAL:
-        return _with_decimal_suffix(number.scaleb(_DECIMAL[suffix]))
+        return _with_decimal_suffix(_bounded(number.scaleb(_DECIMAL[suffix])))
     raise QuantityError("unable to parse quantity's suffix")
 
 
@@ -61,6 +65,14 @@ def amount(text: str) -> Decimal:
     if exponent := _EXPONENT.fullmatch(suffix):
         return number.scaleb(int(exponent[1]))
     return number * _BINARY[suffix] if suffix in _BINARY else number.scaleb(_DECIMAL[suffix])
+
+
+def _exponent(digits: str) -> int:
+    return int(max(-_LARGEST_EXPONENT, min(Decimal(digits), _LARGEST_EXPONENT)))
+
+
+def _bounded(amount: Decimal) -> Decimal:
+    return max(-_MOST, min(amount, _MOST))
 
 
 def _with_decimal_suffix(amount: Decimal) -> str:

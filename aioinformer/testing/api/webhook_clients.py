@@ -46,7 +46,11 @@ def client_causes(client: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _url_causes(url: str, path: str) -> Iterator[Cause]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        yield Cause.required(path, f"url must be a valid URL: parse {_shown(url)}: missing ']' in host{_URL_FORM}")
+        return
     user, at, host = parts.netloc.rpartition("@")
     for wrong, value, why in (
         (parts.scheme != "https", parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"),

@@ -2,7 +2,8 @@
 
 A value that does not fit its field ends a request with 400. The message names the struct that has the field, and the
 path of fields to it without any indexes; the first fault in the order of the document is told. Null is the zero value
-of everything. Quantities are written in their shortest form, whichever way they were sent.
+of everything: checks need not look for it in what was decoded. Quantities are written in their shortest form, whichever
+way they were sent.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _TIMES = frozenset({f"{_META}Time", f"{_META}MicroTime"})
 _SMALLEST = {"int32": -(2**31), "int64": -(2**63)}
 _SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
+_ZEROS = {_QUANTITY: "0", _INT_OR_STRING: 0, "string": "", "boolean": False, "integer": 0, "number": 0}
 # Structs that have no field of their own in JSON show in paths all the same.
 _EMBEDDED = {
     "Probe": ("ProbeHandler", frozenset({"exec", "httpGet", "tcpSocket", "grpc"})),
@@ -88,7 +90,8 @@ def decode_values(
     """Makes of an object what Go makes of it.
 
     Args:
-        obj: is changed: nulls in maps become zero values, quantities their shortest form.
+        obj: is changed: a field that is null is gone, an element that is null becomes the zero value, quantities get
+            their shortest form.
         schemas: named schemas that nodes refer to.
         node: the schema of the kind.
         kind: its name.
@@ -118,8 +121,6 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
     node = (node.get("allOf") or [node])[0]
     name = node.get("$ref", "").removeprefix(_REF)
     if name:
-        if value is None:
-            return None
         node = schemas[name]
         if name == _QUANTITY:
             return _quantity(value)
@@ -136,11 +137,11 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
     match node.get("type"):
         case "string":
             return _text(value, node, place)
-        case "boolean" if value is not None and not isinstance(value, bool):
+        case "boolean" if not isinstance(value, bool):
             raise place.refuse(value, "bool")
-        case "integer" if value is not None:
+        case "integer":
             return _integer(value, node.get("format", "int64"), place)
-        case "number" if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        case "number" if isinstance(value, bool) or not isinstance(value, int | float):
             raise place.refuse(value, "float64")
         case "array":
             return _list(value, node, schemas, place)
@@ -153,35 +154,46 @@ def _struct(
     obj: dict[str, Any], node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place, struct: str
 ) -> None:
     properties = node.get("properties") or {}
-    for name, value in obj.items():
+    for name, value in list(obj.items()):
         below = properties.get(name)
-        # Most of what is written are plain texts; they are as they are, and need no place. Null is not there.
-        if below is None or value is None:
+        if below is None:
             continue
+        if value is None:
+            del obj[name]
+            continue
+        # Most of what is written are plain texts; they are as they are, and need no place.
         if not (type(value) is str and below.get("type") == "string" and "format" not in below):
             obj[name] = _decoded(value, below, schemas, place.field(struct, name))
 
 
 def _list(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
-    if value is None:
-        return None
     if not isinstance(value, list):
         raise place.refuse(value, _go_type(node))
-    return [_decoded(each, node["items"], schemas, place) for each in value]
+    return [_element(each, node["items"], schemas, place) for each in value]
 
 
 def _map(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
-    if value is None:
-        return None
     if not isinstance(value, dict):
         raise place.refuse(value, _go_type(node))
     below = node["additionalProperties"]
-    return {key: _decoded(each, below, schemas, place) for key, each in value.items()}
+    return {key: _element(each, below, schemas, place) for key, each in value.items()}
+
+
+def _element(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
+    return _zero(node, schemas) if value is None else _decoded(value, node, schemas, place)
+
+
+def _zero(node: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """The zero value of an element; None for what is null when it is zero, such as a list."""
+    node = (node.get("allOf") or [node])[0]
+    name = node.get("$ref", "").removeprefix(_REF)
+    if name in _ZEROS:
+        return _ZEROS[name]
+    node = schemas[name] if name else node
+    return {} if "properties" in node else _ZEROS.get(node.get("type", ""))
 
 
 def _text(value: Any, node: Mapping[str, Any], place: _Place) -> Any:
-    if value is None:
-        return ""
     if not isinstance(value, str):
         raise place.refuse(value, _go_type(node) if not place.path.endswith("metadata.uid") else "types.UID")
     if node.get("format") == "byte":
