@@ -169,6 +169,14 @@ TOKENS = {
     "padded": base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":-1,"start":"a"}').decode(),
     "standard-alphabet": "+/+/",
     "space": "a b",
+    "one-letter": "x",
+    "five-letters": "abcde",
+    "nine-letters": "abcdefghi",
+    "letter-and-padding": "x===",
+    "wrong-early": "=abcdefg",
+    "wrong-in-the-middle": "abcd=fghijk",
+    "wrong-late": "abcdefghij=",
+    "new-line": "abcd\nx",
 }
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.contract.paths import CONFIGMAPS, NAMESPACES, PODS
-from tests.contract.talk import MERGE_PATCH
+from tests.contract.tables import variants
+from tests.contract.talk import JSON, MERGE_PATCH, YAML
 
 if TYPE_CHECKING:
     from tests.contract.talk import Answer, Talk
@@ -195,6 +196,55 @@ async def test_jobs_leave_their_pods_by_default_and_say_so(talk: Talk) -> None:
     await talk.made(JOBS, {"metadata": {"name": "a"}, "spec": spec})
     answer = await talk("DELETE", f"{JOBS}/a", kept=False)
     assert "child pods are preserved by default" in answer.headers["Warning"]
+
+
+ENDS = {"default": None, "background": {"propagationPolicy": "Background"}, "none": {"orphanDependents": None}}
+
+
+@variants("options", ENDS)
+@pytest.mark.parametrize("count", [0, 2])
+async def test_a_collection_of_jobs_leaves_its_pods_as_one_job_does(talk: Talk, count: int, options: Any) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
+    for name in range(count):
+        await talk.made(JOBS, {"metadata": {"name": f"a{name}"}, "spec": spec})
+    answer = await talk("DELETE", JOBS, options, shown=_how_many)
+    assert answer.status == 200
+
+
+def _how_many(body: Any) -> Any:
+    return len(body["items"])
+
+
+BODIES = {
+    "a_list": "[]",
+    "a_full_list": '[{"kind":"DeleteOptions"}]',
+    "a_text": '"x"',
+    "a_number": "1",
+    "null": "null",
+    "words": "words",
+    "yaml_list": "- a",
+    "kind_is_a_number": '{"kind":1}',
+    "another_kind": '{"kind":"ConfigMap","apiVersion":"v1"}',
+    "field_of_another_type": '{"gracePeriodSeconds":"1"}',
+    "fields_of_another_type": '{"preconditions":[],"dryRun":"All"}',
+}
+
+
+@variants("text", BODIES)
+@pytest.mark.parametrize("where", ["object", "collection"])
+async def test_options_of_a_deletion_are_an_object(talk: Talk, where: str, text: str) -> None:
+    await made(talk, "a")
+    content_type = YAML if text.startswith("- ") else JSON
+    answer = await talk("DELETE", A if where == "object" else CONFIGMAPS, text, content_type=content_type)
+    assert answer.status == (200 if text == "null" else 400)
+
+
+@variants("accept", {"text": "text/plain", "table_of_nothing": "application/json;as=Table;g=x;v=v1", "yaml": YAML})
+@pytest.mark.parametrize("where", ["object", "collection"])
+async def test_the_answer_to_a_deletion_is_written_as_asked(talk: Talk, where: str, accept: str) -> None:
+    await made(talk, "a")
+    answer = await talk("DELETE", A if where == "object" else CONFIGMAPS, accept=accept)
+    assert answer.status in (200, 406)
 
 
 @pytest.mark.parametrize(

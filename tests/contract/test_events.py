@@ -346,6 +346,25 @@ async def test_the_core_group_lets_events_change(talk: Talk, change: dict[str, A
     assert answer.status in (200, 422)
 
 
+ANNOTATIONS = {
+    "key": {"metadata": {"annotations": {"a b": "c"}}},
+    "upper-case-key": {"metadata": {"annotations": {"A/b": "c"}}},
+    "long": {"metadata": {"annotations": {"a": "x" * 262_144}}},
+    "label": {"metadata": {"labels": {"a b": "c"}}},
+    "finalizer": {"metadata": {"finalizers": ["x"]}},
+    "owner": {"metadata": {"ownerReferences": [{"kind": "Pod", "name": "p"}]}},
+    "name-and-series": {"metadata": {"annotations": {"a b": "c"}}, "series": {"count": 1}},
+}
+
+
+@variants("change", ANNOTATIONS)
+@variants("where", BOTH)
+async def test_metadata_of_events_are_checked_when_they_change(talk: Talk, where: str, change: dict[str, Any]) -> None:
+    await talk.made(where, old_event(talk) if where == CORE else new_event(talk))
+    answer = await talk("PATCH", f"{where}/a", change, content_type=MERGE_PATCH)
+    assert answer.status in (200, 422)
+
+
 async def test_events_own_nothing(talk: Talk) -> None:
     owner = {"kind": "Event", "name": "x", "uid": "x"}
     owners = [owner | {"apiVersion": version} for version in ("v1", "events.k8s.io/v1")]

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.patched import deployment, setting
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
+from tests.contract.talk import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -115,6 +115,25 @@ async def test_patches_have_a_limit(talk: Talk, content_type: str) -> None:
     body = setting("/data", {"k": "x" * 1_200_000}, content_type)
     answer = await talk("PATCH", A, body, content_type=content_type)
     assert answer.status == 422
+
+
+WRONG = {
+    "words": "words",
+    "cut": "{",
+    "list": "[]",
+    "map": "{}",
+    "numbers": "[1]",
+    "nothing": "",
+    "operation": '[{"op":"remove","path":"/x"}]',
+    "name": '{"metadata":{"name":"b"}}',
+}
+
+
+@variants("content_type", {**KINDS, "apply": APPLY})
+@variants("text", WRONG)
+async def test_what_is_not_there_is_missed_before_its_patch_is_read(talk: Talk, text: str, content_type: str) -> None:
+    answer = await talk("PATCH", f"{A}?fieldManager=me", text, content_type=content_type)
+    assert answer.status in (400, 404)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])

@@ -331,3 +331,26 @@ async def test_a_dry_run_is_of_everything(talk: Talk, method: str, value: str) -
         method, f"{CONFIGMAPS if method == 'POST' else A}?dryRun={value}", body, content_type=content_type
     )
     assert answer.status in (200, 409, 422)
+
+
+VERSIONS = {"text": "x", "negative": "-1", "fraction": "1.5", "huge": str(2**64), "spaces": " 1", "zeros": "00"}
+
+
+@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
+async def test_a_version_that_is_none_is_told_before_anything_else(talk: Talk, version: str) -> None:
+    await talk.made(DEPLOYMENTS, DEPLOYMENT)
+    wrong = {**DEPLOYMENT, "metadata": {"name": "a", "resourceVersion": version, "labels": {"a b": ""}}, "spec": {}}
+    await talk("PUT", f"{DEPLOYMENTS}/b", {**wrong, "metadata": {"name": "b", "resourceVersion": version}})
+    answer = await talk("PUT", f"{DEPLOYMENTS}/a", wrong)
+    assert answer.status in (409, 422, 500)
+    change = {"metadata": {"resourceVersion": version}, "spec": {"replicas": -1}}
+    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", change, content_type=MERGE_PATCH)
+    assert answer.status in (409, 422, 500)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("text", ["[]", "[{}]", '["a", {"b": 1.50}]', " [ ] "], ids=["empty", "map", "more", "spaces"])
+async def test_a_list_is_no_object(talk: Talk, text: str, method: str) -> None:
+    await talk.made(CONFIGMAPS, configmap())
+    answer = await talk(method, CONFIGMAPS if method == "POST" else A, text)
+    assert answer.status == 400

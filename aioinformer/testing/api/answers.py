@@ -117,14 +117,16 @@ def json_answer(
     return web.Response(body=body, status=status, headers=all_headers)
 
 
-async def chunked_answer(request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted) -> web.StreamResponse:
+async def chunked_answer(
+    request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted, headers: dict[str, str] | None = None
+) -> web.StreamResponse:
     """A list: sent piece by piece, so that neither memory nor the loop is taken for long."""
     first = next(chunks)
     second = next(chunks, None)
     if second is None or wanted.yaml or wants_pretty(request):
         body = b"".join(chain((first, second or b""), chunks))
-        return json_answer(request, body, wanted=wanted)
-    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+        return json_answer(request, body, headers=headers, wanted=wanted)
+    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request), **(headers or {})})
     compressor = None
     if accepts_gzip(request):
         response.headers["Content-Encoding"] = "gzip"

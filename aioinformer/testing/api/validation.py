@@ -58,6 +58,8 @@ _CONFIG_KEY_TEXT = (
 )
 _NEVER_OWNERS = frozenset({("", "v1", "Event")})
 _LARGEST_ANNOTATIONS = 256 * 1024
+#: How often metadata are looked at as those of a new object, too, when they replace others.
+_LOOKED_AT_AGAIN = {"deployments.apps": 1, "events": 0, "events.events.k8s.io": 1}
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
@@ -79,7 +81,8 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
 def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any], *, custom: bool) -> list[Cause]:
     """The same for metadata that replace others: the API looks at some of them often, and tells each time."""
     first = labelling_causes(metadata) + _reference_causes(metadata.get("ownerReferences") or ())
-    return [*(first * 2), *(metadata_causes(resource, metadata) * (1 if custom else 2))]
+    again = 1 if custom else _LOOKED_AT_AGAIN.get(resource.group_resource, 2)
+    return [*(first * 2), *(metadata_causes(resource, metadata) * again)]
 
 
 def check_metadata_types(served_kind: str, version: str, metadata: Any, *, custom: bool = False) -> None:

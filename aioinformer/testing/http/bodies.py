@@ -14,6 +14,7 @@ from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json
 from aioinformer.testing.openapi.v3 import patch_schema
 from aioinformer.testing.patches.json_patches import json_type
 from aioinformer.testing.protobuf import messages
+from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
 _SHOWN = 30
+_NO_HEADER = "couldn't get version/kind; json parse error"
 #: What Go reads of an object before it knows what it is.
 HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
@@ -77,9 +79,21 @@ def read_options(
     else:
         reason = json_error(data)
         if reason:
-            raise statuses.bad_request(f"couldn't get version/kind; json parse error: {reason}")
+            raise statuses.bad_request(f"{_NO_HEADER}: {reason}")
         options = decode(data)
-    return options if isinstance(options, dict) else {}
+    if options is None:
+        return {}
+    if why := _header_fault(options):
+        raise statuses.bad_request(f"{_NO_HEADER}: {why}")
+    if (found := options.get("kind") or kind) != kind:
+        raise statuses.bad_request(_not_registered(found, options.get("apiVersion") or api_version))
+    if (schema := patch_schema("v1", kind)) is not None:
+        try:
+            decode_values(options, schema.schemas, schema.node, kind)
+        except GoValueError as error:
+            raise statuses.bad_request(str(error)) from None
+    checked: dict[str, Any] = options
+    return checked
 
 
 def _parse_protobuf(resource: Resource[Any], data: bytes) -> dict[str, Any]:
@@ -101,10 +115,7 @@ def _parse_protobuf_options(data: bytes, api_version: str, kind: str) -> dict[st
     except messages.ProtobufError as error:
         raise statuses.bad_request(str(error)) from None
     if options["kind"] != kind:
-        raise statuses.bad_request(
-            f'no kind "{options["kind"]}" is registered for version "{options["apiVersion"]}" in scheme '
-            '"pkg/runtime/scheme.go:111"'
-        )
+        raise statuses.bad_request(_not_registered(options["kind"], options["apiVersion"]))
     return options
 
 
@@ -116,9 +127,7 @@ def _summary(data: bytes) -> str:
 
 def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
     kind = served.resource.kind
-    prefix = (
-        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
-    )
+    prefix = f"the object provided is unrecognized (must be of type {kind}): {_NO_HEADER}"
     if is_yaml:
         try:
             obj = yaml.safe_load(data)
@@ -132,14 +141,20 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
             raise statuses.bad_request(f"{prefix}: {json_error(data)} ({_summary(data)})") from None
     if obj is None and not served.custom:
         return {}
+    if why := _header_fault(obj):
+        raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})")
+    found: dict[str, Any] = obj
+    return found
+
+
+def _header_fault(obj: Any) -> str:
+    """Why Go cannot read of what kind an object is, "" if it can."""
     if not isinstance(obj, dict):
-        why = f"json: cannot unmarshal {json_type(obj)} into Go value of type {HEADER_TYPE} ({data.hex()})"
-        raise statuses.bad_request(f"{prefix}: {why}")
+        return f"json: cannot unmarshal {json_type(obj)} into Go value of type {HEADER_TYPE}"
     for field in obj:
         if field in ("kind", "apiVersion") and not isinstance(obj[field], str | None):
-            why = f"json: cannot unmarshal {json_type(obj[field])} into Go struct field .{field} of type string"
-            raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})")
-    return obj
+            return f"json: cannot unmarshal {json_type(obj[field])} into Go struct field .{field} of type string"
+    return ""
 
 
 def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
@@ -171,9 +186,13 @@ def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
 def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
     """Why an object of another kind is none of this resource."""
     if patch_schema(version, kind) is None:
-        return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        return _not_registered(kind, version)
     internal = resource.group.partition(".")[0] or "core"
     return f"converting ({version.rpartition('/')[2]}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+
+
+def _not_registered(kind: str, version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def plain_values(value: Any) -> Any:

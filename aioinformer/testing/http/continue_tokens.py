@@ -18,7 +18,7 @@ from aioinformer.testing.api.golike import json_error
 _FORM = "meta.k8s.io/v1"
 _FIELDS = {"v": (str, "string"), "rv": (int, "int64"), "start": (str, "string")}
 _JSON_TYPES = {str: "string", bool: "bool", list: "array", dict: "object"}
-_ALPHABET = re.compile(r"[\w-]*", re.ASCII)
+_ALPHABET = re.compile(r"[\w\r\n-]*", re.ASCII)
 _LARGEST = 2**63 - 1
 
 
@@ -102,9 +102,11 @@ def _token(version: int, start: str) -> str:
 def _decoded(token: str) -> bytes:
     found = _ALPHABET.match(token)
     end = found.end() if found else 0
-    if end < len(token) or len(token) % 4 == 1:
-        raise _bad_token(f"illegal base64 data at input byte {end}")
-    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    letters = re.sub(r"[\r\n]", "", token)
+    if end < len(token) or len(letters) % 4 == 1:
+        # A letter that is one too many is told itself.
+        raise _bad_token(f"illegal base64 data at input byte {min(end, len(token) - 1)}")
+    return base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
 
 
 def _bad_token(why: str) -> statuses.StatusError:

@@ -94,12 +94,7 @@ class ResourceHandlers:
         ):
             message = f"this server does not implement {served.resource.plural}/{target.subresource}"
             raise statuses.StatusError(501, "NotImplemented", message)
-        wanted = negotiate(
-            request.headers.get("Accept", ""),
-            served,
-            watch=verb == "watch",
-            is_list=verb in ("list", "deletecollection"),
-        )
+        wanted = negotiate(request.headers.get("Accept", ""), served, watch=verb == "watch", is_list=verb == "list")
         if verb not in ("update", "patch"):
             check_name(target.name)
         reads, writes = self._reads, self._writes

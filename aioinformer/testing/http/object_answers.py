@@ -49,20 +49,24 @@ async def page_answer(
     wanted: Wanted,
     query: Mapping[str, str],
     now: Callable[[], float],
+    headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
     """One page of a list, made and sent in small steps.
 
     Args:
         now: seconds since 1970, for the ages in tables.
+        headers: besides those that every answer has.
     """
     check_partial(served, wanted, is_list=True)
     if wanted.form == "table":
-        return json_answer(request, await TableMaker(served, wanted, query, now).page(page), wanted=wanted)
+        table = await TableMaker(served, wanted, query, now).page(page)
+        return json_answer(request, table, headers=headers, wanted=wanted)
     if wanted.form == "object":
-        return await chunked_answer(request, list_chunks(served, page), wanted)
+        return await chunked_answer(request, list_chunks(served, page), wanted, headers)
     for index, record in enumerate(page.records):
         metadata_body(record)
         if index % _WORK_AT_ONCE == 0:
             await asyncio.sleep(0)
     item = metadata_body if wanted.group_version == "meta.k8s.io/v1" else beta_metadata_body
-    return await chunked_answer(request, partial_chunks(page, map(item, page.records), wanted.group_version), wanted)
+    chunks = partial_chunks(page, map(item, page.records), wanted.group_version)
+    return await chunked_answer(request, chunks, wanted, headers)

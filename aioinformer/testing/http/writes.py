@@ -154,8 +154,7 @@ class Writes:
             policy=str(options.get("propagationPolicy") or ""),
             dry_run=bool(options.get("dryRun")),
         )
-        chosen = options.get("propagationPolicy") or served.resource.gvr != "batch/v1/jobs"
-        warnings = [] if chosen else [_PODS_ARE_LEFT]
+        warnings = _deletion_warnings(served, options)
         if not gone or returns_deleted(served):
             answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
             return with_warnings(answer, warnings)
@@ -189,7 +188,9 @@ class Writes:
                     raise
             if index % _WORK_AT_ONCE == _WORK_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
+        warned_of = warning_headers(_deletion_warnings(served, options))
+        headers = {"Warning": warned_of[0]} if warned_of else None
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock, headers)
 
 
 def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
@@ -197,6 +198,11 @@ def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response
     for header in warning_headers(warnings):
         answer.headers.add("Warning", header)
     return answer
+
+
+def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:
+    chosen = options.get("propagationPolicy") or served.resource.gvr != "batch/v1/jobs"
+    return [] if chosen else [_PODS_ARE_LEFT]
 
 
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.golike import not_a_number, quoted
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.kinds.strategies import needs_version
@@ -52,16 +53,17 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
         StatusError: 409; 422 if there is no version where it is needed; 500 for a version that is no number.
     """
     resource, name = served.resource, record.name
-    version = str(metadata.get("resourceVersion") or "")
-    if version and not version.isdigit():
-        raise statuses.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    if needs_version(served) and version in ("", "0"):
+    said = str(metadata.get("resourceVersion") or "0")
+    if why := not_a_number(said, bits=64):
+        raise statuses.internal_error(f"strconv.ParseUint: parsing {quoted(said)}: {why}")
+    version = int(said)
+    if needs_version(served) and not version:
         cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
         raise statuses.invalid(resource.plural, resource.group, name, [cause])
     uid = metadata.get("uid")
     if uid and uid != record.uid:
         raise statuses.conflict(resource, name, _wrong_uid(served, record.key, uid, record.uid))
-    if version not in ("", "0") and int(version) != record.version:
+    if version and version != record.version:
         raise statuses.object_modified(resource, name)
 
 
