@@ -5,8 +5,9 @@ add() ──> queue ──> pop task ──> queue ──> run task ──> hand
 ```
 
 `add` never waits, so that a slow handler slows nobody: what it has not taken yet waits in unbounded queues. The pop
-task keeps the account of what waits; the run task calls the handler, one notification at a time and in order. Both
-move batches, so that a hop costs a batch and not a notification.
+task moves it on; the run task calls the handler, one notification at a time and in order. Both take batches, so that a
+hop costs a batch and not a notification. Listeners share batches: one is only read, and lives until the slowest of
+them is through with it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Rule 2. It never ends and never gives up. There is a next step in every state, f
 Rule 3. It is never hot. Whatever goes wrong costs a delay of the one backoff, and nothing is asked before the time
         that the server named. What may happen at once may happen at once *one time*: the second of its kind in a row
         costs a delay (`pace`).
-Rule 4. It is never silent. Whatever goes wrong shows in `phase` and `reason` until the opposite is proven: a watch
-        that is open.
+Rule 4. It is never silent. Whatever costs a delay shows in `phase` and `reason` until the opposite is proven: a watch
+        that is open. What is pardoned is told to the log, unless it is an answer that ended cleanly.
 
 The stages:
 
