@@ -1,4 +1,4 @@
-"""What readers and writers see of a store: objects by key, by index, or all of them; from any thread.
+"""What readers and writers see of a store: objects by key, by index, or all of them. Readers may be in any thread.
 
 What holds for every reader at any time is said of `thread_safe_store`, which keeps the objects.
 """

@@ -216,3 +216,23 @@ async def test_there_may_be_ten_thousand_operations(talk: Talk, count: int) -> N
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", A, [expect("/metadata/name", "a")] * count, content_type=JSON_PATCH)
     assert answer.status == (200 if count == 10_000 else 413)
+
+
+REPEATED: dict[str, str] = {
+    "map": '[{"op":"add","path":"/data","value":{"k":"1","k":"2"}}]',
+    "map_in_map": '[{"op":"add","path":"/metadata/labels","value":{"x":"1","y":"2","x":"3"}}]',
+    "operation_and_map": '[{"op":"add","path":"/x","path":"/data","more":1,"value":{"k":"1","k":"2"}}]',
+    "into_it": '[{"op":"add","path":"/data","value":{"k":"1","k":"2"}},{"op":"add","path":"/data/n","value":"3"}]',
+    "in_a_list": '[{"op":"add","path":"/metadata/ownerReferences","value":[{"uid":"u","uid":"v"}]}]',
+    "unknown": '[{"op":"add","path":"/dta","value":{"k":"1","k":"2"}}]',
+    "tested": '[{"op":"test","path":"/data","value":{"k":"1","k":"v"}}]',
+    "twice_around": '[{"path":"/data","op":"remove","value":1,"value":2,"op":"add","value":{"k":"1"}}]',
+}
+
+
+@variants("directive", {"default": "", "strict": "Strict", "ignore": "Ignore"})
+@variants("text", REPEATED)
+async def test_keys_that_a_json_patch_says_twice_are_told(talk: Talk, text: str, directive: str) -> None:
+    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", text, content_type=JSON_PATCH)
+    assert answer.status in (200, 422)

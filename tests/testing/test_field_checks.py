@@ -59,3 +59,17 @@ def test_an_address_of_a_webhook_that_cannot_be_read_is_refused() -> None:
     causes = client_causes({"url": "https://[::1"}, "clientConfig")
 
     assert ["must be a valid URL" in cause.message for cause in causes] == [True]
+
+
+@pytest.mark.parametrize("place", ["items", "additionalProperties", "not", "properties", "allOf"])
+@pytest.mark.parametrize("said", [5, [5], {"type": 5}, "x", True], ids=str)
+def test_what_is_no_schema_of_a_definition_is_refused_in_words(server: ApiServer, place: str, said: object) -> None:
+    definition = {**WIDGETS, "metadata": {"name": "widgets.example.org"}}
+    schema = {"type": "object", "properties": {"a": {"type": "array", place: said}}}
+    version = WIDGETS["spec"]["versions"][0] | {"schema": {"openAPIV3Schema": schema}}
+    definition["spec"] = WIDGETS["spec"] | {"group": "example.org", "versions": [version]}
+
+    with pytest.raises(StatusError) as refused:
+        server.create("customresourcedefinitions", definition)
+
+    assert refused.value.code in (400, 422)

@@ -16,18 +16,51 @@ class _Pairs(list[tuple[str, Any]]):
     """An object with all its keys in their order."""
 
 
-def repeated_in_json(data: bytes, *, merged: bool) -> tuple[Any, list[str]]:
+class Repeating(dict[str, Any]):
+    """An object that says a key twice, with what it says in the end; not to be changed.
+
+    Attributes:
+        pairs: all that it says.
+    """
+
+    pairs: tuple[tuple[str, Any], ...] = ()
+
+
+def repeated_in_json(data: bytes, *, merged: bool, fields: frozenset[str] | None = None) -> tuple[Any, list[str]]:
     """Decodes a document and finds what is repeated in it.
 
     Args:
         data: is JSON.
         merged: whether maps become one.
+        fields: of the elements of the list that it is, if what others they have is to be told, too.
 
     Returns:
         The decoded document, and the server's words for each key.
     """
     found: list[str] = []
-    return _object(json.loads(data, object_pairs_hook=_Pairs), "", found, merged), found
+    return _object(json.loads(data, object_pairs_hook=_Pairs), "", found, merged, fields), found
+
+
+def repeating_json(data: bytes) -> Any:
+    """Decodes a document whose objects keep what is repeated in them (`Repeating`)."""
+    return json.loads(data, object_pairs_hook=_repeating)
+
+
+def without_repeated(value: Any) -> Any:
+    """A value in which nothing is `Repeating`."""
+    if isinstance(value, dict):
+        return {key: without_repeated(each) for key, each in value.items()}
+    return [without_repeated(each) for each in value] if isinstance(value, list) else value
+
+
+def as_written(value: Any) -> str:
+    """A value as JSON, with what is repeated in it."""
+    if isinstance(value, dict):
+        pairs = value.pairs if isinstance(value, Repeating) else value.items()
+        return f"{{{','.join(f'{as_written(key)}:{as_written(each)}' for key, each in pairs)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(as_written, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def repeated_in_yaml(data: bytes) -> list[str]:
@@ -49,20 +82,34 @@ def has_repeated(data: bytes) -> bool:
     return repeated
 
 
-def _object(value: Any, path: str, found: list[str], merged: bool) -> Any:
+def _repeating(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeating = Repeating(found)
+    repeating.pairs = tuple(pairs)
+    return repeating
+
+
+def _object(value: Any, path: str, found: list[str], merged: bool, fields: frozenset[str] | None = None) -> Any:
     if isinstance(value, _Pairs):
         decoded: dict[str, Any] = {}
         for key, each in value:
             below = f"{path}.{key}" if path else key
+            if path and fields is not None and key not in fields:
+                found.append(f'unknown field "{below}"')
             new = _object(each, below, found, merged)
             if key in decoded:
-                found.append(f'duplicate field "{below}"')
+                # It is told once, however often it is repeated.
+                if (told := f'duplicate field "{below}"') not in found:
+                    found.append(told)
                 if merged and isinstance(new, dict) and isinstance(decoded[key], dict):
                     new = decoded[key] | new
             decoded[key] = new
         return decoded
     if isinstance(value, list):
-        return [_object(each, f"{path}[{index}]", found, merged) for index, each in enumerate(value)]
+        below = None if path else fields
+        return [_object(each, f"{path}[{index}]", found, merged, below) for index, each in enumerate(value)]
     return value
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.negotiation import media_type
+from aioinformer.testing.api.repeated_keys import Repeating, as_written, has_repeated, repeated_in_json
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.api.told import collected
 from aioinformer.testing.api.validation import check_metadata_types
@@ -134,9 +135,16 @@ def checked_patch(
         details: dict[str, Any] | None = {} if error.status == 422 else None
         raise StatusError(error.status, error.reason, error.message, details=details) from None
     is_strategic = patch_type(served, content_type) == STRATEGIC_MERGE_PATCH
+    text = ""
+    if patch_type(served, content_type) == JSON_PATCH and has_repeated(patch):
+        text = as_written(_sorted(current, patched))
+        patched, again = repeated_in_json(text.encode(), merged=not served.custom)
+        repeated += again
 
     def shown() -> str:
-        return as_go(decode_json(patch)[0]) if is_strategic else encode_plain(_in_order(current, patched)).decode()
+        return text or (
+            as_go(decode_json(patch)[0]) if is_strategic else encode_plain(_sorted(current, patched)).decode()
+        )
 
     if not is_strategic:
         _check_form(served, patched, shown)
@@ -203,11 +211,17 @@ def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) ->
     return of_another_kind(served.resource, kind, version)
 
 
-def _in_order(current: Any, patched: Any) -> Any:
-    """A patched value with its fields where the server's patches leave them: sorted, in what has changed."""
-    if not isinstance(patched, dict) or patched == current or not isinstance(current, dict):
+def _sorted(current: Any, patched: Any) -> Any:
+    """A patched object with its fields where the server's patches leave them: sorted, in itself and what has changed."""
+    if not isinstance(patched, dict):
         return patched
     return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
+
+
+def _in_order(current: Any, patched: Any) -> Any:
+    if not isinstance(patched, dict) or isinstance(patched, Repeating) or patched == current:
+        return patched
+    return _sorted(current, patched) if isinstance(current, dict) else patched
 
 
 def _apply(

@@ -64,7 +64,8 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
         check_values(served, obj)
     except GoValueError as error:
         raise statuses.bad_request(f"{prefix}: {error}") from None
-    told = [*repeated, *drop_unknown_fields(served, obj)]
+    unknown = drop_unknown_fields(served, obj)
+    told = [*_not_within(repeated, unknown, served), *unknown]
     if told and directive == "Strict":
         if told[0].startswith("line "):
             told[:1] = [f"yaml: unmarshal errors:\n  {told[0]}"]
@@ -119,10 +120,20 @@ def check_patched(
             check_values(served, obj, converted=converted)
     except GoValueError as error:
         raise unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
-    told = [*repeated, *(drop_unknown_fields(served, obj) if has_version else _drop_all_fields(obj))]
+    unknown = drop_unknown_fields(served, obj) if has_version else _drop_all_fields(obj)
+    told = [*_not_within(repeated, unknown, served), *unknown]
     if told and directive == "Strict":
         raise unfit_patch(text, f"strict decoding error: {', '.join(told)}")
     return told if directive == "Warn" else []
+
+
+def _not_within(repeated: Sequence[str], unknown: Sequence[str], served: Served) -> Sequence[str]:
+    """What is told of repeated keys, but for those in fields that structs do not have: nobody looks into these."""
+    if served.custom or not repeated:
+        return repeated
+    names = [each.removeprefix('unknown field "').removesuffix('"') for each in unknown]
+    within = tuple(f'duplicate field "{name}{mark}' for name in names for mark in ".[")
+    return [each for each in repeated if not each.startswith(within)]
 
 
 def _drop_all_fields(obj: dict[str, Any]) -> list[str]:

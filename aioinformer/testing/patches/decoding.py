@@ -11,7 +11,7 @@ import math
 from typing import Any, Final
 
 from aioinformer.testing.api.golike import json_error
-from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json
+from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json, repeating_json
 
 _NESTED: Final = (dict, list)
 
@@ -28,8 +28,12 @@ class JSONError(ValueError):
         self.number = number
 
 
-def decode_json(data: bytes) -> tuple[Any, list[str]]:
+def decode_json(data: bytes, fields: frozenset[str] | None = None) -> tuple[Any, list[str]]:
     """The value of a document, and the server's words for each key that is repeated in it.
+
+    Args:
+        fields: if the document is a list of structs, the fields that they have: others are told, and objects keep
+            what is repeated in them.
 
     Raises:
         JSONError: it has none.
@@ -39,7 +43,15 @@ def decode_json(data: bytes) -> tuple[Any, list[str]]:
     try:
         value = json.loads(text, parse_float=_float, parse_constant=_refuse)
         if has_repeated(text.encode()):
-            value, repeated = repeated_in_json(text.encode(), merged=False)
+            value, repeated = repeated_in_json(text.encode(), merged=False, fields=fields)
+            value = value if fields is None else repeating_json(text.encode())
+        elif fields is not None and isinstance(value, list):
+            repeated = [
+                f'unknown field "[{index}].{field}"'
+                for index, each in enumerate(value)
+                for field in (each if isinstance(each, dict) else ())
+                if field not in fields
+            ]
     except JSONError:
         raise
     except ValueError:

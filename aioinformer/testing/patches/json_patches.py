@@ -5,13 +5,16 @@ Both follow the implementation that API servers use where it differs from the RF
 - array indices may be negative and count from the end;
 - `replace` of a key that a map does not have adds it, and `copy` of such a key adds null;
 - `test` of a missing key succeeds against null;
-- of a failed operation nothing is told but that the request was rejected.
+- of a failed operation nothing is told but that the request was rejected;
+- a value that repeats keys goes on repeating them, unless another operation reaches into it.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.testing.api.repeated_keys import Repeating, without_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +74,8 @@ def merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[st
 
 def json_copy(value: Any) -> Any:
     """A copy of a JSON value that shares nothing that could change."""
+    if isinstance(value, Repeating):
+        return value
     if isinstance(value, dict):
         return {key: json_copy(item) if isinstance(item, _NESTED) else item for key, item in value.items()}
     if isinstance(value, list):
@@ -137,7 +142,7 @@ def _apply(document: Any, operation: dict[str, Any] | None) -> Any:
                 return _tested(document, value, "", document)
             if not isinstance(value, dict | list):
                 raise _rejected("replace operation value must be object or array")
-            return value
+            return dict(value) if isinstance(value, dict) else value
         case "add":
             _add(*_find(document, operation, "path"), value)
         case "remove":
@@ -165,7 +170,7 @@ def _apply(document: Any, operation: dict[str, Any] | None) -> Any:
 
 
 def _tested(found: Any, expected: Any, path: str, document: Any) -> Any:
-    if not same(found, expected):
+    if not same(without_repeated(found), without_repeated(expected)):
         raise _rejected(f"testing value {path} failed")
     return document
 
@@ -179,10 +184,22 @@ def _find(document: Any, operation: dict[str, Any], field: str) -> tuple[dict[st
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     container = document
     for part in parts[:-1]:
-        container = _get(container, part) if isinstance(container, dict | list) else None
+        container = _entered(container, part) if isinstance(container, dict | list) else None
     if not isinstance(container, dict | list):
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     return container, parts[-1]
+
+
+def _entered(container: dict[str, Any] | list[Any], key: str) -> Any:
+    inner = _get(container, key)
+    if not isinstance(inner, Repeating):
+        return inner
+    plain = dict(inner)
+    if isinstance(container, dict):
+        container[key] = plain
+    else:
+        container[_index(container, key)] = plain
+    return plain
 
 
 def _get(container: dict[str, Any] | list[Any], key: str) -> Any:

@@ -99,7 +99,7 @@ def _merged(current: Mapping[str, Any], body: bytes, *, strict: bool) -> tuple[A
 
 def _operations(body: bytes, *, strict: bool) -> tuple[list[Any], list[str]]:
     prefix = _PREFIX if strict else ""
-    operations, told = _decode(body, prefix, " into Go struct field jsonPatchOp.value of type float64")
+    operations, told = _decode(body, prefix, " into Go struct field jsonPatchOp.value of type float64", _FIELDS)
     if operations is None:
         return [], []
     if not isinstance(operations, list):
@@ -111,12 +111,6 @@ def _operations(body: bytes, *, strict: bool) -> tuple[list[Any], list[str]]:
         return operations, []
     for operation in operations:
         _check_texts(operation or {})
-    told += [
-        f'unknown field "[{index}].{field}"'
-        for index, operation in enumerate(operations)
-        for field in operation or ()
-        if field not in _FIELDS
-    ]
     return operations, [f"json patch {each}" for each in told]
 
 
@@ -129,9 +123,11 @@ def _check_texts(operation: Mapping[str, Any]) -> None:
             raise PatchError(message, status=400, reason="BadRequest")
 
 
-def _decode(body: bytes, prefix: str, of_number: str = "") -> tuple[Any, list[str]]:
+def _decode(
+    body: bytes, prefix: str, of_number: str = "", fields: frozenset[str] | None = None
+) -> tuple[Any, list[str]]:
     try:
-        return decode_json(body)
+        return decode_json(body, fields)
     except JSONError as error:
         why = f"json: cannot unmarshal number {error.number}{of_number}" if error.number and of_number else str(error)
         raise PatchError(f"{prefix}{why}", status=400, reason="BadRequest") from error

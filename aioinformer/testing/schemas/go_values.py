@@ -24,6 +24,7 @@ _REF = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _TIMES = frozenset({f"{_META}Time", f"{_META}MicroTime"})
 _SMALLEST = {"int32": -(2**31), "int64": -(2**63)}
 _SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
@@ -128,6 +129,8 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
             return _time(value, _MICRO_LAYOUT if name.endswith("MicroTime") else _LAYOUT)
         if name == _INT_OR_STRING:
             return value if isinstance(value, str) else _integer(value, "int32", _Place(place.struct, place.path))
+        if name.startswith(f"{_SCHEMA}Or"):
+            return _schema_or_else(value, name, schemas)
         if "properties" in node:
             package, _, struct = name.rpartition(".")
             if not isinstance(value, dict):
@@ -164,6 +167,20 @@ def _struct(
         # Most of what is written are plain texts; they are as they are, and need no place.
         if not (type(value) is str and below.get("type") == "string" and "format" not in below):
             obj[name] = _decoded(value, below, schemas, place.field(struct, name))
+
+
+def _schema_or_else(value: Any, name: str, schemas: Mapping[str, Any]) -> Any:
+    """A schema, or what there may be in its place; None for what is neither, and passed over."""
+    place = _Place("JSONSchemaProps", "")
+    if isinstance(value, dict):
+        _struct(value, schemas[_SCHEMA], schemas, place, place.struct)
+        return value
+    if name.endswith("OrBool"):
+        if not isinstance(value, bool):
+            raise GoValueError("boolean or JSON schema expected")
+        return value
+    element = {"$ref": f"{_REF}{_SCHEMA}"} if name.endswith("OrArray") else {"type": "string"}
+    return [_element(each, element, schemas, place) for each in value] if isinstance(value, list) else None
 
 
 def _list(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
