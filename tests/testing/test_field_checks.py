@@ -7,6 +7,7 @@ import pytest
 
 from aioinformer.testing import ApiServer, StatusError
 from aioinformer.testing.api.webhook_clients import client_causes
+from aioinformer.testing.kinds.field_checks import warning_headers
 from tests.kubectl.objects import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -73,3 +74,7 @@ def test_what_is_no_schema_of_a_definition_is_refused_in_words(server: ApiServer
         server.create("customresourcedefinitions", definition)
 
     assert refused.value.code in (400, 422)
+
+
+def test_a_warning_that_no_header_can_have_is_left_out() -> None:
+    assert warning_headers(["a\nb", 'say "c"', "d\x7f"]) == ['299 - "say \\"c\\""']

@@ -9,6 +9,7 @@ resources are pruned to their schema.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ _RULES_NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -227,8 +229,9 @@ def _rules(served: Served) -> Rules | None:
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:
-    """The `Warning` headers, one for each text."""
-    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in warnings)]
+    """The `Warning` headers, one for each text that a header can have: none that has control characters."""
+    plain = (each for each in warnings if not _CONTROL.search(each))
+    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
 
 
 def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
