@@ -212,7 +212,7 @@ def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) ->
 
 
 def _sorted(current: Any, patched: Any) -> Any:
-    """A patched object with its fields where the server's patches leave them: sorted, in itself and what has changed."""
+    """A patched object with its fields where the server's patches leave them: sorted, also in what has changed."""
     if not isinstance(patched, dict):
         return patched
     return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
