@@ -112,7 +112,8 @@ def not_a_number(text: str, *, bits: int, signed: bool = False) -> str:
     """What Go says about a text that is no decimal number of this size, "" if it is one."""
     if not re.fullmatch("[+-]?[0-9]+" if signed else "[0-9]+", text):
         return "invalid syntax"
-    number = int(text)
+    # Python reads no number of thousands of digits; far fewer are out of range already.
+    number = int(text.lstrip("+-0")[:bits] or 0) * (-1 if text[0] == "-" else 1)
     return "" if -(2**bits) * signed <= number < 2**bits else "value out of range"
 
 
