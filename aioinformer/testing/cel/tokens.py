@@ -22,9 +22,12 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.I | re.S)
+_ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.S)
 _CONTROLS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)) | {each: each for each in "\\?\"'`"}
 _LARGEST = (1 << 63) - 1
+_MANY = 21
+_CHARACTERS = range(0x110000)
+_SURROGATES = range(0xD800, 0xE000)
 
 
 class Uint(int):
@@ -88,7 +91,9 @@ def _literal(match: re.Match[str], at: int) -> Any:
     if match["float"]:
         return float(match["float"])
     if match["int"]:
-        number = int(match["int"], 0 if match["int"].startswith("0x") else 10)
+        digits = match["int"].lstrip("0")
+        # Python reads no number of thousands of digits; far fewer are too many already.
+        number = int(digits[1:], 16) if digits[:1] == "x" else int(digits[:_MANY] or 0)
         # One more than the largest: a minus may stand before it.
         if number > (2 * _LARGEST + 1 if match["unsigned"] else _LARGEST + 1):
             raise SyntaxFault(at, f"invalid {'uint' if match['unsigned'] else 'int'} literal")
@@ -107,7 +112,10 @@ def _body(quoted: str) -> str:
 
 def _character(match: re.Match[str], at: int) -> str:
     if digits := match[1] or match[2] or match[3]:
-        return chr(int(digits, 16))
+        code = int(digits, 16)
+        if code not in _CHARACTERS or code in _SURROGATES:
+            raise SyntaxFault(at, f"invalid string literal: unable to unescape {match[0]}")
+        return chr(code)
     if match[4]:
         return chr(int(match[4], 8))
     if match[5] not in _CONTROLS:
