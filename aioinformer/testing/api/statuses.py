@@ -5,6 +5,7 @@ Wording is part of the contract: kubectl prints it, client-go's helpers compare 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,11 @@ class Cause:
     @classmethod
     def too_long(cls, field: str, most: int) -> Cause:
         return cls("FieldValueTooLong", field, f"Too long: may not be more than {most} bytes")
+
+
+def shown(value: Any) -> str:
+    """A value as causes quote it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class StatusError(Exception):

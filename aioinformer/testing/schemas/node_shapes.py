@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,14 +37,14 @@ _EITHER = "x-kubernetes-int-or-string"
 def root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """What is wrong with the node of a whole object, beyond what any node may not be."""
     if (type_ := schema.get("type")) and type_ != "object":
-        yield Cause.invalid(f"{path}.type", _shown(type_), "must be object at the root")
+        yield Cause.invalid(f"{path}.type", shown(type_), "must be object at the root")
     if schema.get("nullable"):
         yield Cause.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
     metadata, here = (schema.get("properties") or {}).get("metadata"), f"{path}.properties[metadata]"
     if metadata is None:
         return
     if metadata.get("type") != "object":
-        yield Cause.invalid(f"{here}.type", _shown(metadata.get("type", "")), "must be object")
+        yield Cause.invalid(f"{here}.type", shown(metadata.get("type", "")), "must be object")
     if set(metadata.get("properties") or ()) - {"name", "generateName"}:
         why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield Cause.forbidden(here, why)
@@ -70,9 +69,9 @@ def shape_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for key, wanted, known in ((_LIST_TYPE, "array", _LIST_TYPES), (_MAP_TYPE, "object", _MAP_TYPES)):
         said = schema.get(key)
         if said is not None and type_ != wanted:
-            yield Cause.invalid(f"{path}.type", _shown(type_), f"must be {wanted} if {key} is specified")
+            yield Cause.invalid(f"{path}.type", shown(type_), f"must be {wanted} if {key} is specified")
         if said is not None and said not in known:
-            yield Cause.unsupported(f"{path}.{key}", _shown(said), known)
+            yield Cause.unsupported(f"{path}.{key}", shown(said), known)
     if schema.get(_PRESERVE) is False:
         yield Cause.invalid(f"{path}.{_PRESERVE}", "false", "must be true or undefined")
     if schema.get("x-kubernetes-embedded-resource") and not schema.get(_PRESERVE) and not schema.get("properties"):
@@ -95,19 +94,19 @@ def _set_faults(items: Mapping[str, Any], path: str) -> Iterator[Cause]:
     told = "as item of a list with x-kubernetes-list-type=set"
     for type_, key in (("object", _MAP_TYPE), ("array", _LIST_TYPE)):
         if items.get("type") == type_ and items.get(key) != "atomic":
-            yield Cause.invalid(f"{path}.{key}", _shown(items.get(key)), f"must be atomic {told}")
+            yield Cause.invalid(f"{path}.{key}", shown(items.get(key)), f"must be atomic {told}")
 
 
 def _map_faults(schema: Mapping[str, Any], items: Mapping[str, Any], path: str) -> Iterator[Cause]:
     keys, properties = schema[_KEYS], items.get("properties") or {}
     if items.get("type") != "object":
         why = f"must be object if parent array's {_LIST_TYPE} is map"
-        yield Cause.invalid(f"{path}.items.type", _shown(items.get("type", "")), why)
+        yield Cause.invalid(f"{path}.items.type", shown(items.get("type", "")), why)
         return
     if len(set(keys)) < len(keys):
-        yield Cause.invalid(f"{path}.{_KEYS}", _shown(keys), "must not contain duplicate entries")
+        yield Cause.invalid(f"{path}.{_KEYS}", shown(keys), "must not contain duplicate entries")
     if not set(keys).issubset(properties):
-        yield Cause.invalid(f"{path}.{_KEYS}", _shown(keys), "entries must all be names of item properties")
+        yield Cause.invalid(f"{path}.{_KEYS}", shown(keys), "entries must all be names of item properties")
     for key in dict.fromkeys(keys):
         below = properties.get(key)
         if below is not None and key not in (items.get("required") or ()) and below.get("default") is None:
@@ -145,7 +144,3 @@ def has_unknown_fields(value: Any, schema: Mapping[str, Any]) -> bool:
         else True
         for key, below in value.items()
     )
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

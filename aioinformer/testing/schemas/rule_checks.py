@@ -5,10 +5,9 @@ Rules are compiled only where everything else about the schema is right. What a 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.schemas.field_names import FieldNameError, field_name
 from aioinformer.testing.schemas.rule_values import schema_type
@@ -39,28 +38,28 @@ def _form_faults(told: Mapping[str, Any], schema: Mapping[str, Any], place: str)
     if not rule.strip():
         yield Cause.required(f"{place}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield Cause.invalid(f"{place}.message", _shown(message), "must be non-empty if specified")
+        yield Cause.invalid(f"{place}.message", shown(message), "must be non-empty if specified")
     elif _has_breaks(message.strip()):
-        yield Cause.invalid(f"{place}.message", _shown(message), "must not contain line breaks")
+        yield Cause.invalid(f"{place}.message", shown(message), "must not contain line breaks")
     elif _has_breaks(rule.strip()) and not message.strip():
         yield Cause.required(f"{place}.message", "message must be specified if rule contains line breaks")
     if (computed := str(told.get("messageExpression") or "")) and not computed.strip():
         yield Cause.required(f"{place}.messageExpression", "messageExpression must be non-empty if specified")
     if (reason := told.get("reason")) is not None and reason not in _REASONS:
-        yield Cause.unsupported(f"{place}.reason", _shown(reason), _REASONS)
+        yield Cause.unsupported(f"{place}.reason", shown(reason), _REASONS)
     if field := str(told.get("fieldPath") or ""):
         yield from _path_faults(field, schema, f"{place}.fieldPath")
 
 
 def _path_faults(field: str, schema: Mapping[str, Any], place: str) -> Iterator[Cause]:
     if not field.strip():
-        yield Cause.invalid(place, _shown(field), "must be non-empty if specified")
+        yield Cause.invalid(place, shown(field), "must be non-empty if specified")
     if _has_breaks(field):
-        yield Cause.invalid(place, _shown(field), "must not contain line breaks")
+        yield Cause.invalid(place, shown(field), "must not contain line breaks")
     try:
         field_name(field, schema)
     except FieldNameError:
-        yield Cause.invalid(place, _shown(field), "must be a valid path")
+        yield Cause.invalid(place, shown(field), "must be a valid path")
 
 
 def rule_faults(
@@ -114,10 +113,10 @@ def _expression_faults(told: Mapping[str, Any], type_: Type, place: str, uncompa
     if "oldSelf" in program.names:
         if uncompared:
             why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncompared}"
-            yield Cause.invalid(f"{place}.rule", _shown(told["rule"]), why)
+            yield Cause.invalid(f"{place}.rule", shown(told["rule"]), why)
     elif told.get("optionalOldSelf") is not None:
         why = "may not be set if oldSelf is not used in rule"
-        yield Cause.invalid(f"{place}.optionalOldSelf", _shown(told["optionalOldSelf"]), why)
+        yield Cause.invalid(f"{place}.optionalOldSelf", shown(told["optionalOldSelf"]), why)
 
 
 def _has_breaks(text: str) -> bool:
@@ -126,7 +125,7 @@ def _has_breaks(text: str) -> bool:
 
 def _shown_rule(told: Mapping[str, Any]) -> str:
     """A rule as Go shows it."""
-    shown = _shown(
+    text = shown(
         {
             "Rule": told["rule"],
             "Message": told.get("message", ""),
@@ -136,8 +135,4 @@ def _shown_rule(told: Mapping[str, Any]) -> str:
             "OptionalOldSelf": told.get("optionalOldSelf"),
         }
     )
-    return shown.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.addresses import address_of, family_of
 from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.statuses import Cause, StatusError, shown
 from aioinformer.testing.specs.network.service_updates import carry_over, drop_unneeded, gets_node_ports, name_addresses
 from aioinformer.testing.specs.network.services import address_causes, is_headless, needs_health_check
-from aioinformer.testing.specs.terms.parts import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, letter_label_faults, subdomain_faults
 from aioinformer.testing.cel.types import STRING
 from aioinformer.testing.specs.cluster.admission_rules import (
@@ -16,7 +16,7 @@ from aioinformer.testing.specs.cluster.admission_rules import (
     not_compiled,
     path_segment_faults,
 )
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

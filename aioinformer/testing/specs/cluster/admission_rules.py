@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.statuses import Cause, StatusError, shown
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.cel.programs import compiled
 from aioinformer.testing.cel.types import BOOL, DYN
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import formed, required, shown
+from aioinformer.testing.specs.terms.parts import formed, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

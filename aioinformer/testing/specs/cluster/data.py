@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.golike import json_error
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.terms.parts import formed, immutable, shown
+from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.pod_demands import may_be_overcommitted
 from aioinformer.testing.api.quantities import amount, canonical
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.specs.pods.resources import (
     STANDARD_RESOURCES,
@@ -14,7 +14,7 @@ from aioinformer.testing.specs.pods.resources import (
     quantity_causes,
     resource_causes,
 )
-from aioinformer.testing.specs.terms.parts import duplicate, shown
+from aioinformer.testing.specs.terms.parts import duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import cidr_faults, network_of
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 from aioinformer.testing.specs.pods.resources import quantity_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import between, formed, required, shown
+from aioinformer.testing.specs.terms.parts import between, formed, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

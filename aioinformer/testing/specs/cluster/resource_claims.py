@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, labelling_causes, subdomain_faults
 from aioinformer.testing.specs.cluster.admission_rules import not_compiled
 from aioinformer.testing.specs.pods.placement import EFFECTS
 from aioinformer.testing.specs.storage.volume_sources import driver_name
 from aioinformer.testing.specs.terms.go_structs import go_struct
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import subdomain_faults
 from aioinformer.testing.specs.cluster.admission_rules import path_segment_faults
-from aioinformer.testing.specs.terms.parts import formed, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import formed, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults
 from aioinformer.testing.specs.pods.placement import toleration_causes
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import formed, immutable, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

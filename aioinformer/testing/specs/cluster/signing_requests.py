@@ -10,9 +10,9 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import duplicate, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import duplicate, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import subdomain_faults
 from aioinformer.testing.api.webhook_clients import REVIEW_VERSIONS, client_causes, review_version_causes
 from aioinformer.testing.specs.cluster.admission_rules import (
@@ -13,7 +13,7 @@ from aioinformer.testing.specs.cluster.admission_rules import (
     condition_causes,
     rule_causes,
 )
-from aioinformer.testing.specs.terms.parts import duplicate, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import duplicate, one_of, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import canonical_ip_faults, endpoint_ip_faults, family_of, ip_faults, port_faults
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
 from aioinformer.testing.specs.network.services import PROTOCOLS
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

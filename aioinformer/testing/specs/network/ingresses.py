@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import address_of, ip_faults, port_faults, port_name_faults
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, segment_faults, subdomain_faults, wildcard_faults
 from aioinformer.testing.specs.network.services import host_causes
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,9 +11,9 @@ from aioinformer.testing.api.addresses import (
     port_faults,
     port_name_faults,
 )
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import segment_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,9 +17,9 @@ from aioinformer.testing.api.addresses import (
     port_faults,
     target_port_faults,
 )
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

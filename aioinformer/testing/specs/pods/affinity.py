@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes, node_term_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

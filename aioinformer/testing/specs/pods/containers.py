@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import port_faults, port_name_faults
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults
 from aioinformer.testing.specs.pods.environment import import_causes, variable_causes
 from aioinformer.testing.specs.pods.mounts import device_causes, mount_causes
@@ -20,7 +20,7 @@ from aioinformer.testing.specs.pods.resources import pod_requirement_causes, req
 from aioinformer.testing.specs.pods.restarts import resize_causes, restart_causes
 from aioinformer.testing.specs.pods.security_contexts import security_context_causes
 from aioinformer.testing.specs.pods.volumes import sound_volumes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, not_found, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, not_found, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

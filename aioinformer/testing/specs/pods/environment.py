@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import config_key_faults, label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.field_references import field_reference, resource_reference
-from aioinformer.testing.specs.terms.parts import containers_of, formed, not_found, required, shown
+from aioinformer.testing.specs.terms.parts import containers_of, formed, not_found, required
 from aioinformer.testing.specs.terms.paths import no_way_back
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.terms.parts import not_found, one_of, required, shown
+from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.specs.terms.parts import not_found, one_of, required
 from aioinformer.testing.specs.terms.paths import descending_path, no_way_back
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

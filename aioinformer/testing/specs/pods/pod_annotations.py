@@ -10,9 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.placement import toleration_causes
-from aioinformer.testing.specs.terms.parts import containers_of, shown
+from aioinformer.testing.specs.terms.parts import containers_of
 from aioinformer.testing.specs.terms.paths import descending_path
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.placement import toleration_causes
 from aioinformer.testing.specs.pods.pod_structs import NODE_TERM, go_pod_spec
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
-from aioinformer.testing.specs.terms.parts import between, shown
+from aioinformer.testing.specs.terms.parts import between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import ip_faults
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import between, duplicate, formed, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import between, duplicate, formed, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.pod_quality import quality_of_service
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.pod_structs import EPHEMERAL_CONTAINER
 from aioinformer.testing.specs.pods.pods import pod_causes
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
-from aioinformer.testing.specs.terms.parts import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

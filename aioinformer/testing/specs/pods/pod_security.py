@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.windows import windows_option_causes
-from aioinformer.testing.specs.terms.parts import between, containers_of, duplicate, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import between, containers_of, duplicate, one_of, required
 from aioinformer.testing.specs.terms.paths import descending_path
 
 if TYPE_CHECKING:

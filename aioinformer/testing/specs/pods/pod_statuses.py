@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import family_of, ip_faults
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
 from aioinformer.testing.specs.pods.pod_annotations import annotation_causes, annotation_change_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import port_faults, target_port_faults
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, required, shown
+from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

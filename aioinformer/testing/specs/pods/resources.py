@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.pod_demands import PAGES, asked_by, asked_by_all, may_be_overcommitted, written_like
 from aioinformer.testing.api.quantities import QuantityError, amount, canonical
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults
-from aioinformer.testing.specs.terms.parts import duplicate, shown
+from aioinformer.testing.specs.terms.parts import duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

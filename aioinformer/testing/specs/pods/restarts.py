@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.terms.parts import duplicate, one_of, shown
+from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.specs.terms.parts import duplicate, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

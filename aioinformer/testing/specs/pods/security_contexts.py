@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.pod_security import app_armor_causes, seccomp_causes
 from aioinformer.testing.specs.pods.windows import windows_option_causes
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import between, one_of, shown
+from aioinformer.testing.specs.terms.parts import between, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

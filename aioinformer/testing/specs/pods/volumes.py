@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.storage.volume_sources import SOURCES
-from aioinformer.testing.specs.terms.parts import duplicate, formed, required, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

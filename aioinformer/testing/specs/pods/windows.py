@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import subdomain_faults
-from aioinformer.testing.specs.terms.parts import containers_of, formed, shown
+from aioinformer.testing.specs.terms.parts import containers_of, formed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

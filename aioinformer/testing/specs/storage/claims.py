@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.data_sources import settle_data_source
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, required, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,14 +7,14 @@ from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.storage.claims import access_mode_causes, class_name_causes, volume_mode_causes
 from aioinformer.testing.specs.storage.volume_sources import SOURCES, driver_name
 from aioinformer.testing.specs.storage.volume_structs import NODE_AFFINITY, SOURCE
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes
-from aioinformer.testing.specs.terms.parts import between, formed, immutable, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import between, formed, immutable, one_of, required
 from aioinformer.testing.specs.terms.paths import no_way_back
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.terms.field_references import field_reference, resource_reference
-from aioinformer.testing.specs.terms.parts import required, shown
+from aioinformer.testing.specs.terms.parts import required
 from aioinformer.testing.specs.terms.paths import mode, unreserved_path
 
 if TYPE_CHECKING:

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
 from aioinformer.testing.specs.storage.volume_sources import driver_name
 from aioinformer.testing.specs.terms.go_structs import go_struct
 from aioinformer.testing.specs.terms.node_selectors import topology_causes
-from aioinformer.testing.specs.terms.parts import (
-    duplicate,
-    formed,
-    immutable,
-    non_negative,
-    one_of,
-    selector_causes,
-    shown,
-)
+from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, non_negative, one_of, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,11 +11,11 @@ from posixpath import isabs
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import labelling_causes, subdomain_faults
 from aioinformer.testing.specs.storage.claims import claim_spec_causes
 from aioinformer.testing.specs.storage.projected_volumes import downward_file, key_paths, projected
-from aioinformer.testing.specs.terms.parts import between, formed, one_of, required, shown
+from aioinformer.testing.specs.terms.parts import between, formed, one_of, required
 from aioinformer.testing.specs.terms.paths import descending_path, mode, no_way_back
 
 if TYPE_CHECKING:

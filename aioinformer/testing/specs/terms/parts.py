@@ -1,20 +1,14 @@
-"""Checks of what many kinds have in common: selectors, references, numbers, and how values are shown."""
+"""Checks of what many kinds have in common: selectors, references and numbers."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-
-def shown(value: Any) -> str:
-    """A value as the API quotes it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def non_negative(value: Any, path: str) -> Iterator[Cause]:

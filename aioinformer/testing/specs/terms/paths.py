@@ -5,8 +5,7 @@ from __future__ import annotations
 from posixpath import isabs
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.specs.terms.parts import shown
+from aioinformer.testing.api.statuses import Cause, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.quantities import amount
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, segment_faults
 from aioinformer.testing.specs.pods.resources import container_resource_causes
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, shown
+from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.cron_schedules import ScheduleError, check_schedule
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.time_zones import is_time_zone
-from aioinformer.testing.specs.terms.parts import non_negative, one_of, shown
+from aioinformer.testing.specs.terms.parts import non_negative, one_of
 from aioinformer.testing.specs.terms.selectors import shown_selector
 from aioinformer.testing.specs.workloads.jobs import job_spec_causes
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import non_negative, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import non_negative, one_of, selector_causes
 from aioinformer.testing.specs.workloads.rollouts import more_than_all, number_or_share
 
 if TYPE_CHECKING:

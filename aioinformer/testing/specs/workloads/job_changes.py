@@ -5,10 +5,10 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.pods.pod_structs import go_pod_spec, go_template
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import immutable, shown
+from aioinformer.testing.specs.terms.parts import immutable
 from aioinformer.testing.specs.terms.selectors import same_selector
 from aioinformer.testing.specs.workloads.job_policies import FAILURE_POLICY, SUCCESS_POLICY
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import duplicate, formed, non_negative, one_of, shown
+from aioinformer.testing.specs.terms.parts import duplicate, formed, non_negative, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

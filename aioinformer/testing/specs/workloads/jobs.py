@@ -10,10 +10,10 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.job_selectors import PREFIX, own_labels, settle_selector
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.pods.pods import template_causes
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, selector_causes
 from aioinformer.testing.specs.terms.selectors import matches, mismatch, shown_selector
 from aioinformer.testing.specs.workloads.job_changes import change_causes
 from aioinformer.testing.specs.workloads.job_policies import failure_policy_causes, success_policy_causes

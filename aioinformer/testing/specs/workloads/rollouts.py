@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import non_negative, shown
+from aioinformer.testing.specs.terms.parts import non_negative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

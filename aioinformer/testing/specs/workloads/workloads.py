@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, labelling_causes
 from aioinformer.testing.specs.pods.pods import template_causes
 from aioinformer.testing.specs.storage.claims import claim_spec_causes
-from aioinformer.testing.specs.terms.parts import formed, immutable, non_negative, one_of, selector_causes, shown
+from aioinformer.testing.specs.terms.parts import formed, immutable, non_negative, one_of, selector_causes
 from aioinformer.testing.specs.terms.selectors import matches, mismatch, same_selector, shown_selector
 from aioinformer.testing.specs.workloads.rollouts import daemon_set_strategy, deployment_strategy, stateful_set_strategy
 
