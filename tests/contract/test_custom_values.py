@@ -101,6 +101,16 @@ async def test_a_whole_number_may_be_written_with_a_point(talk: Talk, node: dict
     assert set(said) == {201}
 
 
+# What has no fraction is an integer to who tells of it, as far as integers of the API go.
+UNLIKE_NUMBERS = ("1.0", "1e3", "1e16", "1e18", "1e19", "9223372036854775807", "9223372036854775808", "1e400", "-1e19")
+
+
+@variants("node", {name: node for name, node in FIELDS.items() if name not in ("anything", "enum-of-texts")})
+async def test_large_and_whole_numbers_are_told_by_their_type(talk: Talk, node: dict[str, Any]) -> None:
+    said = await answers(talk, node, UNLIKE_NUMBERS)
+    assert set(said) <= {201, 400, 422}
+
+
 @variants("format_", {name: name for name in FORMATS})
 async def test_a_text_is_of_its_format(talk: Talk, format_: str) -> None:
     values = tuple(json.dumps(text) for text in FORMATS[format_])

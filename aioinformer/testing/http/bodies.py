@@ -12,6 +12,7 @@ from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.negotiation import BODY_TYPES, media_type
 from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json, repeated_in_yaml
 from aioinformer.testing.openapi.v3 import patch_schema
+from aioinformer.testing.patches.decoding import JSONError, decode_json
 from aioinformer.testing.patches.json_patches import json_type
 from aioinformer.testing.protobuf import messages
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
@@ -138,13 +139,25 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
         try:
             obj = decode(data)
         except ValueError:
-            raise statuses.bad_request(f"{prefix}: {json_error(data)} ({_summary(data)})") from None
+            if why := json_error(data):
+                raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})") from None
+            obj = _read_as_go(served, data)
     if obj is None and not served.custom:
         return {}
     if why := _header_fault(obj):
         raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})")
     found: dict[str, Any] = obj
     return found
+
+
+def _read_as_go(served: Served, data: bytes) -> Any:
+    """What Go reads and stricter decoders do not: text that is no UTF-8, for one; but no number that is too large."""
+    kind = served.resource.kind
+    try:
+        return decode_json(data)[0]
+    except JSONError as error:
+        prefix = f'{kind} in version "{served.resource.version}" cannot be handled as a {kind}'
+        raise statuses.bad_request(f"{prefix}: {error}") from None
 
 
 def _header_fault(obj: Any) -> str:

@@ -10,6 +10,7 @@ resources are pruned to their schema.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.rules import RuleError, Rules, read_rules, rule_causes
 from aioinformer.testing.schemas.structural import default_fields, schema_causes
 from aioinformer.testing.schemas.typed_fields import FieldType
+from aioinformer.testing.schemas.value_types import go_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,15 +81,13 @@ def check_values(served: Served, obj: dict[str, Any], *, converted: bool = False
     """Writes values as Go does.
 
     Args:
-        obj: of any kind. Of the values of a custom resource only whole numbers are written anew: 4.0 is 4.
+        obj: of any kind; what the values of a custom resource are is seen when its schema is checked.
         converted: whether the server makes the object from maps rather than from JSON.
 
     Raises:
         GoValueError: one does not fit its field.
     """
-    if served.custom:
-        _with_whole_numbers(obj)
-    elif (schema := kind_schema(served)) is not None:
+    if not served.custom and (schema := kind_schema(served)) is not None:
         decode_values(obj, schema.schemas, schema.node, served.resource.kind, converted=converted)
 
 
@@ -179,20 +179,23 @@ def _take_form(obj: dict[str, Any]) -> None:
     obj.update({"kind": written.pop("kind"), "apiVersion": written.pop("apiVersion"), "metadata": metadata} | written)
 
 
-def check_schema(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> None:
+def check_schema(served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
     """Checks the values of a custom resource, and warns of rules that what did not change goes on breaking.
 
     Args:
-        obj: about to be stored.
+        obj: about to be stored; is changed: once it is checked, whole numbers are written without a point.
         old: what it replaces. What was wrong in it already, under a schema that has become narrower since, does not
             stand in the way of a change.
 
     Raises:
         StatusError: 422, with everything that its schema does not allow; 501, a rule cannot be evaluated here.
     """
+    if not served.custom:
+        return
+    causes = [] if served.schema is None else schema_causes(obj, served.schema)
+    _with_whole_numbers(obj)
     if served.schema is None:
         return
-    causes = schema_causes(obj, served.schema)
     if causes and old is not None:
         known = schema_causes(old, served.schema)
         causes = [cause for cause in causes if cause not in known]
@@ -273,8 +276,9 @@ def _with_whole_numbers(value: Any) -> Any:
             value[key] = _with_whole_numbers(inner)
     elif isinstance(value, list):
         value[:] = map(_with_whole_numbers, value)
-    elif isinstance(value, float) and value.is_integer() and abs(value) < _IN_FULL:
-        return int(value)
+    elif isinstance(number := go_number(value), float) and number.is_integer() and abs(number) < _IN_FULL:
+        # As many digits as tell it from others, and zeros.
+        return int(Decimal(repr(number)))
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _SIZES = {"int32": 31, "int64": 63, "": 63}
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _LARGEST_WHOLE = 2**53 - 1
+_WITH_EXPONENT = 6
 _LARGEST_FLOAT = 3.4028234663852886e38
 #: What Go has for a number, in the words of formats.
 _NATIVE = {"integer": "int64", "number": "float64"}
@@ -106,7 +108,18 @@ def is_one_of(value: Any, allowed: Sequence[Any]) -> bool:
 
 def quoted(value: Any) -> str:
     """A value as messages show it."""
+    if isinstance(value, float) and math.isfinite(value):
+        return _float_text(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _float_text(value: float) -> str:
+    """A number with a fraction as Go prints it: large and small ones with an exponent."""
+    exact = Decimal(repr(value)).normalize()
+    if -4 <= (exponent := exact.adjusted()) < _WITH_EXPONENT:
+        return f"{exact:f}"
+    mantissa = exact.scaleb(-exponent)
+    return f"{mantissa:f}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
 def _is_of_size(value: Any, kind: str, format_: str) -> bool:
