@@ -32,8 +32,6 @@ _EVERY = "@every "
 _ZONE = re.compile(r"(?:TZ|CRON_TZ)=")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _LARGEST = 2**63
-_DURATION_PART = re.compile(r"([0-9]*(?:\.[0-9]*)?)([^0-9.]*)")
-_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
 
 
 def check_schedule(schedule: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from aioinformer.testing.api.addresses import port_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
-_LARGEST_PORT = 65535
 _URL_FORM = "; desired format: https://host[/path]"
 
 
@@ -67,9 +67,8 @@ def _service_causes(service: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for field, other in (("name", "namespace"), ("namespace", "name")):
         if not service.get(other):
             yield Cause.required(f"{path}.{field}")
-    if not 1 <= (port := service.get("port", 443)) <= _LARGEST_PORT:
-        why = f"port is not valid: must be between 1 and {_LARGEST_PORT}, inclusive"
-        yield Cause.invalid(f"{path}.port", str(port), why)
+    port = service.get("port", 443)
+    yield from (Cause.invalid(f"{path}.port", str(port), f"port is not valid: {why}") for why in port_faults(port))
     yield from _path_causes(service.get("path") or "", f"{path}.path")
 
 

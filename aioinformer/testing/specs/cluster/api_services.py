@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.addresses import port_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.parts import formed, required
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _MOST = {"groupPriorityMinimum": 20000, "versionPriority": 1000}
-_LARGEST_PORT = 65535
 
 
 def api_service(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -36,8 +36,7 @@ def api_service(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterat
             yield Cause.invalid("spec.insecureSkipTLSVerify", "true", why)
         return
     yield from required(service, "spec.service", "namespace", "name")
-    if not 1 <= (port := service.get("port", 443)) <= _LARGEST_PORT:
-        why = f"port is not valid: must be between 1 and {_LARGEST_PORT}, inclusive"
-        yield Cause.invalid("spec.service.port", str(port), why)
+    port = service.get("port", 443)
+    yield from (Cause.invalid("spec.service.port", str(port), f"port is not valid: {why}") for why in port_faults(port))
     if unchecked and spec.get("caBundle"):
         yield Cause.invalid("spec.insecureSkipTLSVerify", "true", "may not be true if caBundle is present")
