@@ -108,8 +108,8 @@ def _object(value: Any, path: str, found: list[str], merged: bool, fields: froze
             decoded[key] = new
         return decoded
     if isinstance(value, list):
-        below = None if path else fields
-        return [_object(each, f"{path}[{index}]", found, merged, below) for index, each in enumerate(value)]
+        of_elements = None if path else fields
+        return [_object(each, f"{path}[{index}]", found, merged, of_elements) for index, each in enumerate(value)]
     return value
 
 
