@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.specs import changed, manifest, told
 from tests.contract.tables import variants
+from tests.contract.variations import changed, manifest, told
 
 if TYPE_CHECKING:
-    from tests.contract.specs import Object
     from tests.contract.talk import Talk
+    from tests.contract.variations import Object
 
 ENDPOINTS = "/api/v1/namespaces/{ns}/endpoints"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"

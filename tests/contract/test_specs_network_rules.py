@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.specs import changed, manifest, told
 from tests.contract.tables import variants
 from tests.contract.talk import MERGE_PATCH
+from tests.contract.variations import changed, manifest, told
 
 if TYPE_CHECKING:
-    from tests.contract.specs import Object
     from tests.contract.talk import Talk
+    from tests.contract.variations import Object
 
 NETWORKING = "/apis/networking.k8s.io/v1"
 INGRESSES = f"{NETWORKING}/namespaces/{{ns}}/ingresses"

@@ -1,4 +1,8 @@
-"""Right objects with something else in some places: what is wrong with them is all that a row is about."""
+"""Several objects that are asked about at once, right or wrong, and how they are answered.
+
+Either each is written out, with no more of its metadata than matters, or they are one right object with something else
+in some places: what is wrong with them is all that a row is about.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,24 @@ if TYPE_CHECKING:
     Changes = Mapping[str, Any]
 
 GONE = object()
+Object = dict[str, Any]
 
 
-def but(obj: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+def manifest(fields: Mapping[str, Any], name: str = "a") -> Object:
+    """An object of these fields; of its metadata only those that matter to the row have to be among them."""
+    return {**fields, "metadata": {"name": name} | fields.get("metadata", {})}
+
+
+def but(obj: Mapping[str, Any], changes: Changes) -> Object:
     """A copy with other values.
 
     Args:
         changes: by path, "spec.ports.0.name"; parents that are missing are made, and GONE takes something away.
     """
-    changed: dict[str, Any] = copy.deepcopy(dict(obj))
+    copied: Object = copy.deepcopy(dict(obj))
     for path, value in changes.items():
         *parents, last = path.split(".")
-        place: Any = changed
+        place: Any = copied
         for part in parents:
             place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
         if value is GONE:
@@ -33,10 +43,23 @@ def but(obj: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
             place[int(last)] = value
         else:
             place[last] = value
-    return changed
+    return copied
 
 
-async def statuses(talk: Talk, path: str, obj: Mapping[str, Any], variants: Iterable[Changes]) -> set[int]:
-    """How each variant of an object is answered when somebody asks whether it could be created."""
-    answers = [await talk("POST", f"{path}?dryRun=All", but(obj, changes)) for changes in variants]
-    return {answer.status for answer in answers}
+async def told(talk: Talk, where: str, objects: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Asks for each of several objects to be made, none of which is kept, and returns the statuses."""
+    answers = [await talk("POST", f"{where}?dryRun=All", manifest(each)) for each in objects]
+    return [answer.status for answer in answers]
+
+
+async def changed(talk: Talk, where: str, old: Mapping[str, Any], new: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Makes an object, asks for it to be replaced by each of several others, and returns the statuses."""
+    made = await talk.made(where, manifest(old))
+    name = made["metadata"]["name"]
+    answers = [await talk("PUT", f"{where}/{name}?dryRun=All", manifest(each, name)) for each in new]
+    return [answer.status for answer in answers]
+
+
+async def statuses(talk: Talk, where: str, obj: Mapping[str, Any], variants: Iterable[Changes]) -> set[int]:
+    """How variants of an object are answered when somebody asks whether they could be created."""
+    return set(await told(talk, where, [but(obj, changes) for changes in variants]))
