@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from pathlib import Path
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.resources import Resource
-
-_log = logging.getLogger(__name__)
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ADMINISTRATOR = "admin,system:masters"

@@ -7,10 +7,9 @@ annotations. Fields are named as the server keeps them, whichever group a client
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def event_causes(event: Mapping[str, Any], old: Mapping[str, Any] | None, *, new
 def _related_to_namespace(event: Mapping[str, Any]) -> Iterator[Cause]:
     namespace, involved = event["metadata"].get("namespace", ""), _involved(event)
     if namespace != involved if involved else namespace != "default":
-        yield Cause.invalid("involvedObject.namespace", _shown(involved), "does not match event.namespace")
+        yield Cause.invalid("involvedObject.namespace", shown(involved), "does not match event.namespace")
 
 
 def _reported(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
@@ -81,7 +80,7 @@ def _reported(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
     field = "reportingController" if newer else "reportingComponent"
     if not reporter:
         yield Cause.required(field)
-    yield from (Cause.invalid(field, _shown(reporter), why) for why in label_name_faults(reporter))
+    yield from (Cause.invalid(field, shown(reporter), why) for why in label_name_faults(reporter))
     for name, longest in _LONGEST.items():
         text = event.get(name) or ""
         if not text and name != "message":
@@ -110,7 +109,7 @@ def _changed(event: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause
             continue
         if (new or None) != (former or None):
             field = "reportingController" if name == "reportingComponent" else name
-            yield Cause.invalid(field, _shown(_go_value(name, new)), "field is immutable")
+            yield Cause.invalid(field, shown(_go_value(name, new)), "field is immutable")
 
 
 def _series(event: Mapping[str, Any]) -> Iterator[Cause]:
@@ -136,7 +135,3 @@ def _go_value(field: str, value: Any) -> Any:
     if field not in _GO_NAMES or value is None:
         return value
     return {go: value.get(name, "") for name, go in _GO_NAMES[field].items()}
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
