@@ -10,7 +10,7 @@ import zlib
 from contextvars import ContextVar
 from email.utils import formatdate
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from aiohttp import web
@@ -27,7 +27,10 @@ JSON = "application/json"
 SERVER_CLOCK: ContextVar[Callable[[], float]] = ContextVar("server_clock", default=time.time)
 """What tells the time to the server whose request is being answered: seconds since 1970."""
 
-DEPRECATED = "aioinformer.deprecated"
+# Newer versions of aiohttp warn of keys that are texts, older ones have no others.
+DEPRECATED: Any = (
+    web.RequestKey("aioinformer.deprecated", str) if hasattr(web, "RequestKey") else "aioinformer.deprecated"
+)
 """Where a request has what its answer warns of, if the version that it asks for is deprecated."""
 
 _DEPRECATED = {

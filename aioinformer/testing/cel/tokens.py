@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<operator>&& | \|\| | == | != | <= | >= | [-+*/%<>!?:.,()\[\]{}])
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.S)
 _CONTROLS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)) | {each: each for each in "\\?\"'`"}

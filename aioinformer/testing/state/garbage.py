@@ -82,7 +82,7 @@ class GarbageCollector:
                 self._drop_finalizer(served, record, FOREGROUND)
 
     def _look_for_owners(self, served: Served, record: Record, metadata: dict[str, Any]) -> None:
-        owners = [self._owner(served, record, each) for each in metadata.get("ownerReferences") or ()]
+        owners = [self._owner(record, each) for each in metadata.get("ownerReferences") or ()]
         solid = [each for each in owners if each.exists and not each.waits]
         if not owners or len(solid) == len(owners):
             return
@@ -95,7 +95,7 @@ class GarbageCollector:
             policy = "Foreground"
         self._cluster.delete(served, record.namespace, record.name, uid=record.uid, policy=policy)
 
-    def _owner(self, served: Served, record: Record, reference: dict[str, Any]) -> _Owner:
+    def _owner(self, record: Record, reference: dict[str, Any]) -> _Owner:
         kind = self._cluster.ledger.registry.find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
         if kind is None:
             # Nobody can tell, so nothing is deleted.
