@@ -69,7 +69,6 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
 
 def admit_pod(spec: dict[str, Any]) -> None:
     """What is added to a pod of its own after its client's part is settled: who wrote it does not own this."""
-    fill(spec, preemptionPolicy="PreemptLowerPriority", priority=0)
     _tolerate(spec)
 
 

@@ -36,6 +36,7 @@ from aioinformer.testing.state.preconditions import (
     check_preconditions,
     checked_metadata,
 )
+from aioinformer.testing.state.priorities import settle_priority
 from aioinformer.testing.state.service_network import ServiceNetwork
 
 if TYPE_CHECKING:
@@ -120,9 +121,10 @@ class Cluster:
             note_owners(obj, owners)
         if metadata.get("resourceVersion", "0") != "0" and not dry_run:
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
+        check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
+        settle_priority(self.ledger, served, obj, whole=whole)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._naming.generated(str(metadata["generateName"]))
-        check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
         if served.resource.group_resource == _SERVICES:
             self._network.settle(served, obj, None, dry_run=dry_run, whole=whole)
         metadata["uid"] = self._naming.uid()

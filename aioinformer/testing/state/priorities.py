@@ -1,0 +1,76 @@
+"""What pods are worth: priority and pre-emption are given by a class, and by nobody else.
+
+Every cluster has two classes of the system. Without a class a pod gets that of everybody, if one is marked so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.ledger import Ledger
+
+_CLASSES = "priorityclasses.scheduling.k8s.io"
+_OF_THE_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
+_PREEMPTION = "PreemptLowerPriority"
+
+
+def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whole: bool) -> None:
+    """Gives a new pod the priority of its class; of other objects only classes are looked at.
+
+    Args:
+        obj: is changed.
+        whole: whether the class has to be there.
+
+    Raises:
+        StatusError: 403, there is no such class; the pod says something else; there is a class for everybody already.
+    """
+    said = obj["metadata"]
+    name = str(said.get("name") or said.get("generateName") or "Unknown")
+    if served.resource.group_resource == _CLASSES:
+        marked = _default_class(ledger) if obj.get("globalDefault") else None
+        if marked is not None and marked["metadata"]["name"] != name:
+            why = f"PriorityClass {marked['metadata']['name']} is already marked as default. Only one default can exist"
+            raise statuses.forbidden(served.resource, name, why)
+    if served.resource.group_resource != "pods":
+        return
+    spec = obj["spec"]
+    wanted = spec.get("priorityClassName")
+    found = _class(ledger, wanted) if wanted else _default_class(ledger)
+    if found is None and wanted and whole:
+        raise statuses.forbidden(served.resource, name, f"no PriorityClass with name {wanted} was found")
+    if found is not None and not wanted:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    priority = 0 if found is None else found.get("value", 0)
+    preemption = _PREEMPTION if found is None else found.get("preemptionPolicy") or _PREEMPTION
+    if spec.setdefault("priority", priority) != priority and whole:
+        why = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+        raise statuses.forbidden(served.resource, name, why + _COMPUTED.format(priority))
+    if spec.setdefault("preemptionPolicy", preemption) != preemption and whole:
+        why = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+        raise statuses.forbidden(served.resource, name, why + _COMPUTED.format(preemption))
+
+
+def _class(ledger: Ledger, name: str) -> Mapping[str, Any] | None:
+    record = ledger.find(ledger.registry.resolve(_CLASSES), "", name)
+    if record is not None:
+        found: dict[str, Any] = decode(record.body)
+        return found
+    value = _OF_THE_SYSTEM.get(name)
+    return None if value is None else {"metadata": {"name": name}, "value": value}
+
+
+def _default_class(ledger: Ledger) -> Mapping[str, Any] | None:
+    """Of several that are marked, the one that is worth least."""
+    records = ledger.collection(ledger.registry.resolve(_CLASSES)).records("")
+    classes: list[dict[str, Any]] = [
+        decode(record.body) for record in records if b'"globalDefault":true' in record.body
+    ]
+    return min(classes, key=lambda each: int(each.get("value", 0)), default=None)
