@@ -16,7 +16,7 @@ _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b(?!/)")
 # Where messages tell of versions that nobody was given.
 _TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))|(in (?:the precondition|record) )\(\d+\)")
 _QUOTED_VERSION = re.compile(r'(\bresourceVersion\\?"?: ?\\?")\d+')
-_AGE = re.compile(r"\d+s")
+AGE = re.compile(r"\d+s")
 _AGE_IN_YAML = re.compile(r"^( *- )\d+s$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9A-F]{128}\b")
 _TOKEN = re.compile(r"\beyJ[\w.-]{20,}")
@@ -89,7 +89,7 @@ class Normal:
             if name == "resourceVersion" and isinstance(field, str) and field not in ("", "0"):
                 shown[name] = self._version(value, field)
             elif name == "cells" and isinstance(field, list):
-                shown[name] = ["<age>" if _AGE.fullmatch(str(cell)) else self.value(cell) for cell in field]
+                shown[name] = ["<age>" if AGE.fullmatch(str(cell)) else self.value(cell) for cell in field]
             elif name == "continue" and field:
                 shown[name] = "<token>"
             else:
