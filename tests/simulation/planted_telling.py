@@ -35,16 +35,16 @@ planted = partial(planting, PLANTED)
 
 @planted("a relist does not queue deletions of what it lacks (queue by key)")
 def lost_tombstone() -> AbstractContextManager[Any]:
-    original = KeyedDeltas.replacing
+    original = KeyedDeltas._replaced
 
-    def replacing(self: Any, objects: Any, version: str) -> Iterator[None]:
+    def replaced(self: Any, unlisted: Any, version: str) -> Iterator[None]:
         known, self._known = self._known, None
         try:
-            yield from original(self, objects, version)
+            yield from original(self, unlisted, version)
         finally:
             self._known = known
 
-    return patch.object(KeyedDeltas, "replacing", replacing)
+    return patch.object(KeyedDeltas, "_replaced", replaced)
 
 
 @planted("any two deltas before a deletion are taken for a pair of deletions")
