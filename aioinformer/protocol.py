@@ -380,27 +380,40 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
 
     def _refused(self, error: ApiError, now: float) -> None:
-        listing = self._stage in (_Stage.STREAM, _Stage.LIST)
-        if self._stage is _Stage.WATCH:
-            self._internal_errors.after(error, now)
-        if self._stage is _Stage.STREAM and error.status in (400, 422) and not self._incoming:
+        match self._stage:
+            case _Stage.STREAM:
+                self._stream_refused(error, now)
+            case _Stage.OPEN:
+                self._watch_refused(error, now)
+            case _Stage.WATCH:
+                self._watch_broken(error, now)
+            case _:
+                self._fail(error, now, _Stage.DECIDE)
+
+    def _stream_refused(self, error: ApiError, now: float) -> None:
+        if error.status in (400, 422) and not self._incoming:
             self._no_streaming(now, f"{error.status} {error.reason}".strip())
             self._hold(error, now)
-        elif self._stage is _Stage.STREAM:
-            # Whoever may list but not watch is served by pages, and so is whoever has a proxy that breaks streams.
-            self._prefer_list = error.status not in (401, 404, 429)
-            self._fail(error, now, _Stage.DECIDE)
-        elif not listing and (error.status == 429 or (self._stage is _Stage.OPEN and error.retry_after)):
-            self._fail(error, now, _Stage.OPEN)  # busy, not wrong: a list would be a burden more
-        elif self._stage is _Stage.OPEN and error.status not in (403, 405) and not self._watches.in_vain():
+            return
+        # Whoever may list but not watch is served by pages, and so is whoever has a proxy that breaks streams.
+        self._prefer_list = error.status not in (401, 404, 429)
+        self._fail(error, now, _Stage.DECIDE)
+
+    def _watch_refused(self, error: ApiError, now: float) -> None:
+        busy = error.status == 429 or error.retry_after  # and not wrong: a list would be a burden more
+        if busy or (error.status not in (403, 405) and not self._watches.in_vain()):
             self._fail(error, now, _Stage.OPEN)
-        elif self._stage is _Stage.WATCH and self._internal_errors.should_retry(now):
-            self._fail(error, now, _Stage.OPEN)  # who chose this knows such errors to pass
-        else:
-            # Without watches, pages from time to time are better than nothing. And an error within a watch says that
-            # an object cannot be told (unreadable in storage, then deleted unsafely): a list shows what is left.
-            self._prefer_list = self._stage is _Stage.OPEN
-            self._fail(error, now, _Stage.DECIDE)
+            return
+        # Without watches, pages from time to time are better than nothing.
+        self._prefer_list = True
+        self._fail(error, now, _Stage.DECIDE)
+
+    def _watch_broken(self, error: ApiError, now: float) -> None:
+        """An error within a watch says that an object cannot be told (unreadable in storage, then deleted unsafely): a
+        list shows what is left, unless the server is busy, or such errors are known to pass."""
+        self._internal_errors.after(error, now)
+        passes = error.status == 429 or self._internal_errors.should_retry(now)
+        self._fail(error, now, _Stage.OPEN if passes else _Stage.DECIDE)
 
     # How it goes on.
 

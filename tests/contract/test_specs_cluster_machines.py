@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.contract.tables import any_of, variants
 from tests.contract.talk import MERGE_PATCH
+from tests.contract.variations import standing
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -140,14 +141,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any], Variants]] = {
 @variants("change", CHANGES)
 async def test_what_was_asked_of_machines_stays(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
     where, obj, changes = change
-    obj = {"metadata": {"name": talk.namespace}} | obj
-    made = await talk.made(where, obj)
-    item = f"{where}/{talk.namespace}"
-    known = {"metadata": {"name": talk.namespace, "resourceVersion": made["metadata"]["resourceVersion"]}}
-    try:
+    async with standing(talk, where, obj) as (item, known):
         answers = [await talk("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
-    finally:
-        await talk("DELETE", item, kept=False)
     assert {answer.status for answer in answers} <= {200, 422}
 
 

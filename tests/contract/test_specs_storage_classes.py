@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.tables import any_of, variants
+from tests.contract.variations import manifest, standing
 
 if TYPE_CHECKING:
     from tests.contract.talk import Talk
@@ -104,15 +105,9 @@ CHANGES: dict[str, tuple[str, dict[str, Any], Variants]] = {
 @variants("change", CHANGES)
 async def test_what_makes_volumes_mostly_stays(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
     where, obj, changes = change
-    obj = {"metadata": {"name": talk.namespace}} | obj
-    made = await talk.made(where, obj)
-    item = f"{where}/{talk.namespace}"
-    known = {"metadata": {"name": talk.namespace, "resourceVersion": made["metadata"]["resourceVersion"]}}
-    try:
-        await talk("PUT", f"{item}?dryRun=All", obj)
+    async with standing(talk, where, obj) as (item, known):
+        await talk("PUT", f"{item}?dryRun=All", manifest(obj, talk.namespace))
         answers = [await talk("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
-    finally:
-        await talk("DELETE", item, kept=False)
     assert 422 in [answer.status for answer in answers]
 
 

@@ -7,10 +7,11 @@ in some places: what is wrong with them is all that a row is about.
 from __future__ import annotations
 
 import copy
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from tests.contract.talk import Talk
 
@@ -58,6 +59,20 @@ async def changed(talk: Talk, where: str, old: Mapping[str, Any], new: Iterable[
     name = made["metadata"]["name"]
     answers = [await talk("PUT", f"{where}/{name}?dryRun=All", manifest(each, name)) for each in new]
     return [answer.status for answer in answers]
+
+
+@asynccontextmanager
+async def standing(talk: Talk, where: str, obj: Mapping[str, Any]) -> AsyncIterator[tuple[str, Object]]:
+    """An object for the length of a block: its path, and the metadata that replace it in its present version.
+
+    It has the namespace's name, so that there may be one beside others where no namespace keeps them apart.
+    """
+    made = await talk.made(where, manifest(obj, talk.namespace))
+    path = f"{where}/{talk.namespace}"
+    try:
+        yield path, {"metadata": {"name": talk.namespace, "resourceVersion": made["metadata"]["resourceVersion"]}}
+    finally:
+        await talk("DELETE", path, kept=False)
 
 
 async def statuses(talk: Talk, where: str, obj: Mapping[str, Any], variants: Iterable[Changes]) -> set[int]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from aioinformer.transport.response import HttpResponse
+
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
 
@@ -137,16 +139,21 @@ async def test_what_comes_behind_a_body_is_never_the_next_answer(answer: bytes) 
     assert server.connections == 2
 
 
+async def until_it_waits(response: HttpResponse) -> None:
+    """As much has come as may wait for a reader."""
+    connection = response._response.connection
+    assert connection is not None
+    assert connection.transport is not None
+    async with asyncio.timeout(10):
+        while connection.transport.is_reading():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
 async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
     sent = b"x" * 32 * 1024 * 1024
     async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
-        connection = response._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        async with asyncio.timeout(10):
-            while connection.transport.is_reading():  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        await until_it_waits(response)
         chunks = response.chunks()
         waiting = await anext(chunks)
         assert 2 * READ_BUFFER < len(waiting) <= 2 * READ_BUFFER + lean._READ
@@ -158,12 +165,7 @@ async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> No
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
     async with scripted(head + sent) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
-        connection = response._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        async with asyncio.timeout(10):
-            while connection.transport.is_reading():  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        await until_it_waits(response)
         chunks = [part async for part in response.chunks()]
     assert max(map(len, chunks)) <= lean._READ
     assert b"".join(chunks) == sent

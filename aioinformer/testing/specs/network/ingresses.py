@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import address_of, ip_faults, port_faults, port_name_faults
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.api.validation import label_faults, segment_faults, subdomain_faults, wildcard_faults
+from aioinformer.testing.api.validation import label_faults, subdomain_faults, wildcard_faults
 from aioinformer.testing.specs.network.services import host_causes
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of
+from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,11 +115,7 @@ def _service(service: Fields, path: str) -> Iterator[Cause]:
 def _reference(reference: Fields, path: str) -> Iterator[Cause]:
     if reference.get("apiGroup") is not None:
         yield from formed(reference["apiGroup"], f"{path}.apiGroup", subdomain_faults)
-    for field in ("kind", "name"):
-        if value := reference.get(field):
-            yield from formed(value, f"{path}.{field}", segment_faults)
-        else:
-            yield Cause.required(f"{path}.{field}")
+    yield from segments(reference, path, "kind", "name")
 
 
 def ingress_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:

@@ -13,7 +13,7 @@ from aioinformer.testing.api.addresses import (
 )
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import segment_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, selector_causes
+from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, segments, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,11 +132,7 @@ def ip_address(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         return
     if parent.get("group"):
         yield from formed(parent["group"], f"{path}.group", subdomain_faults)
-    for field in ("resource", "name"):
-        if value := parent.get(field):
-            yield from formed(value, f"{path}.{field}", segment_faults)
-        else:
-            yield Cause.required(f"{path}.{field}")
+    yield from segments(parent, path, "resource", "name")
     if parent.get("namespace"):
         yield from formed(parent["namespace"], f"{path}.namespace", segment_faults)
 

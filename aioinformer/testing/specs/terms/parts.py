@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.api.validation import label_name_faults, label_value_faults
+from aioinformer.testing.api.validation import label_name_faults, label_value_faults, segment_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +45,15 @@ def formed(value: str, path: str, faults: Callable[[str], Sequence[str]]) -> Ite
         faults: what is wrong with the text, such as `label_faults`.
     """
     return (Cause.invalid(path, shown(value), why) for why in faults(value))
+
+
+def segments(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
+    """Texts that are to be there, and to be segments of a path."""
+    for field in fields:
+        if value := holder.get(field):
+            yield from formed(value, f"{path}.{field}", segment_faults)
+        else:
+            yield Cause.required(f"{path}.{field}")
 
 
 def one_of(value: Any, path: str, known: Sequence[str]) -> Iterator[Cause]:
