@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.errors import DecodeError, UsageError
+from aioinformer.errors import UsageError
 from aioinformer.frozen import freeze
-from aioinformer.objects import NO_LABELS, Envelope, Meta, Record, decode_record, labels_of, read, record_of
+from aioinformer.objects import Record, labels_of
 from aioinformer.selectors import FieldSelector, parse_field_selector
 from aioinformer.shallow import members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _STEP = re.compile(r"\.?([^.\[\]'\"\s]+)|\[(?:'([^']+)'|\"([^\"]+)\")\]")
 _LABELS = ("metadata", "labels")
@@ -59,83 +59,9 @@ def parse_path(path: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-class FieldDecoder:
-    """Reads the metadata and the declared fields of objects, in one pass.
-
-    Args:
-        paths: the declared fields.
-
-    Raises:
-        UsageError: a path does not parse, or two of them contradict each other.
-    """
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        parsed = dict.fromkeys(parse_path(path) for path in paths)
-        #: Paths whose values are decoded; all others are in every record.
-        self.paths = frozenset(steps for steps in parsed if steps not in _OWN and steps[:2] != _LABELS)
-        self._decode = msgspec.json.Decoder(_envelope_with(self.paths)).decode
-
-    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
-        """The record of an object, with its declared fields, which may stand anywhere.
-
-        Raises:
-            DecodeError: as `decode_record`.
-        """
-        try:
-            envelope = read(raw, self._decode)
-        except DecodeError:
-            return decode_record(
-                raw, valid=valid
-            )  # where a path leads through something else than objects, it has no value
-        record = record_of(envelope.metadata, raw)
-        # The record has them, and a second reference would keep the bytes alive when a tier lets go of them.
-        envelope.metadata.labels = NO_LABELS
-        record.fields = envelope
-        return record
-
-
-def _envelope_with(paths: frozenset[tuple[str, ...]]) -> type[Envelope]:
-    tree: dict[str, Any] = {}
-    for steps in sorted(paths):
-        node = tree
-        for step in steps[:-1]:
-            node = node.setdefault(step, {})
-            if node is None:
-                raise UsageError(f"field path {'.'.join(steps)} leads through another declared field: declare one")
-        if node.get(steps[-1]):
-            raise UsageError(f"another declared field leads through {'.'.join(steps)}: declare one")
-        node[steps[-1]] = None
-    envelope = _struct(Envelope, tree)
-    envelope.declared = paths
-    return envelope
-
-
-def _struct(base: type[Any], tree: Mapping[str, Any]) -> type[Any]:
-    fields: list[Any] = []
-    renamed: dict[str, str] = {}
-    for name, below in tree.items():
-        attribute = _attribute(name)
-        renamed[attribute] = name
-        if base is Envelope and name == "metadata":
-            fields.append((attribute, _struct(Meta, below or {})))
-            continue
-        kind: Any = Any if below is None else _struct(msgspec.Struct, below) | None
-        fields.append((attribute, kind, None))
-    return msgspec.defstruct("Declared", fields, bases=(base,), rename=renamed, gc=False, kw_only=True)
-
-
-@cache
-def _attribute(name: str) -> str:
-    return name if name == "metadata" else "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
-
-
-def _look_up(envelope: Any, steps: tuple[str, ...]) -> Any:
-    value = envelope
-    for step in steps:
-        if value is None:
-            return None
-        value = getattr(value, _attribute(step))
-    return value
+def is_own(steps: tuple[str, ...]) -> bool:
+    """Whether every record has the value at a path by itself."""
+    return steps in _OWN or steps[:2] == _LABELS
 
 
 def field_value(item: Any, steps: tuple[str, ...]) -> Any:
@@ -145,12 +71,12 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
     """
     record = item if isinstance(item, Record) else getattr(item, "_record", None)
     if isinstance(record, Record):
+        if record.fields is not None and (place := record.fields.places.get(steps)) is not None:
+            return freeze(getattr(record.fields, place))
         if steps in _OWN:
             return getattr(record, _OWN[steps]) or None
         if steps[:2] == _LABELS and len(steps) == 3:
             return labels_of(record).get(steps[2])
-        if record.fields is not None and steps in record.fields.declared:
-            return freeze(_look_up(record.fields, steps))
         try:
             value = msgspec.json.decode(record.json)
         except RecursionError:  # one object must not keep readers from all others by its depth
@@ -189,6 +115,8 @@ class FieldIndexFunc:
         value = field_value(item, self.steps)
         if value is None or value == "":
             return []
+        if type(value) is str:
+            return [value]
         values = value if isinstance(value, (list, tuple)) else [value]
         return [_text(each) for each in values if not isinstance(each, (Mapping, list, tuple))]
 

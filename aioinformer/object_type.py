@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.fields import FieldDecoder
+from aioinformer.field_decoder import FieldDecoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for

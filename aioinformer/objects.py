@@ -48,6 +48,16 @@ def _forget(reference: weakref.ref[Any]) -> None:
         reference.record.body = None
 
 
+class Declared(msgspec.Struct, gc=False):
+    """The values of declared fields of one object, one attribute each: subclasses say which.
+
+    Attributes:
+        places: path -> the name of the attribute.
+    """
+
+    places: ClassVar[Mapping[tuple[str, ...], str]] = {}
+
+
 class Record(msgspec.Struct, gc=False, eq=False):
     """One version of one object, as the cache keeps it. Never changed, but for the memory of its decoded body.
 
@@ -70,7 +80,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
     resource_version: str
     labels: msgspec.Raw
     raw: bytes
-    fields: Envelope | None = None
+    fields: Declared | None = None
     body: BodyRef | HeldBody | None = None
 
     @property
@@ -150,13 +160,7 @@ class Meta(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Envelope(msgspec.Struct, gc=False, kw_only=True):
-    """An object of which only the metadata is read, and what subclasses declare.
-
-    Attributes:
-        declared: the paths of the fields that are read beside the metadata.
-    """
-
-    declared: ClassVar[frozenset[tuple[str, ...]]] = frozenset()
+    """An object of which only the metadata is read, and what subclasses declare."""
 
     metadata: Meta
 
@@ -220,6 +224,19 @@ def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: 
     if meta.labels is not NO_LABELS:
         meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep the bytes in front of the cut alive
     return meta
+
+
+def without_managed_fields(raw: bytes) -> bytes | None:
+    """What is left of an object without its managed fields; None if it cannot be told where they end.
+
+    Args:
+        raw: the object's own bytes, known to be JSON. If what is returned is JSON as well, it is the same object.
+    """
+    cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
+    if cut < 0:
+        return None
+    end = raw.find(b"]", cut)
+    return raw[:cut] + raw[end + 1 :] if raw.startswith(b"}]}", end - 1) else None
 
 
 def _metadata_of_whole(raw: bytes) -> Meta:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from aioinformer.errors import UsageError
-from aioinformer.fields import FieldDecoder, field_value
+from aioinformer.field_decoder import FieldDecoder
+from aioinformer.fields import field_value
 from aioinformer.frozen import FrozenDict, freeze_decoded, thaw
 from aioinformer.objects import (
     NO_LABELS,

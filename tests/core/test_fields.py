@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import SelectorError, UsageError
-from aioinformer.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value, parse_path
+from aioinformer.field_decoder import FieldDecoder
+from aioinformer.fields import FieldIndexFunc, field_filter, field_value, parse_path
 from aioinformer.objects import Record, decode_record
 
 

@@ -1,0 +1,112 @@
+"""Declared fields of objects as servers write them: the same values, whether managed fields are read or passed over."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from aioinformer.field_decoder import FieldDecoder
+from aioinformer.fields import field_value, parse_path
+from aioinformer.objects import Record, labels_of
+
+NAMES = {"name": "a", "namespace": "ns", "uid": "u-1", "resourceVersion": "7", "labels": {"app": "web"}}
+FIELDS = [{"manager": "kubelet", "fieldsV1": {'k:{"type":"Ready"}': {}}}]
+OFTEN = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
+
+
+def encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def values(record: Record, paths: list[str]) -> list[Any]:
+    return [field_value(record, parse_path(path)) for path in paths]
+
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "as servers write it": OFTEN,
+    "no managed fields": {"metadata": NAMES, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}},
+    "managed fields of a template alone": {
+        "metadata": NAMES,
+        "spec": {"nodeName": "n1", "template": {"metadata": {"name": "b", "managedFields": FIELDS}}},
+    },
+    "managed fields in a declared object": {"metadata": NAMES, "status": {"x": 1, "managedFields": FIELDS}},
+    "a text that looks like their end": {
+        "metadata": {**NAMES, "managedFields": [{"manager": "x}]},", "operation": "Update"}]},
+        "spec": {"nodeName": "n1"},
+    },
+    "texts that look like their end, and like what follows": {
+        "metadata": {**NAMES, "managedFields": [{"x}]},": {":": 1, "}": "b"}}, {"}]}": ",", ":{": "}"}]},
+        "spec": {"nodeName": "n1"},
+    },
+    "arrays in them": {"metadata": {**NAMES, "managedFields": [{"x": [{}]}]}, "spec": {"nodeName": "n1"}},
+    "names behind them": {"metadata": {"name": "a", "managedFields": FIELDS, "namespace": "ns"}, "spec": None},
+    "a path that ends early": {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": None, "status": {}},
+    "a path through a text": {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": "none"},
+    "a number": {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": 1}},
+    "a list": {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": ["n1", "n2"]}},
+}
+
+
+@pytest.mark.parametrize("paths", [["spec.nodeName"], ["spec.nodeName", "status.phase"], ["status"]])
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_values_are_the_same_as_if_all_of_the_object_had_been_read(case: str, paths: list[str]) -> None:
+    raw = encoded(UNUSUAL[case])
+    short, whole = FieldDecoder(paths)(raw, valid=True), FieldDecoder(paths)(raw)
+    assert values(short, paths) == values(whole, paths)
+    assert (short.key, short.resource_version, labels_of(short)) == (whole.key, "7", labels_of(whole)) or not labels_of(
+        whole
+    )
+
+
+def test_managed_fields_can_be_declared_themselves() -> None:
+    path = "metadata.managedFields"
+    assert values(FieldDecoder([path])(encoded(OFTEN), valid=True), [path]) == [tuple(map(dict, FIELDS))]
+
+
+def test_values_that_are_equal_and_of_other_kinds_stay_what_they_are() -> None:
+    decoder = FieldDecoder(["spec.x"])
+    read = [values(decoder(encoded({"metadata": NAMES, "spec": {"x": x}})), ["spec.x"])[0] for x in (1, True, 1.0)]
+    assert [type(value) for value in read] == [int, bool, float]
+
+
+def test_a_value_that_is_no_text_does_not_change_how_later_ones_are_read() -> None:
+    decoder = FieldDecoder(["spec.nodeName"])
+    documents: list[dict[str, Any]] = [OFTEN, UNUSUAL["a list"], OFTEN]
+    read = [values(decoder(encoded(each), valid=True), ["spec.nodeName"])[0] for each in documents]
+    assert read == ["n1", ("n1", "n2"), "n1"]
+
+
+def test_what_many_objects_have_is_kept_once() -> None:
+    decoder, raw = FieldDecoder(["spec.nodeName", "status.phase"]), encoded(OFTEN)
+    first, second = decoder(raw, valid=True), decoder(raw, valid=True)
+    assert first.fields is second.fields
+
+
+def test_what_every_object_has_of_its_own_is_not_remembered_for_ever() -> None:
+    decoder = FieldDecoder(["spec.nodeName"])
+    objects = [encoded({**OFTEN, "spec": {"nodeName": f"{n:0100}"}}) for n in range(20_000)]
+    tracemalloc.start()
+    try:
+        for raw in objects:
+            decoder(raw, valid=True)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 5_000 * 400
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_labels_do_not_keep_more_than_themselves_alive(valid: bool) -> None:
+    raw = encoded({**OFTEN, "data": {"x": "y" * 3000}})
+    decoder = FieldDecoder(["spec.nodeName"])
+    tracemalloc.start()
+    try:
+        records = [decoder(raw, valid=valid) for _ in range(100)]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert labels_of(records[0]) == {"app": "web"}
+    assert held / len(records) < 1000
