@@ -150,6 +150,7 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
                 self._initial -= 1
             process(deltas, initial)
             yield deltas
+        self._items = {}  # without the space that a list needed
         self._news = False
 
     def _is_known(self, key: str) -> bool:

@@ -12,6 +12,7 @@ Rules that are easy to break:
   connection, none), everything goes to it as if nobody stood in between.
 * Its parser still believes that the body is to come. That is wanted while it lasts, for all of aiohttp's own
   bookkeeping; from the body's end on it must be asked nothing more.
+* With the head, little of the body is read, and no more before somebody wants it.
 * A connection is used again only if the body ended cleanly and nothing came behind it.
 * All of this is below what aiohttp promises. `lean_connector` tries it out once, with an answer from memory; with an
   aiohttp in which it does not work, connections are aiohttp's own.
@@ -63,7 +64,7 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
     # What asyncio calls
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._lean_buffer
+        return self._lean_buffer[:_SLICE] if self._take is LeanHandler._head else self._lean_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         self._take(self, self._lean_buffer[:nbytes])
@@ -111,6 +112,10 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
                 self._take, self._stream = LeanHandler._carried, stream
             if data:
                 self._take(self, data)
+                if self._body is not None:
+                    # Until somebody takes what has come: then aiohttp's stream goes on. What comes before its turn
+                    # (the next page of a list) must not hold the loop beside what is read now.
+                    self.pause_reading()
             return
 
     def _carried(self, data: memoryview) -> None:

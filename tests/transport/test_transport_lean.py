@@ -153,11 +153,24 @@ async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
     sent = b"x" * 32 * 1024 * 1024
     async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
-        await until_it_waits(response)
         chunks = response.chunks()
+        first = await anext(chunks)
+        await until_it_waits(response)
         waiting = await anext(chunks)
         assert 2 * READ_BUFFER < len(waiting) <= 2 * READ_BUFFER + lean._READ
-        assert len(waiting) + sum([len(part) async for part in chunks]) == len(sent)
+        assert len(first) + len(waiting) + sum([len(part) async for part in chunks]) == len(sent)
+
+
+@pytest.mark.parametrize("head", [CHUNKED + b"100000\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"])
+async def test_of_a_body_that_nobody_wants_yet_no_more_is_read_than_came_with_the_head(head: bytes) -> None:
+    sent = b"x" * 1024 * 1024
+    end = b"\r\n" + END if head.startswith(CHUNKED) else b""
+    async with scripted(head + sent + end) as server, HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        await until_it_waits(response)
+        chunks = [part async for part in response.chunks()]
+    assert len(chunks[0]) < lean._SLICE
+    assert b"".join(chunks) == sent
 
 
 async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> None:
@@ -165,8 +178,10 @@ async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> No
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
     async with scripted(head + sent) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
+        reading = response.chunks()
+        chunks = [await anext(reading)]
         await until_it_waits(response)
-        chunks = [part async for part in response.chunks()]
+        chunks += [part async for part in reading]
     assert max(map(len, chunks)) <= lean._READ
     assert b"".join(chunks) == sent
 
