@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, MutableMapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
@@ -54,7 +54,7 @@ class DeltaState(ABC, Generic[T, P]):
     def replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
         """Takes in that this is all there is."""
 
-    def taking_over(self, objects: dict[str, T], version: str) -> Generator[None]:
+    def taking_over(self, objects: MutableMapping[str, T], version: str) -> Generator[None]:
         """The same, of objects by their keys: nobody else has them, and they are taken out of there."""
         yield from self.replacing(objects.values(), version)
         while objects:  # to free many at once would hold the loop

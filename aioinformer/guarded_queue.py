@@ -18,7 +18,7 @@ from aioinformer.keys import delta_key
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, MutableMapping
 
     from aioinformer.delta_state import DeltaState, PopProcessFunc
 
@@ -37,7 +37,7 @@ class Queue(Protocol[T]):
         """This is all there is, as of this version."""
         ...
 
-    async def take_over(self, objects: dict[str, T], version: str = ...) -> None:
+    async def take_over(self, objects: MutableMapping[str, T], version: str = ...) -> None:
         """The same, of objects by their keys, which belong to the queue from now on."""
         ...
 
@@ -117,7 +117,7 @@ class GuardedQueue(Generic[T, P]):
         """This is all there is: what is not among it is gone."""
         await self._take_in(self._state.replacing(objects, version))
 
-    async def take_over(self, objects: dict[str, T], version: str = "") -> None:
+    async def take_over(self, objects: MutableMapping[str, T], version: str = "") -> None:
         """The same, of objects by their keys, which belong to the queue from now on: they are not copied."""
         await self._take_in(self._state.taking_over(objects, version))
 

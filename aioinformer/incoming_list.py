@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import DecodeError
+from aioinformer.listed_objects import ListedObjects
 from aioinformer.objects import KeptRecord
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ class IncomingList:
     def __init__(self, quarantine: Quarantine, tell: Callable[[str], None]) -> None:
         self._quarantine = quarantine
         self._tell = tell
-        self._records: dict[str, Record] = {}
+        self._records: ListedObjects[Record] = ListedObjects()
 
     def __bool__(self) -> bool:
         return bool(self._records)
 
     def begin(self) -> None:
         """A list begins: what it brings is all that counts."""
-        self._records = {}
+        self._records = ListedObjects()
         self._quarantine.clear()
 
     def take(self, item: Record | DecodeError) -> bool:
@@ -42,22 +43,20 @@ class IncomingList:
         if isinstance(item, DecodeError):
             self._records.setdefault(item.key, KeptRecord.of(item.key))
             return self.skip(item)
-        records = self._records
-        before = len(records)
-        records[item.key] = item
+        new = self._records.put(item.key, item)
         if self._quarantine:
             self._quarantine.release(item.key)
-        return len(records) > before
+        return new
 
     def take_all(self, items: Collection[Record | DecodeError]) -> bool:
         """As `take`, for many; whether the list had not shown all of them before."""
         if self._quarantine or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
             news = [self.take(item) for item in items]  # all of them, whatever the first is
             return any(news)
-        records = self._records
-        before = len(records)
-        records.update({item.key: item for item in items})  # type: ignore[misc] # of whose types none is an error
-        return len(records) > before
+        put, new = self._records.put, False
+        for item in items:
+            new = put(item.key, item) or new  # type: ignore[arg-type] # of whose types none is an error
+        return new
 
     def drop(self, key: str) -> None:
         """An object was deleted while the list was on its way."""
@@ -71,7 +70,7 @@ class IncomingList:
             self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
         return new
 
-    def end(self) -> dict[str, Record]:
+    def end(self) -> ListedObjects[Record]:
         """The list is complete: its objects by key. Not a copy, which would hold the loop if there are many."""
-        records, self._records = self._records, {}
+        records, self._records = self._records, ListedObjects()
         return records

@@ -13,15 +13,15 @@ The rules (client-go's, DF-01 to DF-10):
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aioinformer.delta_state import DeltaState
 from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
 from aioinformer.keys import delta_key
+from aioinformer.listed_objects import ListedObjects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, MutableMapping
 
     from aioinformer.delta_state import PopProcessFunc
 
@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 #: Named here: to look it up in its class for each object of a list would cost as much as to queue it.
 _REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
-#: So many keys get in line in one step.
-_KEYS = 64
 
 
 class KnownObjects(Protocol):
@@ -61,7 +59,7 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         self._known = known_objects
         #: One delta stands for itself, and so does an object that replaces what was there: a relist brings one of every
         #: key, and lists would be walked by the collector.
-        self._items: dict[str, T | Delta[T] | Deltas[T]] = {}
+        self._items: MutableMapping[str, T | Delta[T] | Deltas[T]] = {}
         self._line: deque[str] = deque()
         self._news = False
 
@@ -89,18 +87,15 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             yield
         yield from self._replaced(unlisted, version)
 
-    def taking_over(self, objects: dict[str, T], version: str) -> Generator[None]:
+    def taking_over(self, objects: MutableMapping[str, T], version: str) -> Generator[None]:
         if self._items or self._transformer is not None:
             yield from super().taking_over(objects, version)
             return
-        self._items = objects  # type: ignore[assignment] # which has nothing but what stands for itself
-        keys = iter(objects)
-        try:
-            while some := [*islice(keys, _KEYS)]:
-                self._line.extend(some)
-                yield
-        finally:  # also if this is given up: a key that is queued, but not in line, would never get there
-            self._line.extend(keys)
+        if not isinstance(objects, ListedObjects):
+            objects, listed = ListedObjects[T](), objects
+            objects.update(listed)
+            listed.clear()
+        self._items, self._line = objects.apart()  # type: ignore[assignment] # which stand for themselves
         yield from self._replaced(set(), version)
 
     def _replaced(self, unlisted: set[str], version: str) -> Generator[None]:

@@ -29,6 +29,8 @@ from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled,
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from aioinformer.deltas import Delta
     from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
@@ -49,7 +51,7 @@ class ReflectorQueue(Protocol):
 
     async def replace(self, objects: Iterable[Record], version: str = ...) -> None: ...
 
-    async def take_over(self, objects: dict[str, Record], version: str = ...) -> None: ...
+    async def take_over(self, objects: MutableMapping[str, Record], version: str = ...) -> None: ...
 
     async def resync(self) -> None: ...
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from aioinformer.deltas import Delta
     from aioinformer.errors import ApiError, DecodeError, TransportError
     from aioinformer.objects import Record
@@ -136,7 +138,7 @@ class Replaced:
         version: of the list.
     """
 
-    records: dict[str, Record]
+    records: MutableMapping[str, Record]
     version: str
 
 

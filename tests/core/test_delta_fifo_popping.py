@@ -244,10 +244,12 @@ async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str])
 
 
 async def test_nothing_is_stuck_in_a_queue_that_was_kept_from_taking_over_to_the_end() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    objects = {f"o{number}": obj(f"o{number}") for number in range(2000)}
+    store: ThreadSafeStore[Any] = ThreadSafeStore()
+    store.replace(objects)
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store, slice_seconds=1e-9)
     popped: list[str] = []
     consumer = asyncio.create_task(queue.pop_batch(lambda deltas, initial: popped.append(queue.key_of(deltas))))
-    objects = {f"o{number}": obj(f"o{number}") for number in range(2000)}
     names = [*objects]
     taking_over = asyncio.create_task(queue.take_over(objects))
     await turns()
