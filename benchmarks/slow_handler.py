@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 _EVENTS, _QUICK = 20_000, 10
 _WITHOUT, _SLOW, _KEEPING = "10 handlers", "10 handlers and a slow one", "10 handlers and one that keeps all"
+_COMPRESSED, _COMPRESSED_SLOW = "compressed, 10 handlers", "compressed, 10 handlers and a slow one"
 
 
-async def measure(url: str, *, more: str = "") -> Figures:
+async def measure(url: str, *, more: str = "", storage: str = "bytes") -> Figures:
     """Ten handlers, and perhaps one more; until the last of the ten has been told everything."""
     flood = Flood(_EVENTS, _QUICK)
     kept: list[tuple[Any, Any]] = []
@@ -40,7 +41,7 @@ async def measure(url: str, *, more: str = "") -> Figures:
         kept.append((old, new))
 
     async with HttpTransport(url) as transport:
-        informer = pods_informer(transport)
+        informer = pods_informer(transport, storage=storage)
         registrations = [informer.add_event_handler(on_update=on_update) for _ in range(_QUICK)]
         if more:
             informer.add_event_handler(on_update=dawdle if more == "slow" else keep)
@@ -64,6 +65,8 @@ QUESTION = Question(
         _WITHOUT: measure,
         _SLOW: partial(measure, more="slow"),
         _KEEPING: partial(measure, more="keeping"),
+        _COMPRESSED: partial(measure, storage="compressed"),
+        _COMPRESSED_SLOW: partial(measure, more="slow", storage="compressed"),
     },
     Offer(pods=20_000, events=_EVENTS),
     requirements=[
@@ -77,6 +80,13 @@ QUESTION = Question(
             "watch_us_per_event",
             1.05,
             _KEEPING,
+        ),
+        Requirement(
+            "compressed: CPU of an event beside a slow handler, to without",
+            _COMPRESSED_SLOW,
+            "watch_us_per_event",
+            1.1,
+            _COMPRESSED,
         ),
     ],
     rounds=9,
