@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: So many values of declared fields are remembered, until all of them are forgotten.
 _SEEN = 4096
+#: ... if no text among them is longer.
+_SHORT = 128
 
 
 class FieldDecoder:
@@ -51,7 +53,7 @@ class FieldDecoder:
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
-        #: All values have been texts so far: managed fields are in none of them, and need not be read.
+        #: No value was anything but a text so far: managed fields are in none of them, and need not be read.
         self._texts = not any("managedFields" in steps for steps in self.paths)
 
     def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
@@ -66,9 +68,11 @@ class FieldDecoder:
         if valid and self._texts and (shorter := without_managed_fields(raw)) is not None:
             try:
                 envelope = self._decode_texts(shorter)
-                declared = values.texts(envelope)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+                declared = values.of_texts(envelope)
+            except msgspec.ValidationError:
                 self._texts = False
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+                pass  # this object is unusual: read as a whole, it says why
             else:
                 meta = envelope.metadata
                 if meta.labels is not NO_LABELS:
@@ -82,11 +86,13 @@ class FieldDecoder:
             # Where a path leads through something else than objects, it has no value.
             return decode_record(raw, valid=valid)
         record = record_of(envelope.metadata, raw)
-        record.fields = values.any(envelope)
+        record.fields = values.of_any(envelope)
         return record
 
 
 def _envelope_with(paths: frozenset[tuple[str, ...]], value: Any) -> type[Envelope]:
+    if ("metadata",) in paths:
+        raise UsageError("field path metadata is all of the metadata: declare fields of it, like metadata.generation")
     tree: dict[str, Any] = {}
     for steps in sorted(paths):
         node = tree
@@ -140,13 +146,13 @@ class _Values:
         self._alone = len(places) == 1
         self._seen: dict[Any, Declared] = {}
 
-    def texts(self, envelope: Any) -> Declared:
+    def of_texts(self, envelope: Any) -> Declared:
         """Those of an object of which they are all texts, or missing."""
         found = self._at_once(envelope)
         declared = self._seen.get(found)
         return self._kept(found, (found,) if self._alone else found) if declared is None else declared
 
-    def any(self, envelope: Any) -> Declared:
+    def of_any(self, envelope: Any) -> Declared:
         """Those of any object."""
         values = tuple(_look_up(envelope, each) for each in self._attributes)
         key = values, *map(type, values)  # 1 is 1.0, and true
@@ -157,9 +163,12 @@ class _Values:
         return self._kept(key, values) if declared is None else declared
 
     def _kept(self, key: Any, values: tuple[Any, ...]) -> Declared:
-        if len(self._seen) >= _SEEN:
-            self._seen.clear()
-        declared = self._seen[key] = self._made(*values)
+        declared = self._made(*values)
+        # Long texts are not worth it; -0.0 equals 0.0.
+        if not any(type(value) is float or (type(value) is str and len(value) > _SHORT) for value in values):
+            if len(self._seen) >= _SEEN:
+                self._seen.clear()
+            self._seen[key] = declared
         return declared
 
 

@@ -88,14 +88,11 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         yield from self._replaced(unlisted, version)
 
     def taking_over(self, objects: MutableMapping[str, T], version: str) -> Generator[None]:
-        if self._items or self._transformer is not None:
+        if self._items or self._transformer is not None or not isinstance(objects, ListedObjects):
             yield from super().taking_over(objects, version)
             return
-        if not isinstance(objects, ListedObjects):
-            objects, listed = ListedObjects[T](), objects
-            objects.update(listed)
-            listed.clear()
-        self._items, self._line = objects.apart()  # type: ignore[assignment] # which stand for themselves
+        yield from objects.closing_gaps()
+        self._items, self._line = objects.apart()
         yield from self._replaced(set(), version)
 
     def _replaced(self, unlisted: set[str], version: str) -> Generator[None]:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_PARTS = 64
+#: No power of two: in a part, keys would have in common what a dict finds their places by.
+_PARTS = 61
 
 
 class DividedDict(MutableMapping[str, T]):
@@ -87,18 +88,32 @@ class ListedObjects(DividedDict[T]):
         return True
 
     def pop(self, key: str, *default: Any) -> Any:
-        self._gaps = True
+        self._gaps = self._gaps or key in self
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[str, T]:
         self._gaps = True
         return super().popitem()
 
+    def closing_gaps(self) -> Iterator[None]:
+        """Forgets the places of keys that were taken out, in steps. Nothing else may change it meanwhile."""
+        if not self._gaps:
+            return
+        line, seen = deque[str](), DividedDict[None]()
+        for key in self._line:
+            if key in self and key not in seen:
+                seen[key] = None
+                line.append(key)
+            yield
+        self._line, self._gaps = line, False
+
     def apart(self) -> tuple[DividedDict[T], deque[str]]:
         """The objects, and the keys in their order, as two things: both are the caller's, and nothing is left here."""
-        objects, line = DividedDict[T](), deque(self) if self._gaps else self._line
+        for _ in self.closing_gaps():
+            pass
+        objects, line = DividedDict[T](), self._line
         objects._parts, self._parts = self._parts, objects._parts
-        self._line, self._gaps = deque(), False
+        self._line = deque()
         return objects, line
 
     def __setitem__(self, key: str, value: T) -> None:

@@ -12,7 +12,8 @@ Rules that are easy to break:
   connection, none), everything goes to it as if nobody stood in between.
 * Its parser still believes that the body is to come. That is wanted while it lasts, for all of aiohttp's own
   bookkeeping; from the body's end on it must be asked nothing more.
-* With the head, little of the body is read, and no more before somebody wants it.
+* Of a body that begins in the same read as its head, no more is read before somebody wants it. Reading stops only if
+  something waits in the stream: nothing else makes aiohttp go on.
 * A connection is used again only if the body ended cleanly and nothing came behind it.
 * All of this is below what aiohttp promises. `lean_connector` tries it out once, with an answer from memory; with an
   aiohttp in which it does not work, connections are aiohttp's own.
@@ -40,6 +41,8 @@ _READ = 256 * 1024
 """Bytes that are read at once, at most: one buffer for all connections of a transport."""
 
 _SLICE = 16 * 1024
+"""Bytes that are read at once as long as a head is to come, and of the body behind it."""
+
 _BLANK_LINE = b"\r\n\r\n"
 _LENGTH = re.compile("[0-9]{1,15}").fullmatch
 
@@ -112,7 +115,7 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
                 self._take, self._stream = LeanHandler._carried, stream
             if data:
                 self._take(self, data)
-                if self._body is not None:
+                if self._body is not None and stream.total_bytes:
                     # Until somebody takes what has come: then aiohttp's stream goes on. What comes before its turn
                     # (the next page of a list) must not hold the loop beside what is read now.
                     self.pause_reading()
@@ -192,14 +195,16 @@ def lean_connector(**arguments: Any) -> aiohttp.TCPConnector:
 
 def _works(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether an answer that is fed by hand gives its body, and leaves a connection that can be used again."""
-    head, rest = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+    head, rest = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n", b"3\r\ntwo\r\n0\r\n\r\n"
     try:
         handler = LeanHandler(loop, memoryview(bytearray(_SLICE)))
         handler.set_response_params()
         handler.data_received(head)
         stream = handler._stream
+        assert stream is not None
+        paused, one, still_paused = handler._reading_paused, stream.read_nowait(), handler._reading_paused
         handler.get_buffer(-1)[: len(rest)] = rest
         handler.buffer_updated(len(rest))
-        return stream is not None and stream.read_nowait() == b"onetwo" and stream.is_eof()
+        return paused and not still_paused and one + stream.read_nowait() == b"onetwo" and stream.is_eof()
     except Exception:
         return False

@@ -10,6 +10,7 @@ import pytest
 from aioinformer.deltas import Delta, DeltaType
 from aioinformer.errors import FIFOClosed
 from aioinformer.fifo import DeltaFIFO
+from aioinformer.listed_objects import ListedObjects
 from aioinformer.store import ThreadSafeStore
 
 if TYPE_CHECKING:
@@ -210,11 +211,18 @@ async def test_a_replacement_lets_others_have_the_loop() -> None:
     assert len(queue) == 200
 
 
+def listed(*names: str) -> ListedObjects[Any]:
+    objects: ListedObjects[Any] = ListedObjects()
+    for name in names:
+        objects.put(name, obj(name))
+    return objects
+
+
 async def test_objects_that_are_taken_over_are_a_replacement_of_all_there_was() -> None:
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.put("gone", obj("gone"))
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
-    await queue.take_over({name: obj(name) for name in "ab"}, "7")
+    await queue.take_over(listed("a", "b"), "7")
     popped: list[tuple[str, str, bool]] = []
     version = await queue.pop_batch(
         lambda deltas, initial: popped.extend((queue.key_of(deltas), delta.type, initial) for delta in deltas)
@@ -225,7 +233,7 @@ async def test_objects_that_are_taken_over_are_a_replacement_of_all_there_was() 
 
 async def test_what_becomes_known_of_an_object_that_was_taken_over_is_popped_with_it() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.take_over({name: obj(name) for name in "ab"})
+    await queue.take_over(listed("a", "b"))
     await queue.update(obj("a"))
     deltas = await queue.pop(ignore)
     assert [delta.type for delta in deltas] == [DeltaType.REPLACED, DeltaType.UPDATED]
@@ -236,7 +244,7 @@ async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str])
     queue: DeltaFIFO[Any] = DeltaFIFO()
     for name in waiting:
         await queue.add(obj(name))
-    objects = {f"o{number}": obj(f"o{number}") for number in range(300)}
+    objects = listed(*[f"o{number}" for number in range(300)])
     await queue.take_over(objects)
     assert len(queue) == 300 + len(waiting)
     await queue.pop_batch(ignore)
@@ -244,7 +252,7 @@ async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str])
 
 
 async def test_nothing_is_stuck_in_a_queue_that_was_kept_from_taking_over_to_the_end() -> None:
-    objects = {f"o{number}": obj(f"o{number}") for number in range(2000)}
+    objects = listed(*[f"o{number}" for number in range(2000)])
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.replace(objects)
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store, slice_seconds=1e-9)
@@ -263,6 +271,6 @@ async def test_nothing_is_stuck_in_a_queue_that_was_kept_from_taking_over_to_the
 
 async def test_objects_that_are_taken_over_are_transformed() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
-    await queue.take_over({"a": obj("a")})
+    await queue.take_over(listed("a"))
     deltas = await queue.pop(ignore)
     assert deltas[0].object == obj("a") | {"seen": True}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aioinformer.errors import UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.fields import field_value, parse_path
 from aioinformer.objects import Record, labels_of
@@ -96,6 +97,37 @@ def test_what_every_object_has_of_its_own_is_not_remembered_for_ever() -> None:
     finally:
         tracemalloc.stop()
     assert held < 5_000 * 400
+
+
+def test_long_texts_live_no_longer_than_their_objects() -> None:
+    decoder = FieldDecoder(["data.x"])
+    objects = [encoded({**OFTEN, "data": {"x": f"{n:010000}"}}) for n in range(200)]
+    tracemalloc.start()
+    try:
+        for raw in objects:
+            decoder(raw, valid=True)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 10 * 10_000
+
+
+def test_zeros_keep_their_signs() -> None:
+    decoder = FieldDecoder(["spec.x"])
+    read = [values(decoder(encoded({"metadata": NAMES, "spec": {"x": x}})), ["spec.x"])[0] for x in (0.0, -0.0)]
+    assert [*map(str, read)] == ["0.0", "-0.0"]
+
+
+def test_one_odd_object_does_not_change_how_others_are_read() -> None:
+    decoder = FieldDecoder(["spec.nodeName", "status.phase"])
+    odd = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n1"}, "status": None}
+    assert values(decoder(encoded(odd), valid=True), ["spec.nodeName", "status.phase"]) == ["n1", None]
+    assert decoder._texts
+
+
+def test_the_metadata_as_a_whole_are_no_field() -> None:
+    with pytest.raises(UsageError, match="declare fields of it"):
+        FieldDecoder(["metadata"])
 
 
 @pytest.mark.parametrize("valid", [True, False])

@@ -93,5 +93,11 @@ def test_objects_and_order_can_be_had_apart_and_are_gone_then() -> None:
     assert (len(objects), [*objects]) == (0, [])
 
 
+def test_what_was_never_there_leaves_no_gap() -> None:
+    objects = listed("a")
+    objects.pop("b", None)
+    assert not [*objects.closing_gaps()]
+
+
 def test_no_dict_of_a_long_list_is_large() -> None:
     assert max(map(len, listed(*names(100_000))._parts)) < 2500

@@ -173,6 +173,30 @@ async def test_of_a_body_that_nobody_wants_yet_no_more_is_read_than_came_with_th
     assert b"".join(chunks) == sent
 
 
+@pytest.mark.parametrize("begun", range(len(b"5\r\nhel")))
+async def test_a_body_of_which_hardly_anything_came_with_the_head_is_read_on(begun: int) -> None:
+    whole = chunk(b"hello") + END
+    answered = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED + whole[:begun])
+        await answered.wait()
+        writer.write(whole[begun:])
+        writer.close()
+        await writer.wait_closed()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    async with listening, HttpTransport(url) as transport:
+        response = await transport.request(Request("/"))
+        reading = asyncio.create_task(body(response), name="reading")
+        await asyncio.sleep(0)
+        answered.set()
+        async with asyncio.timeout(10):
+            assert await reading == b"hello"
+
+
 async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> None:
     sent = b"x" * 4 * 1024 * 1024
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
