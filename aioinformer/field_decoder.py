@@ -53,7 +53,7 @@ class FieldDecoder:
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
-        #: No value was anything but a text so far: managed fields are in none of them, and need not be read.
+        #: No value was anything but a text so far. Managed fields are in none of them, and need not be read.
         self._texts = not any("managedFields" in steps for steps in self.paths)
 
     def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
@@ -65,9 +65,10 @@ class FieldDecoder:
         values = self._values
         if values is None:
             return decode_record(raw, valid=valid)
-        if valid and self._texts and (shorter := without_managed_fields(raw)) is not None:
+        if self._texts:
+            shorter = without_managed_fields(raw) if valid else None
             try:
-                envelope = self._decode_texts(shorter)
+                envelope = self._decode_texts(raw if shorter is None else shorter)
                 declared = values.of_texts(envelope)
             except msgspec.ValidationError:
                 self._texts = False
@@ -75,7 +76,7 @@ class FieldDecoder:
                 pass  # this object is unusual: read as a whole, it says why
             else:
                 meta = envelope.metadata
-                if meta.labels is not NO_LABELS:
+                if meta.labels is not NO_LABELS and shorter is not None:
                     meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep what is shorter alive
                 record = record_of(meta, raw)
                 record.fields = declared
