@@ -11,12 +11,12 @@ without having what the role gives.
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, Deed, User, aggregated
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.specs.cluster.rights import RIGHTS
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def check_grant(
         if plural and authorizer.decide(user, Deed("bind", group, plural, namespace=namespace, name=wanted)).allowed:
             return
         if not plural:
-            raise statuses.internal_error(f"unsupported role reference kind: {_quoted(kind)}")
+            raise statuses.internal_error(f"unsupported role reference kind: {quoted(kind)}")
         rules = authorizer.rules_of(kind, wanted, namespace)
         if rules is None:
             # The API takes the role's name for one of what is being written.
@@ -100,9 +100,9 @@ def _confirm(
     missing = _missing(authorizer.rules(user, namespace), rules)
     if not missing:
         return
-    groups = " ".join(map(_quoted, user.groups))
+    groups = " ".join(map(quoted, user.groups))
     told = "\n".join(sorted({_described(each) for each in _gathered(missing)}))
-    why = f"user {_quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
+    why = f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
     wrong = authorizer.missing(user, namespace, plural=True)
     errors = f"; resolution errors: [{aggregated(wrong)}]" if wrong else ""
     raise statuses.forbidden(resource, name, f"{why}\n{told}{errors}")
@@ -164,7 +164,7 @@ def _gathered(pieces: Sequence[_Piece]) -> Iterator[_Piece]:
 
 
 def _described(rule: _Piece) -> str:
-    parts = (f"{shown}:[{' '.join(map(_quoted, rule[field]))}]" for field, shown in _SHOWN if rule.get(field))
+    parts = (f"{shown}:[{' '.join(map(quoted, rule[field]))}]" for field, shown in _SHOWN if rule.get(field))
     return "{" + ", ".join(parts) + "}"
 
 
@@ -176,7 +176,3 @@ def _is_same(obj: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 def _settled(obj: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {field: value for field, value in obj["metadata"].items() if value and field not in _FREE}
     return {field: value for field, value in obj.items() if value} | {"metadata": metadata}
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -8,7 +8,6 @@ done `impersonate-on:<sort>:<verb>`. What the first of them lacks is what a clie
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from urllib.parse import unquote
 from aioinformer.testing.access.deeds import refusal
 from aioinformer.testing.access.rbac import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Deed, User
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,10 +49,10 @@ def wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
         return User(name, uid, groups, extra)
     if not (uid or groups or extra):
         return None
-    listed = ", ".join(f"{_quoted(key)}:{_strings(values)}" for key, values in sorted(extra.items()))
+    listed = ", ".join(f"{quoted(key)}:{_strings(values)}" for key, values in sorted(extra.items()))
     extras = f"map[string][]string{{{listed}}}" if extra else "map[string][]string(nil)"
     shown = f"Groups:{_strings(groups) if groups else '[]string(nil)'}, Extra:{extras}"
-    what = f'&user.DefaultInfo{{Name:"", UID:{_quoted(uid)}, {shown}}}'
+    what = f'&user.DefaultInfo{{Name:"", UID:{quoted(uid)}, {shown}}}'
     raise statuses.bad_request(f"requested {what} without impersonating a user name")
 
 
@@ -126,8 +126,4 @@ def _completed(wanted: User, account: re.Match[str] | None, *, node: bool) -> Us
 
 
 def _strings(values: Sequence[str]) -> str:
-    return f"[]string{{{', '.join(map(_quoted, values))}}}"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return f"[]string{{{', '.join(map(quoted, values))}}}"

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import label_name_faults
 
@@ -49,7 +50,7 @@ def question_causes(
         yield Cause.invalid("metadata", encode_plain(metadata).decode(), why)
     if local and wanted is not None and wanted.get("namespace", "") != metadata.get("namespace", ""):
         why = "must match metadata.namespace"
-        yield Cause.invalid("spec.resourceAttributes.namespace", _quoted(wanted.get("namespace", "")), why)
+        yield Cause.invalid("spec.resourceAttributes.namespace", quoted(wanted.get("namespace", "")), why)
     if local and path is not None:
         yield Cause.invalid("spec.nonResourceAttributes", shown, "disallowed on this kind of request")
 
@@ -69,7 +70,7 @@ def evaluation_error(wanted: Mapping[str, Any]) -> str:
 def _selector(selector: Mapping[str, Any], path: str, *, labels: bool) -> Iterator[Cause]:
     raw, requirements = selector.get("rawSelector") or "", selector.get("requirements") or ()
     if raw and requirements:
-        yield Cause.invalid(f"{path}.rawSelector", _quoted(raw), "may not specified at the same time as requirements")
+        yield Cause.invalid(f"{path}.rawSelector", quoted(raw), "may not specified at the same time as requirements")
     if not raw and not requirements:
         why = f"when {path} is specified, requirements or rawSelector is required"
         yield Cause.required(f"{path}.requirements", why)
@@ -84,8 +85,4 @@ def _selector(selector: Mapping[str, Any], path: str, *, labels: bool) -> Iterat
             why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             yield Cause.forbidden(f"{here}.values", why)
         if labels:
-            yield from (Cause.invalid(f"{here}.key", _quoted(key), why) for why in label_name_faults(key))
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+            yield from (Cause.invalid(f"{here}.key", quoted(key), why) for why in label_name_faults(key))

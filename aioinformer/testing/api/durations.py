@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
+
+from aioinformer.testing.api.golike import quoted
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
@@ -25,23 +26,19 @@ def seconds(text: str) -> float:
         return 0.0
     nanoseconds = 0
     if not rest:
-        raise DurationError(f"time: invalid duration {_quoted(text)}")
+        raise DurationError(f"time: invalid duration {quoted(text)}")
     while rest:
         part = _PART.match(rest)
         assert part is not None
         whole, fraction, unit = part[1], part[2] or "", part[3]
         if not whole and not fraction:
-            raise DurationError(f"time: invalid duration {_quoted(text)}")
+            raise DurationError(f"time: invalid duration {quoted(text)}")
         if not unit:
-            raise DurationError(f"time: missing unit in duration {_quoted(text)}")
+            raise DurationError(f"time: missing unit in duration {quoted(text)}")
         if unit not in _UNITS:
-            raise DurationError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+            raise DurationError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
         nanoseconds += int(whole or 0) * _UNITS[unit] + int(fraction or 0) * _UNITS[unit] // 10 ** len(fraction)
         if nanoseconds >= _LONGEST:
-            raise DurationError(f"time: invalid duration {_quoted(text)}")
+            raise DurationError(f"time: invalid duration {quoted(text)}")
         rest = rest[part.end() :]
     return (-nanoseconds if text[0] == "-" else nanoseconds) / 10**9
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

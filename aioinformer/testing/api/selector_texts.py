@@ -6,11 +6,11 @@ are the server's words, and that `a in ()` is accepted: it asks for the empty va
 
 from __future__ import annotations
 
-import json
 import re
 
 from aioinformer.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.label_selectors import LabelRequirement, LabelSelector, Operator
+from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.statuses import StatusError, bad_request
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 
@@ -93,7 +93,7 @@ class _Labels:
         if name in _SIGNS:
             raise _Refused(f"found '{name}', expected: identifier")
         if faults := label_name_faults(name):
-            raise _Refused(f"<nil>: Invalid value: {_quoted(name)}: {'; '.join(faults)}")
+            raise _Refused(f"<nil>: Invalid value: {quoted(name)}: {'; '.join(faults)}")
         if absent:
             return LabelRequirement(name, Operator.DOES_NOT_EXIST)
         if self._peek() in ("", ","):
@@ -153,10 +153,10 @@ def _value_faults(name: str, operator: Operator, values: list[str]) -> list[str]
     found = []
     if operator in _ORDERS and not (re.fullmatch("[+-]?[0-9]+", values[0]) and int(values[0]) in _INT64):
         why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        found.append(f"values[0]: Invalid value: {_quoted(values[0])}: {why}")
+        found.append(f"values[0]: Invalid value: {quoted(values[0])}: {why}")
     for index, value in enumerate(values):
         if faults := label_value_faults(value):
-            found.append(f"values[{index}][{name}]: Invalid value: {_quoted(value)}: {'; '.join(faults)}")
+            found.append(f"values[{index}][{name}]: Invalid value: {quoted(value)}: {'; '.join(faults)}")
     return found
 
 
@@ -176,7 +176,3 @@ def _unescaped(value: str) -> str:
 
 def _bad_field(why: str) -> StatusError:
     return bad_request(f"invalid field selector: {why}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
