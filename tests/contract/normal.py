@@ -16,7 +16,7 @@ _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b(?!/)")
 # Where messages tell of versions that nobody was given.
 _TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))|(in (?:the precondition|record) )\(\d+\)")
 _QUOTED_VERSION = re.compile(r'(\bresourceVersion\\?"?: ?\\?")\d+')
-AGE = re.compile(r"\d+s")
+AGE = re.compile(r"\d+s|\d+y\d+d")
 _AGE_IN_YAML = re.compile(r"^( *- )\d+s$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9A-F]{128}\b")
 _TOKEN = re.compile(r"\beyJ[\w.-]{20,}")

@@ -30,7 +30,7 @@ Outputs = list[dict[str, Any]]
 
 _VERSION = re.compile(r'(resourceVersion"?: ?"|Resource Version: +)\d+')
 _GAP = re.compile(r"(?<=\S) {2,}")
-_AGE = re.compile(r"(?<=  )(?:\d+[smhd])+(?=  |$)")
+_AGE = re.compile(r"(?:(?<=  )|^)(?:\d+[smhdy])+(?=  |$)")
 _LOG_LINE = re.compile(r"^([EWI])\d{4} [\d:.]+ +\d+ ")
 # It depends on the moment whether the end of one of kubectl's own watches comes too early for its taste.
 _OWN_WATCHES = ("<I> reflector.go:", "<W> reflector.go:")
