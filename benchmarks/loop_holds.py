@@ -148,7 +148,8 @@ QUESTION = Question(
     {"streaming": measure, "pages": lambda url: measure(url, pages=True)},
     Offer(pods=_PODS, events=_PODS),
     requirements=_required(),
-    rounds=3,
+    rounds=5,
+    seconds=100.0,
 )
 
 if __name__ == "__main__":
