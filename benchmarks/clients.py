@@ -89,9 +89,10 @@ class Flood:
             return
         self._left -= 1
         if not self._left:
-            cpu, wall = self._watch.cpu, self._watch.wall
+            cpu, wall, user = self._watch.cpu, self._watch.wall, self._watch.user
             self._figures = {
                 "watch_us_per_event": cpu / self._events * 1e6,
+                "watch_user_us_per_event": user / self._events * 1e6,
                 "watch_events_per_second": self._events / wall,
             }
             self._done.set()

@@ -23,6 +23,8 @@ QUESTION = Question(
     requirements=[
         Requirement("two fields, to none", "two", "watch_us_per_event", 1.15, "none"),
     ],
+    rounds=9,
+    seconds=85.0,
 )
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ QUESTION = Question(
             _COMPRESSED,
         ),
     ],
-    rounds=9,
-    seconds=75.0,
+    rounds=7,
+    seconds=60.0,
 )
 
 if __name__ == "__main__":
