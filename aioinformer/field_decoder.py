@@ -43,7 +43,7 @@ class FieldDecoder:
         paths: the declared fields.
 
     Raises:
-        UsageError: a path does not parse, or two of them contradict each other.
+        UsageError: a path does not parse, is all of the metadata, or contradicts another.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:

@@ -52,7 +52,6 @@ async def measure(url: str, *, more: str = "", storage: str = "bytes") -> Figure
             figures = await flood.run(url)
             after = resource.getrusage(resource.RUSAGE_SELF)
     return figures | {
-        "watch_user_us_per_event": (after.ru_utime - before.ru_utime) / _EVENTS * 1e6,
         "watch_system_us_per_event": (after.ru_stime - before.ru_stime) / _EVENTS * 1e6,
         "new_pages": after.ru_minflt - before.ru_minflt,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,9 @@ from aioinformer.fields import field_value, parse_path
 from aioinformer.frozen import freeze
 from aioinformer.objects import Record, decode_record, labels_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 NAMES = {"name": "a", "namespace": "ns", "uid": "u-1", "resourceVersion": "7", "labels": {"app": "web"}}
 FIELDS = [{"manager": "kubelet", "fieldsV1": {'k:{"type":"Ready"}': {}}}]
 OFTEN = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
@@ -21,6 +24,17 @@ OFTEN = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n
 
 def encoded(document: dict[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def held_after(decoder: FieldDecoder, objects: Iterable[bytes]) -> int:
+    """The bytes that the decoder has in use after it has read these objects, of which nobody keeps a record."""
+    tracemalloc.start()
+    try:
+        for raw in objects:
+            decoder(raw, valid=True)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 def values(record: Record, paths: list[str]) -> list[Any]:
@@ -58,9 +72,8 @@ def test_values_are_the_same_as_if_all_of_the_object_had_been_read(case: str, pa
     raw = encoded(UNUSUAL[case])
     short, whole = FieldDecoder(paths)(raw, valid=True), FieldDecoder(paths)(raw)
     assert values(short, paths) == values(whole, paths) == [*map(freeze, values(decode_record(raw), paths))]
-    assert (short.key, short.resource_version, labels_of(short)) == (whole.key, "7", labels_of(whole)) or not labels_of(
-        whole
-    )
+    assert (short.key, short.resource_version) == (whole.key, whole.resource_version)
+    assert labels_of(short) == labels_of(whole)
 
 
 def test_managed_fields_can_be_declared_themselves() -> None:
@@ -88,29 +101,13 @@ def test_what_many_objects_have_is_kept_once() -> None:
 
 
 def test_what_every_object_has_of_its_own_is_not_remembered_for_ever() -> None:
-    decoder = FieldDecoder(["spec.nodeName"])
     objects = [encoded({**OFTEN, "spec": {"nodeName": f"{n:0100}"}}) for n in range(20_000)]
-    tracemalloc.start()
-    try:
-        for raw in objects:
-            decoder(raw, valid=True)
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 5_000 * 400
+    assert held_after(FieldDecoder(["spec.nodeName"]), objects) < 5_000 * 400
 
 
 def test_long_texts_live_no_longer_than_their_objects() -> None:
-    decoder = FieldDecoder(["data.x"])
     objects = [encoded({**OFTEN, "data": {"x": f"{n:010000}"}}) for n in range(200)]
-    tracemalloc.start()
-    try:
-        for raw in objects:
-            decoder(raw, valid=True)
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 10 * 10_000
+    assert held_after(FieldDecoder(["data.x"]), objects) < 10 * 10_000
 
 
 def test_zeros_keep_their_signs() -> None:
