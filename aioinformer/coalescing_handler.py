@@ -23,6 +23,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import USER_ERRORS
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.notifications import (
     AddNotification,
@@ -31,7 +32,7 @@ from aioinformer.notifications import (
     UpdateNotification,
     delivery_to,
 )
-from aioinformer.owner import IN_HANDLER, Owner, is_cancelled
+from aioinformer.owner import IN_HANDLER, Owner, is_ending
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -128,12 +129,13 @@ class CoalescingHandler:
         self._news.set()
 
     async def _call(self, key: str, notification: Notification[Any]) -> None:
+        task = asyncio.current_task()
         try:
             result = self._deliver(notification)
             if inspect.isawaitable(result):
                 await result
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+        except (*USER_ERRORS, asyncio.CancelledError) as error:
+            if is_ending(error, task):
                 raise
             self.errors += 1
             _log.exception("%s raised for %s", self._name, key)

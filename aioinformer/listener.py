@@ -19,10 +19,11 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import USER_ERRORS
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
 from aioinformer.notifications import AddNotification, Batch, Delivery, Notification, UpdateNotification
-from aioinformer.owner import IN_HANDLER, is_cancelled
+from aioinformer.owner import IN_HANDLER, is_ending
 from aioinformer.slices import Slicer
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ class ProcessorListener(Generic[T]):
     def add(self, batch: Batch[T]) -> None:
         """Queues what is to be told."""
         if not self._stopped:
+            self._added.put_nowait(batch)  # first: if there is no memory for it, nothing is counted
             self._initial += batch.initial
             self.pending += batch.size
-            self._added.put_nowait(batch)
 
     def upstream_synced(self) -> None:
         """All of the initial list has been added."""
@@ -149,6 +150,7 @@ class ProcessorListener(Generic[T]):
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
         IN_HANDLER.set(True)
+        task = asyncio.current_task()
         deliver, due, clock = self._deliver, self._slicer.due, asyncio.get_running_loop().time
         while not self.stopped():
             waits = self._next.empty()
@@ -169,10 +171,10 @@ class ProcessorListener(Generic[T]):
                         result = deliver(notification)
                         if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
                             await result
-                    except (Exception, asyncio.CancelledError) as error:
-                        # Something that the handler awaited may have been cancelled: that is an error of the handler,
-                        # unless it is this task that is to end.
-                        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                    except (*USER_ERRORS, asyncio.CancelledError) as error:
+                        # Something that the handler awaited may have been cancelled, or closed: that is an error of
+                        # the handler, unless it is this task that is to end.
+                        if is_ending(error, task):
                             raise
                         self.errors += 1
                         _log.exception("%s raised for %s", self.name, _key_of(notification))

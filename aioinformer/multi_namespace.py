@@ -12,12 +12,13 @@ handlers, and one state:
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.cache_controller import CacheController
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
 from aioinformer.shared_informer import SharedIndexInformer
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class _KnownInNamespace:
@@ -167,10 +170,12 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             return super().state
         states = {namespace: member.state for namespace, member in sorted(self._members.items())}
         if not states:
-            return InformerState(Phase.WATCHING, "", 0.0)
+            return self._with_indices(InformerState(Phase.WATCHING, "", 0.0))
         namespace = min(states, key=lambda each: states[each].healthy)
         state = states[namespace]
-        return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+        if state.reason:
+            state = replace(state, reason=f"namespace {namespace}: {state.reason}")
+        return self._with_indices(state)
 
     @property
     def skipped(self) -> int:
@@ -209,6 +214,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             member.version = version
             if queue.has_synced():
                 member.synced.set()
+            self._check_indices()
             self._advance()
 
         member.controller = CacheController(
@@ -219,7 +225,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 on_version=processed,
                 name=f"{self.name} in {namespace}",
                 resync_period=0.0,
-                on_state=lambda state: self._state_changed(self.state),
             )
         )
         member.task = tasks.create_task(self._look_at(namespace, member), name=f"{self.name} in {namespace}")
@@ -254,8 +259,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             await asyncio.sleep(self._pipeline.handlers.periods.check)
             if self._pipeline.handlers.should_resync():
                 for member in list(self._members.values()):
-                    if member.queue is not None:
-                        await member.queue.resync()
+                    try:
+                        if member.queue is not None:
+                            await member.queue.resync()
+                    except EXHAUSTION:
+                        _log.exception("%s: the resync failed", self.name)
 
     def _advance(self) -> None:
         versions = [member.version for member in self._members.values()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from aioinformer.errors import DecodeError, UsageError
+from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
@@ -127,7 +127,7 @@ class ObjectType(Generic[T]):
         obj = self.present(record)
         try:
             result = transform(obj)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("the transform raised for %s", record.key)
             raise
         if result is obj:

@@ -32,7 +32,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge
+from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, ResourceVersionTooLarge
 from aioinformer.incoming_list import IncomingList
 from aioinformer.options import ReflectorOptions
 from aioinformer.pace import Pace
@@ -351,6 +351,8 @@ class ListWatchProtocol:
         listing = self._stage in (_Stage.STREAM, _Stage.LIST)
         if isinstance(error, Expired | ResourceVersionTooLarge):
             self._version_lost(error, now)
+        elif isinstance(error, ProcessingError):  # the cache lacks what was received: only a list shows what
+            self._fail(error, now, _Stage.DECIDE)
         elif isinstance(error, ApiError):
             self._refused(error, now)
         elif listing:

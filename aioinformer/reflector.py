@@ -18,7 +18,15 @@ import anyio._backends._asyncio  # else it is imported when first needed, which 
 
 from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
-from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
+from aioinformer.errors import (
+    EXHAUSTION,
+    USER_ERRORS,
+    AioinformerError,
+    ApiError,
+    DecodeError,
+    ProcessingError,
+    TransportError,
+)
 from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
@@ -40,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0
+#: Seconds until it is tried again to say that something failed, if saying so failed.
+_BREATHER = 1.0
 
 WatchErrorHandler = Callable[[Exception], Any]
 
@@ -129,6 +139,10 @@ class Reflector:
         self._reader: AnswerReader | None = None
         #: For how long whatever comes may still be no whole event, or object.
         self._patience = 0.0
+        #: Why the cache lacks some of what was received; the protocol is still to be told.
+        self._lacking: ProcessingError | None = None
+        #: Ends the wait for what the server sends.
+        self._alarm: asyncio.Timeout | None = None
         #: The version of the first list; "" before that.
         self.initial_resource_version = ""
 
@@ -155,17 +169,39 @@ class Reflector:
             if self._resync_period:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
             try:
-                await self._list_and_watch()
+                await self._go_on()
             finally:
                 self._show(Phase.STOPPED, "")
                 with anyio.CancelScope(shield=True):
                     await self._let_go()
                     await self._requests.discard()
 
+    def relist(self, error: ProcessingError) -> None:
+        """List again, after a delay: the cache lacks some of what was received. Called on the loop."""
+        if self._lacking is None:
+            self._lacking = error
+        if self._alarm is not None and not self._alarm.expired():
+            self._alarm.reschedule(asyncio.get_running_loop().time())
+
+    async def _go_on(self) -> None:
+        """List and watch; if that runs out of memory or stack, list again, after a delay."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except EXHAUSTION as error:
+                if self._lacking is not None:
+                    await asyncio.sleep(_BREATHER)
+                _log.error("%s: what was received could not be digested", self.name, exc_info=error)
+                # Not chained: the frames of the error hold what there was no memory for.
+                self._lacking = ProcessingError(f"what was received could not be digested: {type(error).__name__}")
+
     async def _list_and_watch(self) -> None:
         clock = asyncio.get_running_loop().time
         self._observe()
         while True:
+            if self._lacking is not None:
+                await self._receive(Failed(self._lacking))
+                self._lacking = None
             step = self._protocol.next_step(clock())
             if isinstance(step, Read):
                 await self._read(step)
@@ -211,9 +247,11 @@ class Reflector:
         idle_at = begin + max(self._patience, _MIN_READ)
         alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, begin + _MIN_READ))
         try:
-            async with asyncio.timeout_at(alarm_at):
+            async with asyncio.timeout_at(alarm_at) as self._alarm:
                 chunk = await reader.read()
         except TimeoutError:
+            if self._lacking is not None:
+                return
             await self._receive(Elapsed() if alarm_at < idle_at else Idled(self._options.idle_timeout))
             return
         except (TransportError, DecodeError) as error:
@@ -222,6 +260,8 @@ class Reflector:
         except Exception as error:
             await self._receive(Failed(self._unforeseen("the answer could not be read", error)))
             return
+        finally:
+            self._alarm = None
         if chunk is not None:
             self._last_event = time()
         self._patience -= clock() - begin
@@ -277,8 +317,11 @@ class Reflector:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_period)
-            if self._should_resync():
-                await self._queue.resync()
+            try:
+                if self._should_resync():
+                    await self._queue.resync()
+            except EXHAUSTION:
+                _log.exception("%s: the resync failed; the next is in %g s", self.name, self._resync_period)
 
     def _unforeseen(self, what: str, error: Exception) -> TransportError:
         # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
@@ -291,7 +334,7 @@ class Reflector:
             return
         try:
             self._watch_error_handler(error)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("%s: the watch error handler raised", self.name)
 
     def _tell(self, line: str) -> None:
@@ -309,5 +352,5 @@ class Reflector:
         _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("%s: the state handler raised", self.name)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aioinformer.errors import ApiError, DecodeError, api_error
+from aioinformer.errors import USER_ERRORS, ApiError, DecodeError, api_error
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.shallow import members
 
@@ -94,7 +94,9 @@ class Intake:
             return self._admit(record)
         except DecodeError as error:
             raise _Refused(str(error), record) from error
-        except Exception as error:
+        except MemoryError:  # which says nothing about the object
+            raise
+        except USER_ERRORS as error:
             raise _Refused(f"the object is refused: {type(error).__name__} in transform or decoder", record) from error
 
     def listed(self, raw: bytes, *, compare: bool = False, valid: bool = False) -> Record:
