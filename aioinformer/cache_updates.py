@@ -118,6 +118,8 @@ class CacheUpdates(Generic[T]):
                     told.append(news)
                     change.put(key, record)
                     changed.append(key)
+            elif key in self._awaited:  # as in `_upserted`
+                changed.append(key)
             yield
         change.commit(lambda: self._distribute_all(told))
         for key in changed:

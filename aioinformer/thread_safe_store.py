@@ -87,8 +87,9 @@ class ThreadSafeStore(Generic[T]):
             if not (settled and index.settles_records):
                 values.append((index, index.evaluate(key, item)))
         with self._lock:
-            old = self._items.get(key)
-            self._items[key] = item
+            items = self._items
+            old = items.get(key)
+            items[key] = item
             begun: Begun = []
             try:
                 for index, new in values:

@@ -105,8 +105,6 @@ class KeyWaiters(Generic[T]):
                 failure = RuntimeError("the predicate raised StopIteration")
                 failure.__cause__ = error
                 future.set_exception(failure)
-            except MemoryError:
-                raise
             except USER_ERRORS as error:
                 future.set_exception(error)
 
