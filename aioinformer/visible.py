@@ -22,6 +22,9 @@ _HIDDEN = re.compile(
     "]"
 )
 
+_CONTROLS = re.compile(b"[\x00-\x1f\x7f]")
+_SPACES = bytes.maketrans(b"\t\n\r", b"   ")
+
 
 def visible(text: str) -> str:
     r"""Return `text` with each control, format and bidirectional character replaced by its escape, such as `\x1b`.
@@ -33,8 +36,25 @@ def visible(text: str) -> str:
     return text if text.isprintable() else _HIDDEN.sub(_escape, text)
 
 
+def visible_json(text: bytes) -> bytes:
+    r"""Return a JSON text on one line whose hidden characters are escapes such as `\u202e`.
+
+    The parsed value is the same: in valid JSON such characters stand in strings only, and line feeds, carriage returns
+    and tabs between values, where a space replaces them. Bytes that are not UTF-8 become U+FFFD.
+    """
+    if text.isascii() and not _CONTROLS.search(text):
+        return text
+    shown = text.translate(_SPACES).decode(errors="replace")
+    return (shown if shown.isprintable() else _HIDDEN.sub(_escape_json, shown)).encode()
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escape_json(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
 from aioinformer.errors import UsageError
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from aioinformer.cli.lines import Form
     from aioinformer.cli.program import Program
@@ -58,10 +60,27 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`."""
+    """A group of commands whose help is written by `Formatter`, and whose errors cannot control the terminal."""
 
     context_class = Context
     command_class = Command
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _visible_errors():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = visible(error.message)
+        raise
 
 
 @click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)

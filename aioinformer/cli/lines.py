@@ -13,6 +13,7 @@ import msgspec
 from aioinformer.cli.changes import changed
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
+from aioinformer.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,7 +110,7 @@ class TextForm:
 
     def _columns(self, event: str, key: str, said: str) -> bytes:
         palette = self._palette
-        name = f"{self._prefix}{key}" if key else self._prefix.rstrip()
+        name, said = f"{self._prefix}{visible(key)}" if key else self._prefix.rstrip(), visible(said)
         self._width = max(self._width, min(len(name), len(self._prefix) + _KEY_WIDTH))
         named = palette.paint(event, f"{event:<6}")
         line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
@@ -132,4 +133,4 @@ def _standing(obj: Any) -> str:
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
-    return _encode(fields) + b"\n"
+    return visible_json(_encode(fields)) + b"\n"

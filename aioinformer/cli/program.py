@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -13,11 +12,12 @@ from aioinformer.cli.ending import GRACE, ending
 from aioinformer.cli.messages import log_to_stderr
 from aioinformer.cli.writer import LineWriter
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 _FLUSH = GRACE - 0.5
 """Seconds without progress after which a stdout is taken for one that nobody reads."""

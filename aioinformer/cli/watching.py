@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
@@ -20,6 +19,7 @@ from aioinformer.cli.recorder import Recorder
 from aioinformer.discovery import Discovery
 from aioinformer.keys import meta_namespace_key_func
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.cli.lines import Form
     from aioinformer.resources import Resource
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 _SETTLE = 0.8
 """Seconds within the grace that what is still to be told may take before a dump."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 
 import pytest
 
-from aioinformer.visible import visible
+from aioinformer.visible import visible, visible_json
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,21 @@ def test_visible_twice_is_visible_once() -> None:
     once = visible(everything)
     assert visible(once) == once
     assert once.encode()
+
+
+@pytest.mark.parametrize("text", ["\x1b[2K\r", "\x7f\x9b\x85", "\u202e\u2028\ufeff", "\U000e0041", 'ä"\\', "plain"])
+def test_json_keeps_its_value_and_shows_what_is_hidden(text: str) -> None:
+    line = visible_json(json.dumps({text: [text]}, ensure_ascii=False).encode())
+    assert json.loads(line) == {text: [text]}
+    assert line.decode().isprintable()
+
+
+def test_json_over_several_lines_becomes_one() -> None:
+    value = {"a": [1, "\u202e"], "b": {}}
+    line = visible_json(json.dumps(value, indent="\t", ensure_ascii=False).replace("\n", "\r\n").encode())
+    assert json.loads(line) == value
+    assert line.decode().isprintable()
+
+
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
+    assert visible_json(b'"\xff\x9b"') == '"\ufffd\ufffd"'.encode()
