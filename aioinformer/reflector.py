@@ -20,6 +20,7 @@ from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0

@@ -291,6 +291,11 @@ def _body_attribute(name: str) -> property:
     return property(lambda self: getattr(self._load(), name), doc=f"`{name}` of the object.")
 
 
+def json_of(view: View) -> bytes:
+    """Return the JSON of an object, byte by byte as the server sent it."""
+    return view._record.json
+
+
 @cache
 def view_class(resource: Resource[Any]) -> type[View]:
     """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
