@@ -10,6 +10,7 @@ import msgspec
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.logger import get_logger
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
@@ -175,9 +176,10 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
-            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                raise TypeError("msgspec and pydantic cannot make one of JSON")
-            return msgspec.json.Decoder(decoder).decode
+            with BUILDING:
+                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                    raise TypeError("msgspec and pydantic cannot make one of JSON")
+                return build_decoder(decoder)
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):

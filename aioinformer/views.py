@@ -18,8 +18,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from aioinformer.errors import DecodeError
-from aioinformer.frozen import FrozenDict, freeze_decoded
+from aioinformer.frozen import FrozenDict, closed, freeze_decoded
 from aioinformer.models import decoder_for
+from aioinformer.models.building import BUILDING
 from aioinformer.models.shapes import attributes_of
 from aioinformer.objects import Record, decode_record, labels_of, undecodable
 
@@ -79,7 +80,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     def labels(self) -> FrozenDict[str, str] | None:
         """The labels of the object; None if it has none."""
         labels = labels_of(self._owner._record)
-        return FrozenDict(labels) if labels else None
+        return closed(labels) if labels else None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -207,6 +208,9 @@ class _WithMetadata(msgspec.Struct, gc=False):
     metadata: msgspec.Raw
 
 
+_decode_with_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
 def _decode_mapping(raw: bytes) -> _MappingBody:
     try:
         return _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
@@ -245,7 +249,7 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         return body  # type: ignore[no-any-return]
 
     def _metadata(self) -> Any:
-        return decoder_for(_META)(bytes(msgspec.json.decode(self._record.json, type=_WithMetadata).metadata))
+        return decoder_for(_META)(bytes(_decode_with_metadata(self._record.json).metadata))
 
     def __getitem__(self, key: str) -> Any:
         return self._load()[key]
@@ -296,9 +300,19 @@ def json_of(view: View) -> bytes:
     return view._record.json
 
 
+_view_classes: dict[Resource[Any], type[View]] = {}
+
+
 @cache
 def view_class(resource: Resource[Any]) -> type[View]:
     """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
+    with BUILDING:  # two threads may both miss the cache
+        if resource not in _view_classes:
+            _view_classes[resource] = _make_view_class(resource)
+        return _view_classes[resource]
+
+
+def _make_view_class(resource: Resource[Any]) -> type[View]:
     namespace: dict[str, Any] = {"_resource": resource}
     base: type[View] = MappingView
     if resource.model:
