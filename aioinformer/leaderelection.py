@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import anyio
 
-from aioinformer.errors import AioinformerError, ApiError, UsageError
+from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
@@ -220,10 +220,8 @@ class LeaderElector:
                 # An answer that took too long is true no more.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
-                pause = self._options.retry_period * (1 + JITTER * self._random())
-                if verdict is Verdict.FAILED and isinstance(self._machine.error, ApiError):
-                    pause = max(pause, self._machine.error.retry_after or 0)
-                await asyncio.sleep(pause)
+                # As in client-go, `Retry-After` does not delay the next try: the lease may be free long before it ends.
+                await asyncio.sleep(self._options.retry_period * (1 + JITTER * self._random()))
         except BaseException:
             # Cancelled in the middle of a write, we may have become the leader without knowing.
             if self._machine.claimed:
