@@ -92,6 +92,7 @@ class ListWatchProtocol:
         known: the cached record of a key, for objects whose last version does not decode.
         tell: takes a line for the log for whatever is decided out of the ordinary.
         report: takes each error with which a list or a watch ended: an answer, within a stream, or concluded here.
+        quarantine: remembers the objects that do not decode.
 
     Attributes:
         phase: what to show.
@@ -108,12 +109,13 @@ class ListWatchProtocol:
         known: Callable[[str], Record | None] = lambda key: None,
         tell: Callable[[str], None] = lambda line: None,
         report: Callable[[Exception], None] = lambda error: None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.options = options or ReflectorOptions()
         self.phase = Phase.SYNCING
         self.reason = ""
         self.version = ""
-        self.quarantine = Quarantine()
+        self.quarantine = Quarantine() if quarantine is None else quarantine
         self._random = random
         self._tell = tell
         self._report = report

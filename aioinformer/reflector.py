@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
 
 _log = get_logger(__name__)
 
@@ -76,6 +77,7 @@ class Reflector:
         on_state: told of every change of the state.
         before_read: awaited before more is read: whoever needs a pause takes it there.
         counters: counts lists and watches there; None if nobody will ask.
+        quarantine: remembers the objects that do not decode; one of its own by default.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Reflector:
         on_state: Callable[[InformerState], Any] = lambda state: None,
         before_read: Callable[[], Awaitable[None]] | None = None,
         counters: InformerCounters | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
         self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
@@ -103,7 +106,12 @@ class Reflector:
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
         self._protocol = ListWatchProtocol(
-            self._options, random=random.random, known=known, tell=self._tell, report=self._report
+            self._options,
+            random=random.random,
+            known=known,
+            tell=self._tell,
+            report=self._report,
+            quarantine=quarantine,
         )
         self._resync_period = resync_period
         self._should_resync = should_resync
