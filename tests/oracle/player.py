@@ -137,8 +137,10 @@ class Player:
                     self.problems.append(f"{self.script.name} has no reply for `{text}`")
                     return
                 await _Answer(self, reader, writer).play(reply)
-        except (Gone, ConnectionError, asyncio.IncompleteReadError):
+        except (Gone, ConnectionError):
             pass
+        except asyncio.CancelledError:
+            pass  # by close(); asyncio would report a cancelled connection as an error of its own
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -306,7 +308,7 @@ def _refusal(argument: str) -> bytes:
 
 
 def _list(argument: str, *, pretty: bool) -> bytes:
-    """Return a list such as `12 a@10 b@11`, `- kind=Table`, `12 next=token a@10`, `12 gzip a@10`."""
+    """Return a list such as `12 a@10 b@11`, `- kind=Table`, `12 next=token a@10`, `12 gzip bare a@10`, `12 null`."""
     version, *words = argument.split()
     options = dict(word.split("=", 1) for word in words if "@" not in word and "=" in word)
     flags = {word for word in words if "@" not in word and "=" not in word}
@@ -314,7 +316,9 @@ def _list(argument: str, *, pretty: bool) -> bytes:
     if "next" in options:
         metadata["continue"] = options["next"]
     items: Any = None if "null" in flags else [decode_object(word) for word in words if "@" in word]
-    said = {"apiVersion": "example.com/v1", "kind": options.get("kind", "WidgetList"), "metadata": metadata}
+    if "bare" in flags:
+        items = [{name: value for name, value in item.items() if name not in ("apiVersion", "kind")} for item in items]
+    said = {"apiVersion": options.get("api", "example.com/v1"), "kind": options.get("kind", "WidgetList"), "metadata": metadata}
     body = json.dumps(said | {"items": items}, indent=2 if pretty else None).encode()
     if "gzip" in flags:
         return _message(200, gzip.compress(body), "application/json", "Content-Encoding: gzip\r\n")

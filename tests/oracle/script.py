@@ -22,8 +22,8 @@ LAST = ("answer", "list", "hold", "end", "eof", "cut")
 Reply = tuple[str, ...]
 
 _OBJECT = re.compile(
-    r"(?:(?P<namespace>[a-z-]+)/)?(?P<name>[a-z0-9-]+)@(?P<version>[^=#*^\s]*)"
-    r"(?:=(?P<value>[^#*^\s]*))?(?:#(?P<uid>[^*^\s]+))?(?:\*(?P<size>\d+))?(?:\^(?P<depth>\d+))?"
+    r"(?:(?P<namespace>[a-z-]+)/)?(?P<name>[a-z0-9-]*)@(?P<version>[^=#*^%\s]*)"
+    r"(?:=(?P<value>[^#*^%\s]*))?(?:#(?P<uid>[^*^%\s]*))?(?:\*(?P<size>\d+))?(?:\^(?P<depth>\d+))?(?P<bad>%)?"
 )
 _ERRORS = {
     400: "BadRequest",
@@ -38,7 +38,6 @@ _ERRORS = {
     503: "ServiceUnavailable",
     504: "Timeout",
 }
-_INITIAL_EVENTS_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +109,13 @@ def decode_object(text: str) -> dict[str, Any]:
     """Return the object that a notation such as `a@10`, `other/a@10=x#2` stands for."""
     match = _OBJECT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no object; write NAME@VERSION, with =VALUE, #UID, *SIZE or ^DEPTH if need be")
+        raise ValueError(f"{text!r} is no object; write NAME@VERSION, with =VALUE, #UID, *SIZE, ^DEPTH or % if need be")
     name, version = match["name"], match["version"]
-    metadata = {"namespace": match["namespace"] or "default", "name": name, "uid": match["uid"] or f"u-{name}"}
-    if version:
-        metadata["resourceVersion"] = version
+    uid = f"u-{name}" if match["uid"] is None else match["uid"]
+    named = {"namespace": match["namespace"] or "default", "name": name, "uid": uid, "resourceVersion": version}
+    metadata: dict[str, Any] = {field: text for field, text in named.items() if text}
+    if match["bad"]:
+        metadata["labels"] = 7
     spec: dict[str, Any] = {"value": f"v{version}" if match["value"] is None else match["value"]}
     if match["size"]:
         spec["padding"] = "x" * int(match["size"])
@@ -142,9 +143,9 @@ def decode_event(text: str) -> dict[str, Any]:
             types = {"+": "ADDED", "~": "MODIFIED", "-": "DELETED", "?": "UNKNOWN"}
             return {"type": types[kind], "object": decode_object(rest)}
         case "=":
-            metadata: dict[str, Any] = {"resourceVersion": rest.rstrip("!")}
-            if rest.endswith("!"):
-                metadata |= _INITIAL_EVENTS_END
+            metadata: dict[str, Any] = {"resourceVersion": rest.rstrip("!?")}
+            if not rest[-1:].isdigit():
+                metadata["annotations"] = {"k8s.io/initial-events-end": "true" if rest.endswith("!") else "false"}
             return {
                 "type": "BOOKMARK",
                 "object": {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata},
@@ -152,7 +153,7 @@ def decode_event(text: str) -> dict[str, Any]:
         case "!":
             return {"type": "ERROR", "object": status(int(rest))}
         case _:
-            raise ValueError(f"{text!r} is no event; write +a@1, ~a@2, -a@3, ?a@4, =5, =5! or !410")
+            raise ValueError(f"{text!r} is no event; write +a@1, ~a@2, -a@3, ?a@4, =5, =5!, =5? or !410")
 
 
 def status(code: int, message: str = "", *, cause: str = "", retry_after: int = 0) -> dict[str, Any]:

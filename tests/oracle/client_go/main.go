@@ -35,7 +35,7 @@ type command struct {
 
 type line struct {
 	Script string   `json:"script"`
-	Key    string   `json:"key,omitempty"`
+	Key    string   `json:"key"`
 	Told   string   `json:"told,omitempty"`
 	Store  []string `json:"store"`
 }
