@@ -103,14 +103,14 @@ class SharedInformerFactory(Accessors):
 
         Raises:
             InformerStopped: the factory was shut down, and has no such informer.
-            UsageError: an option makes no sense, or the resource cannot be listed and watched.
+            UsageError: an option makes no sense, or the resource cannot be listed.
         """
         informer = self._informers.by_gvr.get(resource.gvr)
         if informer is not None:
             return informer
         if self._informers.stopped:
             raise InformerStopped(f"the factory was shut down before it was asked for {resource.gvr}; make a new one")
-        resource.require("list", "watch")
+        resource.require("list")
         period = options.get("resync_period")
         lister_watcher = ListWatch(
             self._reach(), resource, self._namespace if resource.namespaced else "", tweak=self._tweak

@@ -63,7 +63,8 @@ class HttpTransport:
         proxy: URL of a proxy, "" for none whatever the environment says.
         proxy_headers: headers for the proxy.
         connect_timeout: seconds until the connection must stand, name resolution and TLS included.
-        header_timeout: seconds from the start of a request until the head of the answer must be there.
+        header_timeout: seconds from the start of a request until the head of the answer must be there; does not apply
+            to watches, whose head a proxy may hold back until the first event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: ask for gzip. Costs CPU on both sides; for thin lines.
         reader: who takes bodies that are not compressed from the connections of the transport's own session: "lean", a
@@ -201,7 +202,7 @@ class HttpTransport:
         session = self._usable_session()
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         try:
-            async with asyncio.timeout(self._header_timeout):
+            async with asyncio.timeout(None if request.late_head else self._header_timeout):
                 response = await send(
                     session,
                     request.method,
