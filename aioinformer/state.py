@@ -35,8 +35,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-#: Phases in which the cache is as fresh as the server lets it be.
-HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING, Phase.DEGRADED})
+#: Phases in which the cache follows the server, with every object in it.
+HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class InformerState:
 
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server."""
+        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

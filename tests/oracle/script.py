@@ -10,7 +10,23 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 VERBS = frozenset(
-    "answer list head send raw wait hold end eof cut refuse half join pretty drip".split(),
+    [
+        "answer",
+        "list",
+        "head",
+        "send",
+        "raw",
+        "wait",
+        "hold",
+        "end",
+        "eof",
+        "cut",
+        "refuse",
+        "half",
+        "join",
+        "pretty",
+        "drip",
+    ],
 )
 #: The kinds of requests: a list, a later page of one, a streaming list, a watch.
 KINDS = ("list", "page", "stream", "watch")
@@ -79,7 +95,9 @@ class Script:
 def load(folder: Path = FOLDER / "scripts") -> list[Script]:
     """Return all scripts, in the order of their files."""
     return [
-        _script(path.stem, said) for path in sorted(folder.glob("*.toml")) for said in tomllib.loads(path.read_text())["script"]
+        _script(path.stem, said)
+        for path in sorted(folder.glob("*.toml"))
+        for said in tomllib.loads(path.read_text())["script"]
     ]
 
 
