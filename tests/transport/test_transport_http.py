@@ -9,12 +9,10 @@ from typing import Any
 import aiohttp
 import aiohttp.web
 import pytest
-from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.proxies import environment_proxy, proxy_url
 from tests.transport.loopback import Server, Stalled, body, fetch
 
 
@@ -115,27 +113,6 @@ async def test_headers_of_a_request_come_before_those_of_the_transport(server: S
 def test_a_mistake_in_the_arguments_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         HttpTransport(**arguments)
-    assert "s3cret" not in str(caught.value)
-
-
-def test_a_proxy_of_the_environment_is_used_except_for_loopback_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", ".inside")
-    urls = ("https://out:6443", "https://a.inside", "https://127.0.0.1:1", "https://[::1]:1", "https://localhost:1")
-    assert [environment_proxy(url) for url in map(URL, urls)] == ["http://proxy:3128", *[None] * 4]
-
-
-@pytest.mark.parametrize(("proxy", "used"), [("proxy:3128", "http://proxy:3128"), ("", None), (None, None)])
-def test_a_proxy_without_a_scheme_speaks_http(proxy: str | None, used: str | None) -> None:
-    assert proxy_url(proxy) == used
-
-
-def test_a_proxy_of_another_kind_is_a_mistake_that_keeps_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "socks5://me:s3cret@proxy")
-    with pytest.raises(UsageError, match="kind socks5 is not supported") as caught:
-        HttpTransport("https://host")
     assert "s3cret" not in str(caught.value)
 
 

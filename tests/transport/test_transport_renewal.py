@@ -14,7 +14,8 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials, TokenFile
+from aioinformer.transport.renewal import Credential, RenewedCredentials
+from aioinformer.transport.token_file import TokenFile
 from tests.transport.loopback import Server, body, fetch
 
 if TYPE_CHECKING:
