@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import ssl
 import tempfile
@@ -329,7 +330,8 @@ def _expiry(id_token: str) -> float | None:
     try:
         claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         expiry = claims["exp"]
-        return float(expiry) if isinstance(expiry, (int, float)) and not isinstance(expiry, bool) else None
+        known = isinstance(expiry, (int, float)) and not isinstance(expiry, bool) and math.isfinite(expiry)
+        return float(expiry) if known else None
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
 
