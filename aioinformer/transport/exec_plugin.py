@@ -76,7 +76,7 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
     Raises:
         UsageError: a field is missing or wrong, or the program is not there.
     """
-    settings = private(settings)
+    settings, cluster = private(settings), private(cluster)
     if (mistake := _mistake(settings)) is not None:
         raise UsageError(f"{where}.exec.{mistake}")
     return ExecPlugin(
@@ -84,7 +84,7 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
         args=tuple(map(str, settings.get("args") or ())),
         env=_variables(settings),
         api_version=str(settings["apiVersion"]),
-        cluster=_cluster_info(private(cluster), where) if settings.get("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
     )
 
 

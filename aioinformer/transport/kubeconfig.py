@@ -148,16 +148,24 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
 
 
 def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tuple[str, PrivateDict]]:
+    if (flaw := _flaw(content, kind)) is not None:
+        raise UsageError(f"kubeconfig {path}: {flaw}")
+    for entry in content.get(kind) or ():
+        body = entry.get(_BODIES[kind]) or PrivateDict()
+        yield str(entry["name"]), _with_absolute_paths(body, kind, path)
+
+
+def _flaw(content: Mapping[str, Any], kind: str) -> str | None:
+    """What is wrong with a list of entries. Raises nothing, for what stands in the wrong place may be a token."""
     entries = content.get(kind) or []
     if not isinstance(entries, list):
-        raise UsageError(f"kubeconfig {path}: {kind} must be a list")
+        return f"{kind} must be a list"
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict) or not entry.get("name"):
-            raise UsageError(f"kubeconfig {path}: {kind}[{index}].name is missing; give the entry a name")
-        body = entry.get(_BODIES[kind]) or PrivateDict()
-        if not isinstance(body, PrivateDict):
-            raise UsageError(f"kubeconfig {path}: {kind}[{entry['name']}].{_BODIES[kind]} must be a mapping")
-        yield str(entry["name"]), _with_absolute_paths(body, kind, path)
+            return f"{kind}[{index}].name is missing; give the entry a name"
+        if not isinstance(entry.get(_BODIES[kind]) or {}, dict):
+            return f"{kind}[{entry['name']}].{_BODIES[kind]} must be a mapping"
+    return None
 
 
 def _with_absolute_paths(body: PrivateDict, kind: str, path: Path) -> PrivateDict:
