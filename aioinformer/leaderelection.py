@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 from contextlib import asynccontextmanager, contextmanager
@@ -28,6 +27,7 @@ from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LeadershipLost(AioinformerError):

@@ -8,7 +8,6 @@ so that a rotation touches new requests only.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import ssl
 import tempfile
@@ -16,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.token_file import stamp_of
 
 if TYPE_CHECKING:
     from aioinformer.transport.renewal import Credential
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)
