@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ _OBJECT = re.compile(
     r"(?:(?P<namespace>[a-z-]+)/)?(?P<name>[a-z0-9-]*)@(?P<version>[^=#*^%\s]*)"
     r"(?:=(?P<value>[^#*^%\s]*))?(?:#(?P<uid>[^*^%\s]*))?(?:\*(?P<size>\d+))?(?:\^(?P<depth>\d+))?(?P<bad>%)?"
 )
+_NESTED = "nested to a depth of "
 _ERRORS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -120,11 +122,15 @@ def decode_object(text: str) -> dict[str, Any]:
     if match["size"]:
         spec["padding"] = "x" * int(match["size"])
     if match["depth"]:
-        nested: dict[str, Any] = {}
-        for _ in range(int(match["depth"])):
-            nested = {"n": nested}
-        spec["nested"] = nested
+        spec["nested"] = f"{_NESTED}{match['depth']}"
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec}
+
+
+def encode(value: Any, indent: int | None = None) -> str:
+    """Return the JSON of what the decoders here returned."""
+    text = json.dumps(value, indent=indent)
+    # Deeper than the recursion of an encoder.
+    return re.sub(f'"{_NESTED}(\\d+)"', lambda match: '{"n":' * int(match[1]) + "{}" + "}" * int(match[1]), text)
 
 
 def encode_object(namespace: str, name: str, version: str, uid: str, value: str) -> str:
