@@ -105,9 +105,7 @@ class Player:
         if self.problems:
             return True
         quiet = _now() - max(self._acted_at, self._asked_at) >= self.script.settle
-        if self.script.requests:
-            return len(self.asked) >= self.script.requests and quiet
-        return self._holds > 0 and quiet
+        return quiet and (self._holds > 0 or 0 < self.script.requests <= len(self.asked))
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_address=True)

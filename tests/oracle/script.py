@@ -54,7 +54,7 @@ class Script:
         covers: rows of docs/conformance.toml.
         faults: rows of docs/faults.md, by a piece of their first column.
         settle: the script ends when a `hold` was left alone for so many seconds.
-        requests: the script ends, and the record too, with the request of this number; 0 for none.
+        requests: the record ends with the request of this number, and so may the script; 0 for none.
         options: of aioinformer's reflector, where its defaults take too long for a test.
         differs: rules of differences.toml that explain why `ours` is not what client-go does.
         ours: the parts of the record in which aioinformer differs, as they must be.
@@ -117,7 +117,7 @@ def decode_object(text: str) -> dict[str, Any]:
     named = {"namespace": match["namespace"] or "default", "name": name, "uid": uid, "resourceVersion": version}
     metadata: dict[str, Any] = {field: text for field, text in named.items() if text}
     if match["bad"]:
-        metadata["labels"] = 7
+        metadata["uid"] = 7
     spec: dict[str, Any] = {"value": f"v{version}" if match["value"] is None else match["value"]}
     if match["size"]:
         spec["padding"] = "x" * int(match["size"])
