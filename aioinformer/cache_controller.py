@@ -7,13 +7,14 @@ calls it Controller (CTL-01 to CTL-05); what reconciles stands on top of informe
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.options import ReflectorOptions
+from aioinformer.quarantine import Quarantine
 from aioinformer.reflector import Reflector, WatchErrorHandler
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Seconds between a batch that was not processed and the next.
 _BREATHER = 1.0
@@ -55,6 +56,7 @@ class CacheControllerConfig:
         on_state: told of every change of the state.
         before_read: awaited before more is read.
         counters: counts lists and watches there.
+        quarantine: remembers the objects that do not decode.
     """
 
     queue: Queue[Record]
@@ -73,6 +75,7 @@ class CacheControllerConfig:
     on_state: Callable[[InformerState], Any] = lambda state: None
     before_read: Callable[[], Awaitable[None]] | None = None
     counters: InformerCounters | None = None
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
 
 class CacheController:
@@ -95,6 +98,7 @@ class CacheController:
             on_state=config.on_state,
             before_read=config.before_read,
             counters=config.counters,
+            quarantine=config.quarantine,
         )
 
     async def run(self) -> None:
@@ -126,6 +130,8 @@ class CacheController:
         while True:
             try:
                 version = await config.queue.pop_batch(self._process, config.flush)
+                if config.quarantine.leaving:
+                    config.quarantine.settle()
                 config.on_version(version)
                 synced = synced or config.queue.has_synced()
             except FIFOClosed:

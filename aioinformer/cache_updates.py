@@ -17,6 +17,7 @@ from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
 from aioinformer.errors import USER_ERRORS
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.objects import KeptRecord, Record
+from aioinformer.undecodable import Undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,6 +46,7 @@ class CacheUpdates(Generic[T]):
         unpresentable: told of an object of which nothing can be made that listeners could see, and why.
         known: the part of the cache that is the whole collection, where that is not all of it. Other parts may change
             while this one is replaced.
+        undecodable: knows of objects whose last version was not readable: another one may be.
     """
 
     def __init__(
@@ -55,7 +57,11 @@ class CacheUpdates(Generic[T]):
         waiters: KeyWaiters[T],
         unpresentable: Callable[[str, BaseException], None] = lambda key, error: None,
         known: KnownObjects | None = None,
+        undecodable: Undecodable | None = None,
     ) -> None:
+        undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
+        self._unread = undecodable.unread.reasons
+        self._release = undecodable.release
         self._cells = indexer.cells
         self._known = known or indexer.cells
         self._present = objects.present
@@ -123,6 +129,8 @@ class CacheUpdates(Generic[T]):
             yield
         change.commit(lambda: self._distribute_all(told))
         for key in changed:
+            if self._unread:
+                self._release(key)
             if key in self._awaited:
                 self._tell_waiters(key)
 
@@ -156,6 +164,8 @@ class CacheUpdates(Generic[T]):
         if notification is None:
             return
         self._cells.put(key, record, self._distribute, notification)
+        if self._unread:
+            self._release(key)
         if key in self._awaited:
             self._waiters.changed(key, self._shown(key, record))
 
@@ -168,6 +178,7 @@ class CacheUpdates(Generic[T]):
         except MemoryError:
             raise
         except USER_ERRORS as error:
+            self._unread.pop(record.key, None)  # what was said of another version
             self._unpresentable(record.key, error)
             return None
         if old is None:
@@ -183,6 +194,7 @@ class CacheUpdates(Generic[T]):
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.item(key)
         if old is None:  # nobody was told of it
+            self._release(key)
             return
         if isinstance(obj, DeletedFinalStateUnknown):
             # What the queue knew when the tombstone was made may be older than what has been told since.
@@ -191,6 +203,8 @@ class CacheUpdates(Generic[T]):
             last = self._shown(key, obj)
             notification = DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last)
         self._cells.delete(key, self._distribute, notification)
+        if self._unread:
+            self._release(key)
         if key in self._awaited:
             self._waiters.changed(key, None)
 

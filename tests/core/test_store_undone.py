@@ -97,11 +97,12 @@ def test_what_is_announced_is_a_part_of_the_change() -> None:
 
     cells = store()
     before = seen(cells)
-    for change in (
+    changes: list[Callable[[], Any]] = [
         lambda: cells.put("b", {"tags": ["z"]}, refuse, "news"),
         lambda: cells.put("c", {"tags": ["z"]}, refuse, "news"),
         lambda: cells.delete("a", refuse, "news"),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(MemoryError):
             change()
         assert seen(cells) == before

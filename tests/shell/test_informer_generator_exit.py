@@ -115,7 +115,7 @@ def test_a_handler_in_a_thread_that_raises_it_gets_the_next_event() -> None:
     async def run() -> int:
         informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b"))
         with ThreadPoolExecutor(1) as executor:
-            handler = ThreadedHandler(ResourceEventHandlerFuncs(on_add=leave), executor)
+            handler: ThreadedHandler[Any] = ThreadedHandler(ResourceEventHandlerFuncs(on_add=leave), executor)
             registration = informer.add_event_handler(handler)
             async with informer:
                 await registration.wait_for_sync()

@@ -329,7 +329,7 @@ async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_cos
             raise Broken(key)
         return put(key, *arguments)
 
-    informer.get_indexer().cells.put = broken  # type: ignore[method-assign]
+    informer.get_indexer().cells.put = broken  # type: ignore[assignment,method-assign]
     async with informer:
         await settled()
         with pods.at_once():
