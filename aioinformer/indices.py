@@ -16,7 +16,7 @@ from aioinformer.notifications import plain_function
 from aioinformer.objects import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -222,24 +222,6 @@ class Index(Generic[T]):
             keys.pop(key, None)
             if not keys:  # values come and go (nodes, versions): an empty dict each would be a leak (STO-07)
                 del self._keys[value]
-
-
-def failing_indices(failing: Mapping[str, tuple[Callable[..., Any], Sequence[str], int]]) -> str:
-    """Which index functions raise, and for what, for people.
-
-    Args:
-        failing: by the name of the index: its function, the keys of a few objects, and how many objects there are.
-    """
-    return "; ".join(
-        f"index {name} ({_name(function)}) raises for {count} object{'s' if count > 1 else ''} "
-        f"({', '.join(keys)}{', …' if count > len(keys) else ''})"
-        for name, (function, keys, count) in failing.items()
-    )
-
-
-def _name(function: Callable[..., Any]) -> str:
-    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
-    return f"{module}.{name}" if module and name else repr(function)
 
 
 def _plain(value: Any) -> str:

@@ -16,14 +16,12 @@ What can be relied on (ARC-02 to ARC-07):
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
-from time import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
-from aioinformer.indices import failing_indices
+from aioinformer.failing_indices import FailingIndices
 from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch, check_lister_watcher
 from aioinformer.logger import get_logger
@@ -149,9 +147,7 @@ class SharedIndexInformer(InformerCache[T]):
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
-        #: What was said of indices, and since when they are as they are.
-        self._failing_indices = ""
-        self._indices_since = 0.0
+        self._failing = FailingIndices(self._indexer.cells, self.name)
         self._owner = Owner()
         if metrics is not None and self._pipeline.counters is not None:
             metrics.register(self)
@@ -236,7 +232,7 @@ class SharedIndexInformer(InformerCache[T]):
             return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
         if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
             return replace(state, phase=Phase.STOPPED)
-        return self._with_indices(state)
+        return self._failing.judge(state)
 
     def _reflector_state(self) -> InformerState:
         """What the reflector is doing."""
@@ -369,27 +365,9 @@ class SharedIndexInformer(InformerCache[T]):
         except USER_ERRORS:
             _log.exception("%s: the watch error handler raised", self.name)
 
-    def _with_indices(self, state: InformerState) -> InformerState:
-        """The state, degraded if index functions raise: readers by index do not find what the cache holds."""
-        cells = self._indexer.cells
-        if not (state.healthy or state.phase is Phase.DEGRADED) or not cells.any_failing():
-            return state
-        reason = "; ".join(filter(None, (state.reason, failing_indices(cells.failing()))))
-        return replace(state, phase=Phase.DEGRADED, reason=reason, since=max(state.since, self._indices_since))
-
     def _check_indices(self) -> None:
-        """Say so if index functions began or ceased to raise, or raise for other objects."""
-        cells = self._indexer.cells
-        if not self._failing_indices and not cells.any_failing():
-            return
-        failing = failing_indices(cells.failing())
-        if failing == self._failing_indices:
-            return
-        level = logging.WARNING if failing else logging.INFO
-        _log.log(level, "%s: %s", self.name, failing or "index functions raise for no object any more")
-        self._failing_indices = failing
-        self._indices_since = time()
-        self._state_changed()
+        if self._failing.check():
+            self._state_changed()
 
     def _state_changed(self) -> None:
         state = self.state
