@@ -60,6 +60,7 @@ class CacheUpdates(Generic[T]):
         self._distribute = processor.distribute
         self._waiters = waiters
         self._awaited = waiters.awaited()
+        self._versions = waiters.versions
         self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -120,6 +121,8 @@ class CacheUpdates(Generic[T]):
         for notification in told:
             self._distribute(notification)
         for key in changed:
+            if self._versions.opaque and key in listed:
+                self._versions.saw(listed[key].resource_version)
             if key in self._awaited:
                 record = cells.item(key)
                 self._waiters.changed(key, self._shown(key, record) if record is not None else None)
@@ -152,6 +155,8 @@ class CacheUpdates(Generic[T]):
         if notification is None:
             return
         self._cells.put(key, record)
+        if self._versions.opaque:
+            self._versions.saw(record.resource_version)
         self._distribute(notification)
         if key in self._awaited:
             self._waiters.changed(key, self._shown(key, record))
@@ -175,6 +180,8 @@ class CacheUpdates(Generic[T]):
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.delete(key)
+        if self._versions.opaque and isinstance(obj, Record):
+            self._versions.saw(obj.resource_version)
         if old is None:  # nobody was told of it
             return
         if isinstance(obj, DeletedFinalStateUnknown):

@@ -198,7 +198,7 @@ class DynamicInformers:
         self._informers.check()
         if self._informers.stopped:
             raise InformerStopped(f"the dynamic informers were stopped before they were asked for {resource.gvr}")
-        resource.require("list", "watch")
+        resource.require("list")
         chosen: dict[str, Any] = {"options": self._options, **options}
         period = chosen.pop("resync_period", None)
         if chosen.pop("metadata_only", False):

@@ -127,8 +127,8 @@ async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_wai
         await dynamic.informer("secrets")
 
 
-async def test_what_the_server_does_not_let_be_watched_is_refused_at_once(dynamic: DynamicInformers) -> None:
-    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list and watch, only create"):
+async def test_what_the_server_does_not_let_be_listed_is_refused_at_once(dynamic: DynamicInformers) -> None:
+    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list, only create"):
         await dynamic.informer("selfsubjectreviews")
     assert dynamic.informers() == {}
 

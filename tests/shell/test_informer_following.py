@@ -50,7 +50,6 @@ async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_eve
         (401, Phase.UNAUTHORIZED),
         (403, Phase.FORBIDDEN),
         (404, Phase.NOT_FOUND),
-        (405, Phase.NOT_ALLOWED),
         (500, Phase.BACKING_OFF),
     ],
 )
@@ -208,6 +207,7 @@ async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(ca
     async with informer:
         await informer.wait_for_sync()
         await settled()
+        pods.refusals.append(cut())
         pods.end_watches(cut())
         await asyncio.sleep(20)
         pods.send(b"<html>\n")
