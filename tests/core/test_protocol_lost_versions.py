@@ -116,15 +116,22 @@ def test_a_deletion_with_the_version_of_the_object_deletes_it() -> None:
     talk.events(deleted("a", 1))
     assert talk.news == ["replaced", "Deleted ns/a"]
     assert list(talk.cache) == ["ns/b"]
-    assert talk.reads
+    talk.end(after=60)
+    assert talk.ask() == "watch @100"
+
+
+def test_a_deletion_with_the_version_of_the_object_hides_no_restore() -> None:
+    talk = watching("a", "b", version=100)
+    talk.events(deleted("a", 1), bookmark(90), after=60)
+    assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.parametrize("kind", [MODIFIED, DELETED])
 def test_an_event_that_cannot_be_decoded_may_have_a_lower_version(kind: str) -> None:
     talk = watching("a", version=100)
-    talk.events(undecodable("b", kind, version=50), modified("a", 51))
+    talk.events(undecodable("b", kind, version=50), modified("a", 51), bookmark(40))
     assert talk.reads
-    assert talk.protocol.version == "51"
+    assert talk.protocol.version == "40"
 
 
 def test_versions_of_an_unordered_collection_are_never_compared_again() -> None:
