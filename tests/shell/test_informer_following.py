@@ -207,7 +207,6 @@ async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(ca
     async with informer:
         await informer.wait_for_sync()
         await settled()
-        pods.refusals.append(cut())
         pods.end_watches(cut())
         await asyncio.sleep(20)
         pods.send(b"<html>\n")
