@@ -93,9 +93,8 @@ async def test_a_cache_that_was_filled_by_hand_can_be_read() -> None:
     informer = SharedIndexInformer(Collection())
     indexer = informer.get_indexer()
     indexer.add({"metadata": {"name": "a", "namespace": "default"}, "spec": {"nodeName": "n1"}})
-    indexer.add(
-        V1Pod(metadata=V1ObjectMeta(name="c", namespace="default"), spec=V1PodSpec(node_name="n2", containers=[]))
-    )
+    spec = V1PodSpec(node_name="n2", containers=[])
+    indexer.add(V1Pod(metadata=V1ObjectMeta(name="c", namespace="default"), spec=spec))
     lister = informer.lister()
     assert sorted(pod.spec.node_name for pod in lister.list()) == ["n1", "n2"]
     assert lister.get("default/a").metadata.name == "a"
