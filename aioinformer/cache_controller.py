@@ -7,11 +7,11 @@ calls it Controller (CTL-01 to CTL-05); what reconciles stands on top of informe
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import FIFOClosed, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.quarantine import Quarantine
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ is as good as gone; another one has an informer of its own.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -21,6 +20,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer_options import Making, named_options
 from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import plain_function
 from aioinformer.option_checks import check_options, check_seconds, check_share
 from aioinformer.resources import Resource
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Transport
     from aioinformer.transport.credentials import Connection
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,20 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from aioinformer.visible import visible
+
+_LONGEST = 1000
+
 
 class AioinformerError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of everything this package raises on purpose.
+
+    `str()` of each is one line without control characters, whatever a server, a plugin or a file put into the message:
+    it can be printed and logged as it is.
+    """
+
+    def __str__(self) -> str:
+        return visible(Exception.__str__(self))  # not that of KeyError, which quotes
 
 
 class UsageError(AioinformerError):
@@ -55,9 +66,6 @@ class SelectorError(UsageError, ValueError):
 class IndexNotFound(UsageError, KeyError):
     """An index was asked for by a name under which none was added."""
 
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else "no such index"
-
 
 class NotFound(AioinformerError, KeyError):
     """The cache does not hold the object; `reason` and `status` are those of the API's own answer."""
@@ -69,9 +77,6 @@ class NotFound(AioinformerError, KeyError):
         super().__init__(f'{group_resource} "{name}" not found')
         self.group_resource = group_resource
         self.name = name
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
     def __reduce__(self) -> tuple[type[NotFound], tuple[str, str]]:
         return type(self), (self.group_resource, self.name)
@@ -113,7 +118,8 @@ class ApiError(AioinformerError):
     Attributes:
         status: the HTTP status, or the `code` of a Status object that came inside a stream.
         reason: the machine-readable `reason` of the Status ("Forbidden"), or the HTTP phrase.
-        message: what the server said, cut to a sane length.
+        message: what the server said, cut to a sane length, with control characters made visible; `reason` and
+            `causes` likewise.
         retry_after: seconds before which the server does not want to be asked again, or None.
         causes: reasons of `details.causes`, as in `ResourceVersionTooLarge`.
     """
@@ -129,10 +135,10 @@ class ApiError(AioinformerError):
     ) -> None:
         super().__init__(f"{status} {reason}: {message}" if message else f"{status} {reason}".strip())
         self.status = status
-        self.reason = reason
-        self.message = message
+        self.reason = visible(reason)
+        self.message = visible(message)
         self.retry_after = retry_after
-        self.causes = causes
+        self.causes = tuple(map(visible, causes))
 
 
 class Expired(ApiError):
@@ -154,12 +160,12 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     body = body or {}
     code = body.get("code")
     status = status or (code if isinstance(code, int) and 100 <= code < 1000 else 500)
-    reason, message = _printable(body.get("reason")) or _phrase(status), _printable(body.get("message"))
+    reason, message = _cut(body.get("reason")) or _phrase(status), _cut(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     entries = details.get("causes")
     causes = tuple(
-        str(cause.get("reason") or cause.get("message") or "")
+        _cut(cause.get("reason") or cause.get("message"))
         for cause in (entries if isinstance(entries, (list, tuple)) else ())
         if isinstance(cause, Mapping)
     )
@@ -184,6 +190,5 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _printable(text: object) -> str:
-    """What a server says, fit for logs and terminals: cut, and without characters that control them."""
-    return "".join(character if character.isprintable() else " " for character in str(text or "")[:1000])
+def _cut(text: object) -> str:
+    return str(text or "")[:_LONGEST]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.fields import field_filter, parse_path
 from aioinformer.keys import meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.objects import Record, labels_of
 from aioinformer.selectors import (
     FieldSelector,
@@ -30,7 +30,7 @@ T = TypeVar("T")
 Selector: TypeAlias = str | LabelSelector | Mapping[str, str]
 
 _NOTHING = nothing()
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class CacheOwner(Protocol):

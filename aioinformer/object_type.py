@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -10,6 +9,8 @@ import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
+from aioinformer.logger import get_logger
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.refusals import is_validation, refusal
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -193,9 +194,10 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
-            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                raise TypeError("msgspec and pydantic cannot make one of JSON")
-            return msgspec.json.Decoder(decoder).decode
+            with BUILDING:
+                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                    raise TypeError("msgspec and pydantic cannot make one of JSON")
+                return build_decoder(decoder)
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):

@@ -16,7 +16,6 @@ What can be relied on (ARC-02 to ARC-07):
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -24,6 +23,7 @@ from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch, check_lister_watcher
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
 from aioinformer.option_checks import check_indexers, check_options, check_seconds, check_share, checked_fields
 from aioinformer.options import ReflectorOptions
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SharedIndexInformer(InformerCache[T]):

@@ -18,8 +18,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from aioinformer.errors import DecodeError
-from aioinformer.frozen import FrozenDict, freeze_decoded
+from aioinformer.frozen import FrozenDict, closed, freeze_decoded
 from aioinformer.models import decoder_for
+from aioinformer.models.building import BUILDING
 from aioinformer.models.shapes import attributes_of
 from aioinformer.objects import Record, decode_record, labels_of, undecodable
 from aioinformer.read_failures import announce
@@ -108,7 +109,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     def labels(self) -> FrozenDict[str, str] | None:
         """The labels of the object; None if it has none."""
         labels = labels_of(self._owner._record)
-        return FrozenDict(labels) if labels else None
+        return closed(labels) if labels else None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -236,6 +237,9 @@ class _WithMetadata(msgspec.Struct, gc=False):
     metadata: msgspec.Raw
 
 
+_decode_with_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
 def _decode_mapping(raw: bytes) -> _MappingBody:
     try:
         return _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
@@ -275,7 +279,7 @@ class MappingView(View, frozen=True, eq=False, gc=False):
 
     def _metadata(self) -> Any:
         try:
-            return decoder_for(_META)(bytes(msgspec.json.decode(self._record.json, type=_WithMetadata).metadata))
+            return decoder_for(_META)(bytes(_decode_with_metadata(self._record.json).metadata))
         except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error) if isinstance(error, DecodeError) else refusal(error)
         raise failed_read(self._record, reason)
@@ -324,9 +328,24 @@ def _body_attribute(name: str) -> property:
     return property(lambda self: getattr(self._load(), name), doc=f"`{name}` of the object.")
 
 
+def json_of(view: View) -> bytes:
+    """Return the JSON of an object, byte by byte as the server sent it."""
+    return view._record.json
+
+
+_view_classes: dict[Resource[Any], type[View]] = {}
+
+
 @cache
 def view_class(resource: Resource[Any]) -> type[View]:
     """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
+    with BUILDING:  # two threads may both miss the cache
+        if resource not in _view_classes:
+            _view_classes[resource] = _make_view_class(resource)
+        return _view_classes[resource]
+
+
+def _make_view_class(resource: Resource[Any]) -> type[View]:
     namespace: dict[str, Any] = {"_resource": resource}
     base: type[View] = MappingView
     if resource.model:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Protocol
 
+from aioinformer.logger import get_logger
 from aioinformer.owner import collapsed
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Syncing(Protocol):
