@@ -7,11 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import OptionError, UnknownOption, UsageError
 from aioinformer.factory import SharedInformerFactory
+from aioinformer.leaderelection import LeaderElector
 from aioinformer.listwatch import ListWatch
+from aioinformer.multi_namespace import MultiNamespaceInformer
 from aioinformer.options import ReflectorOptions
+from aioinformer.reselecting_informer import ReselectingInformer
 from aioinformer.resources import Resource
+from aioinformer.retry_watcher import RetryWatcher
 from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
@@ -120,6 +125,7 @@ async def test_options_that_differ_from_the_informers_are_refused(options: dict[
         factory.core.v1.pods.informer(**options)
 
 
+@pytest.mark.conformance("FAC-02")
 @pytest.mark.parametrize("name", MADE)
 async def test_the_same_options_and_none_get_the_informer_that_exists(name: str) -> None:
     factory = SharedInformerFactory(Cluster())
@@ -242,3 +248,87 @@ async def test_a_list_watch_takes_selectors_in_any_form() -> None:
         ListWatch(cluster, PODS, label_selector=5)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"^namespace must be"):
         ListWatch(cluster, PODS, namespace=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("resource", ["v1/pods", None])
+def test_what_is_no_resource_is_refused(resource: Any) -> None:
+    factory = SharedInformerFactory(Cluster())
+    with pytest.raises(UsageError, match=r"resource: expected a Resource, not .*for_resource\(\) takes names"):
+        factory.informer_for(resource)
+    with pytest.raises(UsageError, match="resource: expected a Resource, not"):
+        ListWatch(Cluster(), resource)
+    with pytest.raises(UsageError, match="resource: expected a Resource, or a name"):
+        factory.for_resource(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gvr", "hint"),
+    [
+        ("v1/pod", "did you mean v1/pods?"),
+        ("apps/v1/deployment", "did you mean apps/v1/deployments?"),
+        ("v1/xyz", "write it as v1/pods or apps/v1/deployments"),
+        ("pods", "write it as"),
+        ("/pods", "write it as"),
+    ],
+)
+def test_a_custom_resync_of_no_resource_is_refused(gvr: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        SharedInformerFactory(Cluster(), custom_resync={gvr: 5})
+    assert str(caught.value).startswith(f"custom_resync: {gvr!r} is no resource; {hint}")
+
+
+def test_a_custom_resync_of_a_custom_resource_is_taken() -> None:
+    assert SharedInformerFactory(Cluster(), custom_resync={"example.com/v1/widgets": 5, "apps/v9/things": 5})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"page_size": 1.5}, "page_size must be 0"),
+        ({"page_size": "500"}, "page_size must be 0"),
+        ({"min_watch_timeout": float("nan")}, "min_watch_timeout must be at least 1 second"),
+        ({"idle_timeout": float("nan")}, "idle_timeout must be positive"),
+    ],
+)
+def test_options_of_a_reflector_that_are_no_numbers_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        ReflectorOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"options": {"lease_duration": 5}}, r"options must be LeaderElectionOptions\(...\), not dict"),
+        ({"on_new_leader": tweak}, "on_new_leader: expected a plain function"),
+        ({"on_new_leader": 5}, "on_new_leader: expected a function, not int"),
+    ],
+)
+def test_an_elector_refuses_options_of_another_kind(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        LeaderElector(Cluster(), "a", **options)
+
+
+@pytest.mark.parametrize(
+    ("lister_watcher_for", "namespaces", "message"),
+    [
+        (lambda namespace: Collection(), "shop", r"namespaces must be a list of names, not a string: \['shop'\]"),
+        (lambda namespace: Collection(), ["a", "b/c"], "namespaces: 'b/c' cannot be a namespace"),
+        (lambda namespace: Collection(), [""], "namespaces must be named one by one"),
+        (Collection(), ["a"], "lister_watcher_for: expected a function"),
+        (lambda namespace: Cluster(), ["a"], "lister_watcher: expected what lists and watches"),
+    ],
+)
+def test_an_informer_of_namespaces_refuses_bad_values(lister_watcher_for: Any, namespaces: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        MultiNamespaceInformer(lister_watcher_for, namespaces)
+
+
+def test_informers_of_other_kinds_refuse_unknown_options() -> None:
+    made: Any
+    for made in (ReselectingInformer, DynamicInformer):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'label_selector'"):
+            made(Collection(), label_selector="app=web")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'label_selector'"):
+        MultiNamespaceInformer(lambda namespace: Collection(), ["a"], label_selector="app=web")
+    with pytest.raises(UsageError, match="lister_watcher: expected what lists and watches"):
+        RetryWatcher(Cluster(), "5")  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
 
 
+@pytest.mark.conformance("FAC-02", "FAC-01")
 async def test_each_scope_has_an_informer_of_its_own() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
@@ -83,6 +84,7 @@ async def test_a_lister_of_a_scope_reads_its_informer() -> None:
             factory.core.v1.pods.lister().list()
 
 
+@pytest.mark.conformance("FAC-03")
 async def test_a_tweak_comes_on_top_of_a_scope() -> None:
     cluster = Cluster()
 

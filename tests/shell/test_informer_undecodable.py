@@ -44,6 +44,7 @@ def pods_of(**specs: Any) -> Collection:
     return pods
 
 
+@pytest.mark.conformance("WEAK-08")
 async def test_a_model_that_fits_no_object_is_neither_healthy_nor_ready() -> None:
     pods = pods_of(a=BAD, b=BAD)
     factory = SharedInformerFactory(Cluster(pods))
