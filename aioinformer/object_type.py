@@ -124,6 +124,20 @@ class ObjectType(Generic[T]):
             record.hold(body)
         return record
 
+    def record_of(self, obj: Any) -> Record:
+        """Return the record to cache for an object that somebody puts into the cache by hand, as tests do.
+
+        Args:
+            obj: what readers see, a model of kubernetes_asyncio or of the user's own, or a mapping as on the wire.
+
+        Raises:
+            DecodeError: it is no object of the API.
+        """
+        if isinstance(obj, Record):
+            return obj
+        record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
+        return self.admit(record)
+
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
         obj = self.present(record)
         try:
