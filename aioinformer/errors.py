@@ -5,6 +5,7 @@ AioinformerError
 ├── UsageError                the caller did something that cannot work; the message names the remedy
 │   ├── InformerStopped       a stopped informer was asked to do something
 │   ├── OptionError           an option has a value that makes no sense (also a ValueError)
+│   ├── UnknownOption         a keyword argument that does not exist (also a TypeError)
 │   ├── SelectorError         a label or field selector that does not parse (also a ValueError)
 │   └── IndexNotFound         an index was asked for that was never added (also a KeyError)
 ├── NotFound                  a lister does not hold the object (also a KeyError)
@@ -52,6 +53,10 @@ class InformerStopped(UsageError):
 
 class OptionError(UsageError, ValueError):
     """An option has a value that makes no sense; the message names the option and what it may be."""
+
+
+class UnknownOption(UsageError, TypeError):
+    """A keyword argument does not exist; the message names it, the nearest one that does, and all of them."""
 
 
 class SelectorError(UsageError, ValueError):

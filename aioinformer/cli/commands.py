@@ -24,7 +24,7 @@ from aioinformer.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from aioinformer.cli.lines import Form
+    from aioinformer.cli.lines import Columns, Form
     from aioinformer.cli.program import Program
     from aioinformer.resources import Resource
 
@@ -194,9 +194,10 @@ def watch(
         raise click.UsageError(str(error)) from error
 
     def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.lines import Columns
         from aioinformer.cli.watching import WatchSession
 
-        return WatchSession(options, partial(_form, options), write)
+        return WatchSession(options, partial(_form, options, Columns()), write)
 
     sys.exit(run_program(make))
 
@@ -347,7 +348,7 @@ def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
 
 
-def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
+def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> Form | None:
     from aioinformer.cli.lines import JsonForm, TextForm
     from aioinformer.cli.whole_objects import is_secret, whole_object
 
@@ -355,9 +356,8 @@ def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
     redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
     match options.output:
         case Output.TEXT:
-            width = max(len(target.resource) for target in options.targets)
-            prefix = f"{visible(name):<{width}}  " if several else ""
-            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day, prefix, **redaction)
+            palette = Palette(wants_colour(sys.stdout))
+            return TextForm(palette, time_of_day, name if several else "", columns=columns, **redaction)
         case Output.JSONL | Output.JSON:
             whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
             return JsonForm(name if several else "", whole)
