@@ -67,7 +67,8 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
 
     def __repr__(self) -> str:
         if _APPLIED in self:  # the annotations of some object
-            return repr({**self, _APPLIED: _REDACTED})
+            shown: dict[Any, Any] = {**self, _APPLIED: _REDACTED}
+            return repr(shown)
         return repr(_redacted(self)) if _is_secret(self) else super().__repr__()
 
     def __copy__(self) -> dict[K, V]:
