@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.steps import Accepted, Ended, Failed, Idled, Watched
+from aioinformer.steps import Accepted, Ended, Failed, Idled, Pending, Watched
 from aioinformer.trace import Trace
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ class ListWatchAccount:
         self._clock = clock
         self._counters = counters
         self._list: Trace | None = None
+        self._asked_watch = False
         self._watch_since: float | None = None
         self._events = 0
 
     def sends(self, step: Send) -> None:
         """A request is about to be sent."""
         self._watch_over()
+        self._asked_watch = step.options.watch
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(f"{self._name}: {kind}", self._clock)
@@ -56,13 +58,13 @@ class ListWatchAccount:
                 self._events += len(events)
                 if self._counters is not None:
                     self._counters.watched += len(events)
-            case Accepted() if self._list is None:
+            case Accepted() | Pending() if self._asked_watch and self._list is None and self._watch_since is None:
                 self._watch_since = self._clock()
-            case Failed() | Ended() | Idled():
+            case Failed() | Ended():
                 self._watch_over()
-                if self._list is not None:
-                    self._list.step("failed")
-                    self._list_over()
+                self._list_failed()
+            case Idled():  # which ends a list, but not a watch, unless another request follows
+                self._list_failed()
 
     def listed(self, objects: int, *, streamed: bool) -> None:
         """A list is complete; if it was streamed, its stream is a watch from now on."""
@@ -77,6 +79,11 @@ class ListWatchAccount:
         """All of a list is in the queue."""
         if self._list is not None:
             self._list.step("queued")
+            self._list_over()
+
+    def _list_failed(self) -> None:
+        if self._list is not None:
+            self._list.step("failed")
             self._list_over()
 
     def _list_over(self) -> None:

@@ -191,4 +191,3 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
     if not callable(decoder):
         raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
     return plain_function(decoder, "decoder")
-

@@ -17,6 +17,8 @@ class Phase(StrEnum):
     SYNCING = "syncing"
     #: The cache follows the server.
     WATCHING = "watching"
+    #: No watch is served: the collection is listed again and again, and the cache is as fresh as the last list.
+    POLLING = "polling"
     #: The cache follows the server, but for objects that cannot be decoded: the reason counts and names them.
     DEGRADED = "degraded"
     #: Something failed and will be tried again; the reason says what.
@@ -33,8 +35,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-#: Phases in which the cache is as fresh as a watch keeps it.
-HEALTHY = frozenset({Phase.WATCHING, Phase.DEGRADED})
+#: Phases in which the cache follows the server, with every object in it.
+HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class InformerState:
 
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server."""
+        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

@@ -69,7 +69,8 @@ class HttpTransport:
             the extra "socks" and the transport's own session.
         proxy_headers: headers for the proxy.
         connect_timeout: seconds until the connection must stand, name resolution and TLS included.
-        header_timeout: seconds from the start of a request until the head of the answer must be there.
+        header_timeout: seconds from the start of a request until the head of the answer must be there; does not apply
+            to watches, whose head a proxy may hold back until the first event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: ask for gzip. Costs CPU on both sides; for thin lines.
         reader: who takes bodies that are not compressed from the connections of the transport's own session: "lean", a
@@ -216,7 +217,7 @@ class HttpTransport:
         self._warn_of_full_pool()
         mistake = ""
         try:
-            async with asyncio.timeout(self._header_timeout):
+            async with asyncio.timeout(None if request.late_head else self._header_timeout):
                 response = await send(
                     request.method, lambda context: self._request(session, request, credential, ssl, context)
                 )
