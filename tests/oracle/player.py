@@ -14,7 +14,7 @@ import struct
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.oracle.script import decode_event, decode_object, encode, status
@@ -28,6 +28,7 @@ AT_ONCE = 0.75
 BACKOFF = 7.0
 #: No script lasts longer.
 LONGEST = 60.0
+_TICK = 0.1
 _MODIFIERS = ("half", "join", "pretty", "drip")
 
 
@@ -55,13 +56,14 @@ class Player:
 
     Attributes:
         asked: the requests, in order.
-        problems: what the script does not provide for.
+        lateness: for how long the event loop, or the machine, was busy with other things at most.
     """
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.asked: list[Asked] = []
-        self.problems: list[str] = []
+        self.lateness = 0.0
+        self._problems: list[str] = []
         self._counts: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -74,12 +76,13 @@ class Player:
         """Where it serves."""
         return f"http://127.0.0.1:{self._port}"
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Listen on a free port."""
         await self._listen()
         self._acted_at = _now()
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *of_block: object) -> None:
         """End all connections."""
         self._unlisten()
         for task in self._tasks:
@@ -90,11 +93,19 @@ class Player:
         """Return when the script is over.
 
         Raises:
+            ValueError: the script does not provide for what it was asked.
             TimeoutError: the script did not come to an end.
         """
-        async with asyncio.timeout(LONGEST):
-            while not self._is_over():
-                await asyncio.sleep(0.1)
+        try:
+            async with asyncio.timeout(LONGEST):
+                while not self._is_over():
+                    before = _now()
+                    await asyncio.sleep(_TICK)
+                    self.lateness = max(self.lateness, _now() - before - _TICK)
+        except TimeoutError:
+            raise TimeoutError(f"{self.script.name} did not end; it was asked {self.requests()}") from None
+        if self._problems:
+            raise ValueError(f"{self.script.name}: {self._problems[0]}")
 
     def requests(self) -> list[str]:
         """Return the requests of the record."""
@@ -102,7 +113,7 @@ class Player:
         return [each.render(position == 0) for position, each in enumerate(asked)]
 
     def _is_over(self) -> bool:
-        if self.problems:
+        if self._problems:
             return True
         quiet = _now() - max(self._acted_at, self._asked_at) >= self.script.settle
         return quiet and (self._holds > 0 or 0 < self.script.requests <= len(self.asked))
@@ -130,15 +141,15 @@ class Player:
                 self.asked.append(Asked(text, self._asked_at - self._acted_at))
                 reply = self._reply(kind)
                 if reply is None:
-                    self.problems.append(f"{self.script.name} has no reply for `{text}`")
+                    self._problems.append(f"there is no reply for `{text}`")
                     return
                 await _Answer(self, reader, writer).play(reply)
         except (Gone, ConnectionError):
             pass
         except asyncio.CancelledError:
-            pass  # by close(); asyncio would report a cancelled connection as an error of its own
+            pass  # at the end; asyncio would report a cancelled connection as an error of its own
         except Exception as error:
-            self.problems.append(f"{self.script.name}: {error!r}")
+            self._problems.append(repr(error))
         finally:
             self._tasks.discard(task)
             writer.close()

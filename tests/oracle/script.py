@@ -56,6 +56,7 @@ class Script:
         settle: the script ends when a `hold` was left alone for so many seconds.
         requests: the record ends with the request of this number, and so may the script; 0 for none.
         options: of aioinformer's reflector, where its defaults take too long for a test.
+        without: general rules that do not hold here, because of `options`.
         differs: rules of differences.toml that explain why `ours` is not what client-go does.
         ours: the parts of the record in which aioinformer differs, as they must be.
     """
@@ -69,6 +70,7 @@ class Script:
     settle: float = 2.0
     requests: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     ours: dict[str, Any] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ def load(folder: Path = FOLDER / "scripts") -> list[Script]:
 
 def _script(group: str, said: dict[str, Any]) -> Script:
     replies = {kind: tuple(tuple(reply) for reply in said.pop(kind)) for kind in KINDS if kind in said}
-    for name in ("covers", "faults", "differs"):
+    for name in ("covers", "faults", "without", "differs"):
         said[name] = tuple(said.get(name, ()))
     script = Script(group=group, replies=replies, **said)
     for kind, sequence in replies.items():
