@@ -312,17 +312,16 @@ def _message(code: int, body: bytes, content_type: str, headers: str = "") -> by
 
 
 def _refusal(argument: str) -> bytes:
-    """Return an answer such as `410`, `429 retry-after=8`, `502 html`, `504 too-large`."""
+    """Return an answer such as `410 reason=Gone`, `429 retry-after=8`, `502 html`, `504 too-large`."""
     code, *options = argument.split()
-    retry_after = next((int(each.partition("=")[2]) for each in options if each.startswith("retry-after=")), 0)
-    headers = f"Retry-After: {retry_after}\r\n" if retry_after else ""
+    named = dict(option.split("=") for option in options if "=" in option)
+    headers = f"Retry-After: {named['retry-after']}\r\n" if "retry-after" in named else ""
     if "html" in options:
         page = b"<html><head><title>Gateway</title></head><body>Something went wrong.</body></html>"
         return _message(int(code), page, "text/html", headers)
-    if "empty" in options:
-        return _message(int(code), b"", "application/json", headers)
     cause = "ResourceVersionTooLarge" if "too-large" in options else ""
-    said = status(int(code), cause=cause, retry_after=retry_after)
+    retry_after = int(named.get("retry-after", 0))
+    said = status(int(code), reason=named.get("reason", ""), cause=cause, retry_after=retry_after)
     return _message(int(code), json.dumps(said).encode(), "application/json", headers)
 
 

@@ -27,7 +27,7 @@ _OBJECT = re.compile(
     r"(?:=(?P<value>[^#*^%\s]*))?(?:#(?P<uid>[^*^%\s]*))?(?:\*(?P<size>\d+))?(?:\^(?P<depth>\d+))?(?P<bad>%)?"
 )
 _NESTED = "nested to a depth of "
-_ERRORS = {
+_REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
@@ -164,7 +164,7 @@ def decode_event(text: str) -> dict[str, Any]:
             raise ValueError(f"{text!r} is no event; write +a@1, ~a@2, -a@3, ?a@4, =5, =5!, =5? or !410")
 
 
-def status(code: int, message: str = "", *, cause: str = "", retry_after: int = 0) -> dict[str, Any]:
+def status(code: int, *, reason: str = "", cause: str = "", retry_after: int = 0) -> dict[str, Any]:
     """Return the Status of a failure."""
     details: dict[str, Any] = {}
     if cause:
@@ -176,8 +176,8 @@ def status(code: int, message: str = "", *, cause: str = "", retry_after: int = 
         "kind": "Status",
         "metadata": {},
         "status": "Failure",
-        "message": message or f"as the script says: {code}",
-        "reason": _ERRORS.get(code, "Unknown"),
+        "message": f"as the script says: {code}",
+        "reason": reason or _REASONS.get(code, "Unknown"),
         "code": code,
         **({"details": details} if details else {}),
     }
