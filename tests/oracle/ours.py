@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import DecodeError
 from aioinformer.listwatch import ListWatch
 from aioinformer.options import ReflectorOptions
 from aioinformer.resources import Resource
@@ -48,15 +49,12 @@ def _short(key: str) -> str:
 
 def render(obj: Any) -> str:
     """Return the notation of a cached object."""
-    metadata = obj["metadata"]
-    spec = obj.get("spec") or {}
-    return encode_object(
-        metadata["namespace"],
-        metadata["name"],
-        metadata.get("resourceVersion") or "",
-        metadata.get("uid") or "",
-        spec.get("value") or "",
-    )
+    metadata = obj.metadata
+    try:
+        value = obj["spec"]["value"]
+    except DecodeError:
+        value = "unreadable"
+    return encode_object(metadata.namespace, metadata.name, metadata.resource_version, metadata.uid, value)
 
 
 async def play(script: Script) -> tuple[Record, float]:

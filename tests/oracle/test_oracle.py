@@ -11,18 +11,13 @@ import pytest_asyncio
 
 from tests.oracle import ours, records
 from tests.oracle.compare import Rule, describe, expect, load_rules
+from tests.oracle.player import ATTEMPTS, DISTURBED, STAGGER
 from tests.oracle.records import Record
 from tests.oracle.script import FOLDER, KINDS, VERBS, Script, decode_event, decode_object, encode_object, load
 
 SCRIPTS = load()
 RULES = load_rules()
 THEIRS = records.read()
-
-#: Scripts begin so many seconds one after the other, so that beginnings do not wait for each other.
-STAGGER = 0.03
-#: If the loop was busy for longer, the times of a script say nothing, and it is played again.
-DISTURBED = 0.2
-ATTEMPTS = 3
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
