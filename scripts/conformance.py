@@ -1,10 +1,10 @@
 """Generates docs/conformance.md: each numbered behaviour of client-go, and the tests that hold us to it.
 
 What is true comes from the tests: `@pytest.mark.conformance("REF-07")` says that the test fails when that behaviour is
-broken. docs/conformance.toml gives each behaviour its name, and a reason where ours differs or is missing. A behaviour is
-"the same" only where client-go itself was played a script of tests/oracle that shows it; elsewhere it is "tested here".
-Without arguments the page is written; with `--check` nothing is, and the exit status is 1 if the page is out of date or
-if `problems()` finds any.
+broken. docs/conformance.toml gives each behaviour its name, and a reason where ours differs or is missing. A behaviour
+is "the same" only where a script of tests/oracle shows it, which was played to client-go itself; elsewhere it is
+"tested here". Without arguments the page is written; with `--check` nothing is, and the exit status is 1 if the page is
+out of date or if `problems()` finds any.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def render(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequenc
         "The tests named in a row fail when the behaviour is broken. Where we deliberately differ, the reason is "
         "given, and the tests are of our way. The numbers are this project's own; `scripts/conformance.py` makes this "
         "page from the marks in the tests, and a test fails when it is out of date.",
-        "A row says *the same* where client-go's own informer was played a script that shows the behaviour, and did what "
-        "aioinformer does. A row that says *tested here* has tests of aioinformer alone.",
+        "A row says *the same* where a script shows the behaviour: it was played to client-go's own informer, which did "
+        "what aioinformer does. A row that says *tested here* has tests of aioinformer alone.",
         _summary(sections, tests, by_row),
         *_scripted(scripts),
     ]
@@ -193,7 +193,9 @@ def render(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequenc
         if name == WEAKNESSES:
             parts += ["What client-go's users complain of, and its authors know."]
         lines = [f"| | behaviour | {heading.lower()} |", "|---|---|---|"]
-        lines += [f"| {row.id} | {row.title} | {_how(row, tests.get(row.id, []), by_row.get(row.id, []))} |" for row in rows]
+        lines += [
+            f"| {row.id} | {row.title} | {_how(row, tests.get(row.id, []), by_row.get(row.id, []))} |" for row in rows
+        ]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 

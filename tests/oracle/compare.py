@@ -91,7 +91,9 @@ def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectatio
         parts[part] = expected = _rewritten(lines, fitting)
         if part not in script.ours:
             used |= {
-                rule.name for rule in fitting if _rewritten(lines, [each for each in fitting if each is not rule]) != expected
+                rule.name
+                for rule in fitting
+                if _rewritten(lines, [each for each in fitting if each is not rule]) != expected
             }
         elif script.ours[part] == expected:
             problems.append(f"`ours.{part}` is what client-go does")

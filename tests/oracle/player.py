@@ -341,7 +341,11 @@ def _list(argument: str, *, pretty: bool) -> bytes:
     items: Any = None if "null" in flags else [decode_object(word) for word in words if "@" in word]
     if "bare" in flags:
         items = [{name: value for name, value in item.items() if name not in ("apiVersion", "kind")} for item in items]
-    said = {"apiVersion": options.get("api", "example.com/v1"), "kind": options.get("kind", "WidgetList"), "metadata": metadata}
+    said = {
+        "apiVersion": options.get("api", "example.com/v1"),
+        "kind": options.get("kind", "WidgetList"),
+        "metadata": metadata,
+    }
     body = encode(said | {"items": items}, 2 if pretty else None).encode()
     if "gzip" in flags:
         return _message(200, gzip.compress(body), "application/json", "Content-Encoding: gzip\r\n")

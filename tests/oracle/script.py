@@ -1,4 +1,31 @@
-"""Scripts: what a server does, as data. `docs/oracle.md` explains the notation."""
+"""Scripts: what a server does, as data.
+
+A script has a list of replies for each kind of request: `list`, `page` (of a list, by a continue token), `stream` (a
+watch with sendInitialEvents) and `watch`. The n-th request of a kind gets the n-th reply; the last one is repeated. A
+reply is a list of steps, each a verb and its arguments:
+
+| step | what the server does |
+|---|---|
+| `answer 503 retry-after=8` | refuses; options are `reason=Gone`, `html`, `too-large`; `answer 200 html` is a web page |
+| `list 10 a@9 b@8` | sends a list at version 10; options are `next=TOKEN`, `kind=…`, `api=…`, `null`, `bare`, `gzip` |
+| `head` | sends the head of a watch; without it, the head goes with the first event |
+| `send ~a@11 =12` | sends events |
+| `raw …` | sends this text as it is |
+| `half`, `join`, `pretty`, `drip SECONDS` | before `send` or `list`: sends a part of it, leaves out newlines, indents, sends ten pieces |
+| `wait 1.5` | does nothing for so long |
+| `hold` | leaves the connection alone until the client closes it |
+| `end`, `eof`, `cut` | ends the response, closes the connection without that, resets it |
+| `refuse 2` | refuses connections from now on, for so long |
+
+Objects are `NAME@VERSION`, in the namespace "default" unless it is named: `other/a@10`. An object's value is made of its
+version, and its uid of its name, unless they are given: `a@10=value#uid`. `a@=x` has no version, `a@5#` no uid. `*2000`
+pads an object, `^400` nests it, `%` makes it undecodable. Events are `+` ADDED, `~` MODIFIED, `-` DELETED and `?` (an
+unknown type) before an object, `=12` a bookmark (`=12!` with the annotation that ends initial events, `=12?` with its value
+false), and `!410` an ERROR.
+
+A script ends when a `hold` was left alone for `settle` seconds. Its record has the requests, with the time since the
+server last did something: "at once", "backoff" or "held"; the notifications of each key; and the store.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +38,23 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 VERBS = frozenset(
-    "answer list head send raw wait hold end eof cut refuse half join pretty drip".split(),
+    [
+        "answer",
+        "list",
+        "head",
+        "send",
+        "raw",
+        "wait",
+        "hold",
+        "end",
+        "eof",
+        "cut",
+        "refuse",
+        "half",
+        "join",
+        "pretty",
+        "drip",
+    ],
 )
 #: The kinds of requests: a list, a later page of one, a streaming list, a watch.
 KINDS = ("list", "page", "stream", "watch")
@@ -83,7 +126,9 @@ class Script:
 def load(folder: Path = FOLDER / "scripts") -> list[Script]:
     """Return all scripts, in the order of their files."""
     return [
-        _script(path.stem, said) for path in sorted(folder.glob("*.toml")) for said in tomllib.loads(path.read_text())["script"]
+        _script(path.stem, said)
+        for path in sorted(folder.glob("*.toml"))
+        for said in tomllib.loads(path.read_text())["script"]
     ]
 
 
