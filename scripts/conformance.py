@@ -182,8 +182,8 @@ def render(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequenc
         "The tests named in a row fail when the behaviour is broken. Where we deliberately differ, the reason is "
         "given, and the tests are of our way. The numbers are this project's own; `scripts/conformance.py` makes this "
         "page from the marks in the tests, and a test fails when it is out of date.",
-        "A row says *the same* where a script shows the behaviour: it was played to client-go's own informer, which did "
-        "what aioinformer does. A row that says *tested here* has tests of aioinformer alone.",
+        "A row says *the same* where a script shows the behaviour: it was played to client-go's own informer, which "
+        "did what aioinformer does. A row that says *tested here* has tests of aioinformer alone.",
         _summary(sections, tests, by_row),
         *_scripted(scripts),
     ]
@@ -219,12 +219,12 @@ def _scripted(scripts: Sequence[Shown]) -> list[str]:
     ]
     return [
         "## Scripted servers",
-        f"{len(scripts)} servers are scripts in `tests/oracle/scripts`. One player serves each of them to client-go's own "
-        "informer, whose records are in `tests/oracle/recorded`, and, in every run of the tests, to aioinformer. Compared "
-        "are the kind and start version of every request, whether it comes at once, after a delay of the backoff, or "
-        "later; the notifications of each key; and the store at the end. They are equal, or a rule declares the "
-        "difference. General rules rewrite a line of client-go's record into the one line that aioinformer must "
-        "have instead; where a difference is another one, the script itself says exactly what aioinformer does.",
+        f"{len(scripts)} servers are scripts in `tests/oracle/scripts`. One player serves each of them to client-go's "
+        "own informer, whose records are in `tests/oracle/recorded`, and, in every run of the tests, to aioinformer. "
+        "Compared are the kind and start version of every request; whether it comes at once, after a delay of the "
+        "backoff, or later; the notifications of each key; and the store at the end. They are equal, or a rule "
+        "declares the difference. General rules turn a line of client-go's record into the one that aioinformer must "
+        "have instead; where the difference is another one, the script says exactly what aioinformer does.",
         "\n".join(lines),
         "\n".join(rules),
     ]

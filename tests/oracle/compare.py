@@ -1,8 +1,8 @@
 """What aioinformer must do with a script: what client-go did, but for the rules of differences.toml.
 
-A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if it
-is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one says
-in `ours` exactly what aioinformer does instead, and nothing else is accepted.
+A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if
+it is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one
+says in `ours` exactly what aioinformer does instead, and nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -90,11 +90,9 @@ def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectatio
         fitting = [rule for rule in rules.values() if rule.applies(script, part)]
         parts[part] = expected = _rewritten(lines, fitting)
         if part not in script.ours:
-            used |= {
-                rule.name
-                for rule in fitting
-                if _rewritten(lines, [each for each in fitting if each is not rule]) != expected
-            }
+            for rule in fitting:
+                if _rewritten(lines, [each for each in fitting if each is not rule]) != expected:
+                    used.add(rule.name)
         elif script.ours[part] == expected:
             problems.append(f"`ours.{part}` is what client-go does")
         else:

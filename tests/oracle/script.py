@@ -6,22 +6,24 @@ reply is a list of steps, each a verb and its arguments:
 
 | step | what the server does |
 |---|---|
-| `answer 503 retry-after=8` | refuses; options are `reason=Gone`, `html`, `too-large`; `answer 200 html` is a web page |
+| `answer 503 retry-after=8` | refuses; options are `reason=Gone`, `html`, `too-large`; `answer 200 html` is a page |
 | `list 10 a@9 b@8` | sends a list at version 10; options are `next=TOKEN`, `kind=…`, `api=…`, `null`, `bare`, `gzip` |
 | `head` | sends the head of a watch; without it, the head goes with the first event |
 | `send ~a@11 =12` | sends events |
+| `half send …` | sends a part of them, or, as `half list …`, of a list |
+| `join send …`, `pretty send …` | leaves out the newlines between events; indents events, or a list |
+| `drip 0.2 send …` | sends them in ten pieces, so many seconds apart |
 | `raw …` | sends this text as it is |
-| `half`, `join`, `pretty`, `drip SECONDS` | before `send` or `list`: sends a part of it, leaves out newlines, indents, sends ten pieces |
 | `wait 1.5` | does nothing for so long |
 | `hold` | leaves the connection alone until the client closes it |
 | `end`, `eof`, `cut` | ends the response, closes the connection without that, resets it |
 | `refuse 2` | refuses connections from now on, for so long |
 
-Objects are `NAME@VERSION`, in the namespace "default" unless it is named: `other/a@10`. An object's value is made of its
-version, and its uid of its name, unless they are given: `a@10=value#uid`. `a@=x` has no version, `a@5#` no uid. `*2000`
-pads an object, `^400` nests it, `%` makes it undecodable. Events are `+` ADDED, `~` MODIFIED, `-` DELETED and `?` (an
-unknown type) before an object, `=12` a bookmark (`=12!` with the annotation that ends initial events, `=12?` with its value
-false), and `!410` an ERROR.
+Objects are `NAME@VERSION`, in the namespace "default" unless it is named: `other/a@10`. An object's value is made of
+its version, and its uid of its name, unless they are given: `a@10=value#uid`. `a@=x` has no version, `a@5#` no uid.
+`*2000` pads an object, `^400` nests it, `%` makes it undecodable. Events are `+` ADDED, `~` MODIFIED, `-` DELETED and
+`?` (an unknown type) before an object, `=12` a bookmark (`=12!` with the annotation that ends initial events, `=12?`
+with the annotation, but false), and `!410` an ERROR.
 
 A script ends when a `hold` was left alone for `settle` seconds. Its record has the requests, with the time since the
 server last did something: "at once", "backoff" or "held"; the notifications of each key; and the store.
@@ -38,23 +40,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 VERBS = frozenset(
-    [
-        "answer",
-        "list",
-        "head",
-        "send",
-        "raw",
-        "wait",
-        "hold",
-        "end",
-        "eof",
-        "cut",
-        "refuse",
-        "half",
-        "join",
-        "pretty",
-        "drip",
-    ],
+    ("answer", "list", "head", "send", "raw", "wait", "hold", "end", "eof", "cut", "refuse")
+    + ("half", "join", "pretty", "drip")
 )
 #: The kinds of requests: a list, a later page of one, a streaming list, a watch.
 KINDS = ("list", "page", "stream", "watch")
@@ -125,11 +112,8 @@ class Script:
 
 def load(folder: Path = FOLDER / "scripts") -> list[Script]:
     """Return all scripts, in the order of their files."""
-    return [
-        _script(path.stem, said)
-        for path in sorted(folder.glob("*.toml"))
-        for said in tomllib.loads(path.read_text())["script"]
-    ]
+    files = {path.stem: tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))}
+    return [_script(group, said) for group, file in files.items() for said in file["script"]]
 
 
 def _script(group: str, said: dict[str, Any]) -> Script:

@@ -1,10 +1,10 @@
-"""client-go is the oracle: every script is played to aioinformer, which must do what client-go did, or what is declared."""
+"""client-go is the oracle: aioinformer must do with every script what client-go did, or what is declared."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
@@ -14,6 +14,9 @@ from tests.oracle.compare import Rule, describe, expect, load_rules
 from tests.oracle.player import ATTEMPTS, DISTURBED, STAGGER
 from tests.oracle.records import Record
 from tests.oracle.script import FOLDER, KINDS, VERBS, Script, decode_event, decode_object, encode_object, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCRIPTS = load()
 RULES = load_rules()
