@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.oracle.script import decode_event, decode_object, encode, status
+from tests.oracle.script import decode_event, decode_object, encode, split_step, status
 
 if TYPE_CHECKING:
     from tests.oracle.script import Reply, Script
@@ -34,7 +34,6 @@ STAGGER = 0.03
 #: If the loop was busy for longer, the times of a script say little, and it may be played again, so often in all.
 DISTURBED = 0.2
 ATTEMPTS = 3
-_MODIFIERS = ("half", "join", "pretty", "drip")
 
 
 @dataclass(slots=True)
@@ -205,14 +204,11 @@ class _Answer:
             await self._step(step)
 
     async def _step(self, step: str) -> None:
-        modifier, _, rest = step.partition(" ")
-        if modifier not in _MODIFIERS:
-            modifier, rest = "", step
+        modifier, verb, argument = split_step(step)
         pause = 0.0
         if modifier == "drip":
-            seconds, _, rest = rest.partition(" ")
+            seconds, _, argument = argument.partition(" ")
             pause = float(seconds)
-        verb, _, argument = rest.partition(" ")
         match verb:
             case "answer":
                 await self._write(_refusal(argument))

@@ -39,14 +39,11 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-VERBS = frozenset(
-    ("answer", "list", "head", "send", "raw", "wait", "hold", "end", "eof", "cut", "refuse")
-    + ("half", "join", "pretty", "drip")
-)
+#: The verbs that stand before `list` or `send`.
+MODIFIERS = ("half", "join", "pretty", "drip")
+VERBS = ("answer", "list", "head", "send", "raw", "wait", "hold", "end", "eof", "cut", "refuse", *MODIFIERS)
 #: The kinds of requests: a list, a later page of one, a streaming list, a watch.
 KINDS = ("list", "page", "stream", "watch")
-#: The verbs that write objects or events, and may follow `half`, `join`, `pretty` and `drip`.
-WRITERS = ("list", "send")
 #: The verbs that end a reply.
 LAST = ("answer", "list", "hold", "end", "eof", "cut")
 
@@ -129,13 +126,23 @@ def _script(group: str, said: dict[str, Any]) -> Script:
 
 def _check(reply: Reply, where: str) -> None:
     for position, step in enumerate(reply, 1):
-        words = step.split()
-        if not VERBS.issuperset(words[:1]):
-            raise ValueError(f"{where}: {step!r} is none of the verbs {', '.join(sorted(VERBS))}")
-        if words[0] in ("half", "join", "pretty", "drip") and not set(WRITERS) & set(words):
-            raise ValueError(f"{where}: {step!r} must be followed by `list` or `send`")
-        if position == len(reply) and words[0] not in (*LAST, "half", "refuse", "pretty", "drip"):
+        modifier, verb, _ = split_step(step)
+        if verb not in VERBS or verb in MODIFIERS:
+            raise ValueError(f"{where}: {step!r} has none of the verbs {', '.join(VERBS)}")
+        if modifier and verb not in ("list", "send"):
+            raise ValueError(f"{where}: {modifier} in {step!r} must be followed by `list` or `send`")
+        if position == len(reply) and verb not in LAST:
             raise ValueError(f"{where}: a reply must end with one of {', '.join(LAST)}, not with {step!r}")
+
+
+def split_step(step: str) -> tuple[str, str, str]:
+    """Return the modifier of a step, "" if it has none; its verb, and the arguments, those of `drip` first."""
+    first, _, rest = step.partition(" ")
+    if first not in MODIFIERS:
+        return "", first, rest
+    pause, _, rest = rest.partition(" ") if first == "drip" else ("", "", rest)
+    verb, _, argument = rest.partition(" ")
+    return first, verb, f"{pause} {argument}".lstrip()
 
 
 def decode_object(text: str) -> dict[str, Any]:

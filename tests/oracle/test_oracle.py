@@ -116,7 +116,7 @@ def test_events_are_read() -> None:
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
-        ('["shout 5"]', "'shout 5' is none of the verbs"),
+        ('["shout 5"]', "'shout 5' has none of the verbs"),
         ('["head"]', "must end with one of"),
         ('["half wait 3", "end"]', "must be followed by `list` or `send`"),
     ],
