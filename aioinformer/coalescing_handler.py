@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import (
     AddNotification,
     DeleteNotification,
@@ -36,7 +36,7 @@ from aioinformer.owner import IN_HANDLER, Owner, is_cancelled
 if TYPE_CHECKING:
     from types import TracebackType
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _NEVER: Final = object()
 

@@ -6,12 +6,12 @@ garbage collector does not walk those, however many objects there are.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from aioinformer.errors import UsageError
 from aioinformer.fields import FieldIndexFunc
 from aioinformer.keys import meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Record
 
@@ -24,7 +24,7 @@ IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
 #: name -> index function, or the path of a field
 Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:

@@ -25,6 +25,9 @@ class _List(ListHead, gc=False):
     items: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+_decode_head = msgspec.json.Decoder(_List).decode  # here, since event loops in two threads may be the first
+
+
 def head_of(document: bytes) -> ListHead:
     """Read what a list says of itself. Its kind may be any: a custom resource chooses what its lists are called.
 
@@ -36,7 +39,7 @@ def head_of(document: bytes) -> ListHead:
         ApiError: it is a Status.
     """
     try:
-        head = msgspec.json.decode(document, type=_List)
+        head = _decode_head(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise not_a_list(document) from error
     if head.kind == "Status":

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.latch import Latch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import AddNotification, Batch, Delivery, Notification, UpdateNotification
 from aioinformer.owner import IN_HANDLER, is_cancelled
 from aioinformer.slices import Slicer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
 _TURN: Final = 2

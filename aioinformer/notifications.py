@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -12,11 +11,12 @@ import msgspec
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class AddNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -217,8 +217,10 @@ def plain_function(function: _F, what: str) -> _F:
     """The function, if it can be called where nothing is awaited.
 
     Raises:
-        UsageError: it is a coroutine function, whose result nobody would await.
+        UsageError: it is no function, or a coroutine function, whose result nobody would await.
     """
+    if function is not None and not callable(function):
+        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
     return function

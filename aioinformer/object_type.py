@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -10,10 +9,13 @@ import msgspec
 
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
+from aioinformer.logger import get_logger
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
-from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
-from aioinformer.views import MetadataView, View, load_body, view_class
+from aioinformer.refusals import is_validation, refusal
+from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, decoded_secret, tier_for
+from aioinformer.views import MetadataView, View, decoded_body, load_body, view_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -63,6 +65,7 @@ class ObjectType(Generic[T]):
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
+        self._decoded: Tier = decoded_secret if resource.holds_secrets else decoded
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
@@ -78,7 +81,8 @@ class ObjectType(Generic[T]):
         """
         self._fields += fields
         self._field_decoder = FieldDecoder(self._fields) if self._fields else None
-        self._tier = self._compression or tier_for(self.storage, self._field_decoder)
+        tier = self._decoded if self.storage is Storage.DICT else tier_for(self.storage, self._field_decoder)
+        self._tier = self._compression or tier
 
     @property
     def decode(self) -> Decode:
@@ -101,7 +105,7 @@ class ObjectType(Generic[T]):
         if self._decode is not None:
             seen = load_body(record, self._decode)
         else:
-            seen = (record if isinstance(record, DictRecord) else decoded(record)).recall()
+            seen = (record if isinstance(record, DictRecord) else self._decoded(record)).recall()
         return seen
 
     def admit(self, record: Record) -> Record:
@@ -118,16 +122,33 @@ class ObjectType(Generic[T]):
             record = self._tier(record)
             if self._compression is None:
                 source = record  # what a tier leaves out, no reader sees: neither the first nor the model
-        if self._decode is not None and (body := load_body(source, self._decode)) is not None:
+        if self._decode is not None and (body := decoded_body(source, self._decode)) is not None:
             record.hold(body)
         return record
+
+    def record_of(self, obj: Any) -> Record:
+        """Return the record to cache for an object that somebody puts into the cache by hand, as tests do.
+
+        Args:
+            obj: what readers see, a model of kubernetes_asyncio or of the user's own, or a mapping as on the wire.
+
+        Raises:
+            DecodeError: it is no object of the API.
+        """
+        if isinstance(obj, Record):
+            return obj
+        record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
+        return self.admit(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
         obj = self.present(record)
         try:
             result = transform(obj)
-        except Exception:
-            _log.exception("the transform raised for %s", record.key)
+        except Exception as error:
+            if is_validation(error):  # its text, and so its traceback, may quote the object
+                _log.error("the transform raised for %s: %s", record.key, refusal(error))
+            else:
+                _log.exception("the transform raised for %s", record.key)
             raise
         if result is obj:
             return record
@@ -175,11 +196,12 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
-            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                raise TypeError("msgspec and pydantic cannot make one of JSON")
-            return msgspec.json.Decoder(decoder).decode
+            with BUILDING:
+                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                    raise TypeError("msgspec and pydantic cannot make one of JSON")
+                return build_decoder(decoder)
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):
         raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
-    return decoder
+    return plain_function(decoder, "decoder")

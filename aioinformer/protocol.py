@@ -86,6 +86,7 @@ class ListWatchProtocol:
         tell: takes a line for the log for every decision out of the ordinary.
         report: takes each error that ended a list or a watch and is a failure.
         watchable: False if the resource is known to have no watch: then it is only listed, again and again.
+        quarantine: remembers the objects that do not decode.
     """
 
     def __init__(
@@ -97,10 +98,11 @@ class ListWatchProtocol:
         tell: Callable[[str], None] = lambda line: None,
         report: Callable[[Exception], None] = lambda error: None,
         watchable: bool = True,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.options = options or ReflectorOptions()
         self._watchable = watchable
-        self._state = state = ProtocolState(self.options.backoff, random, tell, report)
+        self._state = state = ProtocolState(self.options.backoff, random, tell, report, quarantine)
         self._watches = Watches(state, self.options, random)
         #: What the list or the stream under way has brought.
         self._incoming = IncomingList(state.quarantine, tell)

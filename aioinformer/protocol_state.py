@@ -38,6 +38,7 @@ class ProtocolState:
         random: numbers in [0, 1): spreads delays.
         tell: takes a line for the log.
         report: takes each error that ended a list or a watch and is a failure.
+        quarantine: remembers the objects that do not decode.
 
     Attributes:
         stage: what the next request serves.
@@ -56,6 +57,7 @@ class ProtocolState:
         random: Callable[[], float],
         tell: Callable[[str], None],
         report: Callable[[Exception], None],
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.stage = Stage.DECIDE
         self.reading = False
@@ -64,7 +66,7 @@ class ProtocolState:
         self.pace = Pace(backoff, random=random)
         self.phase = Phase.SYNCING
         self.reason = ""
-        self.quarantine = Quarantine()
+        self.quarantine = Quarantine() if quarantine is None else quarantine
         self.tell = tell
         self.report = report
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from aioinformer.visible import visible
+
 
 class Phase(StrEnum):
     """Where an informer stands; all but `STOPPED` go over into others by themselves."""
@@ -33,8 +35,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-#: Phases in which the cache is as fresh as the server lets it be.
-HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING, Phase.DEGRADED})
+#: Phases in which the cache follows the server, with every object in it.
+HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class InformerState:
 
     Attributes:
         phase: where it stands.
-        reason: why, for people; "" if all is well. Never holds object content or credentials.
+        reason: why, for people; "" if all is well. One line without control characters, object content or credentials.
         since: when this phase began for this reason, in seconds since the epoch.
         last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
     """
@@ -53,9 +55,12 @@ class InformerState:
     since: float
     last_event: float | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", visible(self.reason))
+
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server."""
+        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

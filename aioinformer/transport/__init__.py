@@ -32,8 +32,8 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
     total_timeout: float | None = None
     late_head: bool = False
 
