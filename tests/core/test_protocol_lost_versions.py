@@ -152,16 +152,20 @@ def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
     talk = watching(version=0)
     talk.events(added("a", 17), added("b", 5), added("c", 9))
     assert list(talk.cache) == ["ns/a", "ns/b", "ns/c"]
-    assert talk.reads
+    talk.end(after=60)
+    assert talk.ask() == "watch @0"
+    talk.accept()
+    talk.events(added("a", 17), added("b", 5), modified("c", 18), bookmark(17))
+    assert talk.ask() == "list limit=500"
 
 
 def test_a_list_at_version_zero_is_not_older_than_anything() -> None:
     talk = watching(version=0)
-    talk.events(added("a", 17), after=60)
+    talk.events(added("a", 17), modified("a", 18), after=60)
     talk.error(410)
     talk.ask()
     talk.page("a", version=0)
-    assert talk.news == ["replaced", "Added ns/a", "replaced"]
+    assert talk.news == ["replaced", "Added ns/a", "Updated ns/a", "replaced"]
 
 
 # A server that was restored from a backup.
