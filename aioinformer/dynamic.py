@@ -236,7 +236,7 @@ class DynamicInformers:
         self._informers.check()
         if self._informers.stopped:
             raise InformerStopped(f"the dynamic informers were stopped before they were asked for {key}")
-        resource.require("list", "watch")
+        resource.require("list")
         making = self._making.with_options(named)
         informer = DynamicInformer(
             self._lister_watcher(resource, key.scope),

@@ -34,6 +34,7 @@ in chunks"), KEP-3157; client-go's Reflector, from which this differs where the 
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge, TransportError
@@ -62,6 +63,7 @@ from aioinformer.steps import (
 )
 from aioinformer.watch_reading import WatchReader
 from aioinformer.watches import Watches
+from aioinformer.wire import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,13 +153,13 @@ class ListWatchProtocol:
             self._decide(now)
         match state.stage:
             case Stage.STREAM:
-                return Send(self._watches.stream(), initial=True, patience=self.options.stream_patience)
+                return Send(self._watches.stream(now), initial=True, patience=self.options.stream_patience)
             case Stage.LIST:
                 return Send(self._paging.request(state.position.held), initial=True)
             case Stage.CHECK:
                 return Send(self.options.probe())
             case _:
-                return self._watches.open()
+                return self._watches.open(now)
 
     def _decide(self, now: float) -> None:
         self._incoming.begin()
@@ -205,7 +207,7 @@ class ListWatchProtocol:
         self._state.reading = True
         self._progress_at = now
         self._paging.page_begins()
-        self._watches.begin(now)
+        self._watches.begin()
         if self._state.stage is Stage.OPEN:
             self._watches.follow()
 
@@ -302,6 +304,10 @@ class ListWatchProtocol:
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
         position = self._state.position
+        if self._watches.record.synthetic:
+            events = self._synthetic_events(events, conclusions)
+            if not events:
+                return
         said = self._reader.ongoing(events, position.version, position.ordered)
         position.version, position.ordered = said.version, said.ordered
         if said.quarantined:
@@ -313,6 +319,19 @@ class ListWatchProtocol:
         self._watches.record.server_lost = False
         if said.failure is not None:
             self._failed(said.failure, now)
+
+    def _synthetic_events(self, events: list[WatchEvent], conclusions: list[Conclusion]) -> list[WatchEvent]:
+        """Take in the ADDED events with which a watch begins that starts at no version; return the events after them.
+
+        They come in any order, and show what is there: there is no version among them to start at again.
+        """
+        synthetic = list(takewhile(lambda event: event.type == ADDED, events))
+        said = self._reader.ongoing(synthetic, self.version, ordered=False)
+        if said.quarantined:
+            self._state.healthy()
+        conclusions.append(Changed(said.deltas))
+        self._watches.record.synthetic = len(synthetic) == len(events)
+        return events[len(synthetic) :]
 
     def _no_streaming(self, now: float, why: str) -> None:
         self._state.tell(f"the server does not stream lists ({why}): listing in pages")

@@ -48,7 +48,7 @@ class Watches:
         self._state = state
         self._options = options
         self._random = random
-        self._timeout = 0
+        self._timeout, self._sent_at = 0, 0.0
         self._internal_errors = RetryWithDeadline(
             lambda error: getattr(error, "status", 0) == 500,
             options.max_internal_error_retry_duration,
@@ -57,21 +57,21 @@ class Watches:
 
     # Opening.
 
-    def stream(self) -> ListOptions:
+    def stream(self, now: float) -> ListOptions:
         """Return the request for a streaming list, which goes on as a watch."""
         options = self._options.stream(self._state.position.held or "", self._random())
-        self._timeout = options.timeout_seconds
+        self._timeout, self._sent_at = options.timeout_seconds, now
         return options
 
-    def open(self) -> Send:
+    def open(self, now: float) -> Send:
         """Return the request for a watch from the last version on."""
         options = self._options.watch(self._state.position.version, self._random())
-        self._timeout = options.timeout_seconds
+        self._timeout, self._sent_at = options.timeout_seconds, now
         return Send(options, patience=HEAD_PATIENCE)
 
-    def begin(self, now: float) -> None:
-        """Start the record of a response that may be a watch, or become one."""
-        self.record.begin(self._state.position.version, now, self._timeout)
+    def begin(self) -> None:
+        """Start the record of a response that may be a watch, or become one: it lasts from when it was asked for."""
+        self.record.begin(self._state.position.version, self._sent_at, self._timeout)
 
     def follow(self) -> None:
         """Go on in a watch that is open: all is well."""
@@ -82,7 +82,7 @@ class Watches:
     def listed(self) -> None:
         """A list is complete: what the watches before it showed does not count any more."""
         self.record.forget()
-        self.record.started_at = self._state.position.version
+        self.record.start_at(self._state.position.version)
 
     def count_events(self, events: int) -> None:
         """Count what the watch brought: a collection with events is not quiet."""

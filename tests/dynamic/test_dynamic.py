@@ -153,8 +153,8 @@ async def test_a_dynamic_informer_has_scopes_and_refuses_what_it_would_ignore(
     assert not dynamic.is_ready()
 
 
-async def test_what_the_server_does_not_let_be_watched_is_refused_at_once(dynamic: DynamicInformers) -> None:
-    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list and watch, only create"):
+async def test_what_the_server_does_not_let_be_listed_is_refused_at_once(dynamic: DynamicInformers) -> None:
+    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list, only create"):
         await dynamic.informer("selfsubjectreviews")
     assert dynamic.informers() == {}
 
