@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
 
 _log = logging.getLogger(__name__)
@@ -149,6 +150,16 @@ class DynamicInformers:
     def informers(self) -> dict[str, DynamicInformer]:
         """All informers by the `gvr` of their resource: a copy."""
         return {gvr: each for gvr, each in self._informers.by_gvr.items() if isinstance(each, DynamicInformer)}
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
 
     # Life.
 

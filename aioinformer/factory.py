@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
     from aioinformer.resources import Resource
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
 
 T = TypeVar("T")
@@ -145,6 +146,17 @@ class SharedInformerFactory(Accessors):
         accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
         return accessor(self, resource)
 
+    def informers(self) -> dict[str, SharedIndexInformer[Any]]:
+        """All informers that were asked for, by the `gvr` of their resource: a copy."""
+        return dict(self._informers.by_gvr)
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
+
     # Life.
 
     def start(self) -> None:
@@ -208,6 +220,9 @@ class SharedInformerFactory(Accessors):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.shutdown()
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
 
     def _check(self) -> None:
         self._informers.check()

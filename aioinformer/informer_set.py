@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.identity import InformerName
+from aioinformer.outages import Outages
 from aioinformer.owner import Owner, collapsed
+from aioinformer.snapshots import FactorySnapshot, factory_snapshot
 from aioinformer.waiting import wait_for_cache_sync
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ class InformerSet:
         self._started: set[str] = set()
         self._owner = Owner()
         self._tasks: asyncio.TaskGroup | None = None
+        self._outages = Outages(name, lambda: len(self.by_gvr))
 
     @property
     def running(self) -> bool:
@@ -67,6 +71,7 @@ class InformerSet:
         for gvr, informer in self.by_gvr.items():
             if gvr not in self._started:
                 self._started.add(gvr)
+                informer.outages = self._outages
                 self._tasks.create_task(informer.run(), name=informer.name)
 
     async def stop(self) -> None:
@@ -86,6 +91,25 @@ class InformerSet:
         return self._owner.running and all(
             informer.has_synced() and not informer.is_stopped() for informer in self.by_gvr.values()
         )
+
+    def snapshot(self, name: str) -> FactorySnapshot:
+        """What all informers are doing.
+
+        Args:
+            name: of the owner, for metrics.
+        """
+        snapshots = {key: informer.snapshot() for key, informer in list(self.by_gvr.items())}
+        return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
+
+    def describe(self, owner: object, name: object) -> str:
+        """The `repr` of the owner."""
+        informers = list(self.by_gvr.values())
+        life = "stopped" if self.stopped else "running" if self.running else "not started"
+        synced = sum(informer.has_synced() for informer in informers)
+        unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
+        named = f" {name.name}" if isinstance(name, InformerName) else ""
+        failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
+        return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
 
     async def _run(self) -> None:
         try:

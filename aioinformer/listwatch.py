@@ -92,6 +92,7 @@ class ListWatch(Generic[T]):
         self._tweak = tweak
         self._headers = _METADATA if metadata_only else _OBJECTS
         self.namespace = namespace
+        self.label_selector, self.field_selector = str(label_selector), str(field_selector)
         self.metadata_only = metadata_only
 
     @property

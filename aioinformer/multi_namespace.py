@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aioinformer.fifo import Queue
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.reflector import Reflector
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
@@ -177,6 +178,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         """How many objects could not be decoded, or were refused, in the namespaces that are looked at."""
         undecodable = sum(each.controller.reflector.skipped for each in self._members.values() if each.controller)
         return undecodable + self._pipeline.unpresentable
+
+    def reflectors(self) -> dict[str, Reflector]:
+        """What lists and watches, by namespace."""
+        members = list(self._members.items())
+        return {namespace: each.controller.reflector for namespace, each in members if each.controller}
 
     # Life.
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aioinformer.identity import InformerNameAndResource
     from aioinformer.object_type import ObjectType
     from aioinformer.objects import Record
+    from aioinformer.stalls import Stalls
     from aioinformer.store import Indexer
     from aioinformer.waiters import KeyWaiters
 
@@ -62,6 +63,7 @@ class Pipeline(Generic[T]):
         slice_seconds: how long work may hold the event loop at a time.
         report: takes errors that are nobody's fault who is here.
         identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
+        stalls: names handlers that block the loop.
 
     Attributes:
         processor: tells the handlers.
@@ -84,6 +86,7 @@ class Pipeline(Generic[T]):
         slice_seconds: float,
         report: Callable[[Exception], None],
         identity: InformerNameAndResource | None = None,
+        stalls: Stalls | None = None,
     ) -> None:
         self.unpresentable = 0
         self._report = report
@@ -100,6 +103,7 @@ class Pipeline(Generic[T]):
             self._cannot_present,
             resync_period=resync_period,
             slice_seconds=slice_seconds,
+            stalls=stalls,
         )
         self.counters = InformerCounters() if identity is not None and identity.reserved else None
         self._identity = identity
@@ -126,6 +130,11 @@ class Pipeline(Generic[T]):
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
+    @property
+    def queued(self) -> int:
+        """What waits between reflector and cache."""
+        return sum(len(queue) for each in self._queues if (queue := each()) is not None)
+
     def statistics(self) -> InformerStatistics:
         """The numbers of now.
 
@@ -139,7 +148,7 @@ class Pipeline(Generic[T]):
             identity=identity,
             objects=len(self._indexer),
             resource_version=self._indexer.last_store_sync_resource_version(),
-            queued=sum(len(queue) for each in self._queues if (queue := each()) is not None),
+            queued=self.queued,
             pending=max((listener.pending for listener in tuple(self.processor.listeners)), default=0),
             processing=counters.processing.snapshot(),
             lists=counters.lists.snapshot(),

@@ -139,6 +139,16 @@ class ListWatchProtocol:
             self.options.backoff.reset_after,
         )
 
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._pace.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """Before when nothing is asked, after a failure; None while all is well. It may be past."""
+        return self._pace.not_before if self._pace.attempts else None
+
     # What to do next.
 
     def next_step(self, now: float) -> Step:
@@ -446,6 +456,7 @@ class ListWatchProtocol:
             self._show(Phase.BACKING_OFF, str(error))
 
     def _healthy(self) -> None:
+        self._pace.attempts = 0
         if self.quarantine:
             self._show(Phase.DEGRADED, str(self.quarantine))
         else:

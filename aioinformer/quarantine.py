@@ -22,6 +22,10 @@ class Quarantine:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
+    def keys(self) -> list[str]:
+        """The keys of objects whose last version does not decode."""
+        return list(self._keys)
+
     def add(self, error: DecodeError) -> bool:
         """One more was skipped; True if it was not known to be broken before."""
         self.total += 1

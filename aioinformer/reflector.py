@@ -126,6 +126,8 @@ class Reflector:
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
+        #: When the wait that is under way ends, in seconds since the epoch.
+        self._next_retry: float | None = None
         self._reader: AnswerReader | None = None
         #: For how long whatever comes may still be no whole event, or object.
         self._patience = 0.0
@@ -144,9 +146,29 @@ class Reflector:
         return self._protocol.version
 
     @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._protocol.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt is due, by the loop's clock; None while all is well, and while an attempt is made."""
+        at = self._protocol.retry_at
+        return at if at is not None and self._next_retry is not None else None
+
+    @property
+    def next_retry(self) -> float | None:
+        """The same in seconds since the epoch; any thread may ask."""
+        return self._next_retry if self._protocol.attempts else None
+
+    @property
     def skipped(self) -> int:
         """How many objects did not decode, or were refused, so far."""
         return self._protocol.quarantine.total
+
+    def skipped_keys(self) -> list[str]:
+        """The keys of objects whose last version does not decode."""
+        return self._protocol.quarantine.keys()
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""
@@ -174,7 +196,9 @@ class Reflector:
             if isinstance(step, Wait):
                 await self._requests.discard()
                 _log.debug("%s: waits for %.1f s", self.name, step.until - clock())
+                self._next_retry = time() + step.until - clock()
                 await asyncio.sleep(step.until - clock())
+                self._next_retry = None
                 await self._receive(Elapsed())
             else:
                 await self._send(step)

@@ -26,9 +26,11 @@ from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
 from aioinformer.options import ReflectorOptions
+from aioinformer.outages import Outages
 from aioinformer.owner import Owner, collapsed
 from aioinformer.pipeline import Pipeline
 from aioinformer.queue_choice import QueueKind
+from aioinformer.snapshots import InformerSnapshot, informer_snapshot
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.metrics import MetricsProvider
     from aioinformer.object_type import BodyDecoder, Transform
-    from aioinformer.reflector import WatchErrorHandler
+    from aioinformer.reflector import Reflector, WatchErrorHandler
     from aioinformer.registration import HandlerRegistration
 
 T = TypeVar("T")
@@ -128,11 +130,14 @@ class SharedIndexInformer(InformerCache[T]):
             slice_seconds=self._options.slice_seconds,
             report=self._report,
             identity=identifier,
+            stalls=self._stalls,
         )
         self._queue = self._pipeline.queue()
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
+        #: Repeats failures that last in the log; the owner's, if this is one of many informers.
+        self.outages = Outages(self.name)
         self._owner = Owner()
         if metrics is not None and self._pipeline.counters is not None:
             metrics.register(self)
@@ -230,6 +235,26 @@ class SharedIndexInformer(InformerCache[T]):
             UsageError: the informer has no identifier, or one that was not reserved: nothing is counted.
         """
         return self._pipeline.statistics()
+
+    def snapshot(self) -> InformerSnapshot:
+        """What the informer and its handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        reflectors = self.reflectors()
+        return informer_snapshot(
+            self,
+            reflectors=reflectors,
+            lister_watcher=self._lister_watcher,
+            skipped={key for each in reflectors.values() for key in each.skipped_keys()},
+            queued=self._pipeline.queued,
+            storage=self._objects.storage.value,
+            listeners=self._pipeline.processor.listeners,
+        )
+
+    def reflectors(self) -> dict[str, Reflector]:
+        """What lists and watches, by namespace; by "" if it is one for all. Empty before the start."""
+        return {"": self._controller.reflector} if self._controller is not None else {}
 
     # Life.
 
@@ -338,6 +363,7 @@ class SharedIndexInformer(InformerCache[T]):
             _log.exception("%s: the watch error handler raised", self.name)
 
     def _state_changed(self, state: InformerState) -> None:
+        self.outages.changed(self, state)
         for handler in self._state_handlers:
             try:
                 handler(state)

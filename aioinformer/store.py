@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from aioinformer.callables import Timed, untimed
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import KeyFuncError
 from aioinformer.keys import (
@@ -60,6 +61,7 @@ class Indexer(Generic[T]):
         key_func: object -> key.
         indexers: index functions by name: object -> values.
         present: item as stored -> what readers see (for informers; by default the item itself).
+        timed: wraps index functions, so that their calls are timed (for informers).
     """
 
     def __init__(
@@ -68,10 +70,11 @@ class Indexer(Generic[T]):
         indexers: Indexers[T] | None = None,
         *,
         present: Callable[[Any], T] | None = None,
+        timed: Timed = untimed,
     ) -> None:
         self._key_func = key_func
         self._present = present
-        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present)
+        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present, timed)
 
     # Writing. An informer's store is written by the informer alone.
 
