@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import (
     AddNotification,
     DeleteNotification,
@@ -40,7 +40,7 @@ from aioinformer.stalls import Stalls, Steps
 if TYPE_CHECKING:
     from types import TracebackType
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _NEVER: Final = object()
 

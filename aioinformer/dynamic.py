@@ -8,7 +8,6 @@ is as good as gone; another one has an informer of its own.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -20,6 +19,7 @@ from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer_set import InformerSet, synced_in_time
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

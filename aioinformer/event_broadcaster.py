@@ -21,7 +21,9 @@ import anyio
 from aioinformer.errors import UsageError
 from aioinformer.event_recorder import EventRecorder
 from aioinformer.event_recording import EventRecording
+from aioinformer.logger import get_logger
 from aioinformer.owner import Owner, is_cancelled
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="EventRecording | EventWatch")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class EventWatch:
@@ -210,7 +212,8 @@ class EventBroadcaster:
         def log(event: Event) -> None:
             about = event.regarding
             key = f"{about.namespace}/{about.name}" if about.namespace else about.name
-            logger.log(level, "%s %s: %s %s: %s", about.kind, key, event.type, event.reason, event.note)
+            line = f"{about.kind} {key}: {event.type} {event.reason}: {event.note}"
+            logger.log(level, "%s", visible(line))
 
         return self.start_event_watcher(log)
 

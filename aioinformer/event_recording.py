@@ -20,13 +20,13 @@ all others wait; a series is written by whichever worker comes first.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aioinformer.event_object import Event
     from aioinformer.event_sink import EventSink
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,18 @@ _PRIVATE = ("data", "stringData")
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class FrozenDict(dict[K, V]):
+class _Open(dict[Any, Any]):
+    """A `FrozenDict` before it is closed: `dict` fills it in C, then its class is exchanged."""
+
+    __slots__ = ()
+
+
+class _WithoutInit(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.__new__(cls, *args, **kwargs)
+
+
+class FrozenDict(dict[K, V], metaclass=_WithoutInit):
     """A `dict` that refuses every write with a `TypeError`. What `freeze` makes is frozen in depth.
 
     It is accepted wherever a `dict` is read, `json.dumps` and kubernetes_asyncio's `ApiClient` included. Copies are the
@@ -29,6 +40,11 @@ class FrozenDict(dict[K, V]):
 
     __slots__ = ()
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> FrozenDict[K, V]:
+        made = super().__new__(cls)
+        dict.update(made, *args, **kwargs)
+        return made
+
     def to_dict(self) -> dict[K, Any]:
         """A plain, mutable copy in depth."""
         copied: dict[K, Any] = thaw(self)
@@ -37,6 +53,7 @@ class FrozenDict(dict[K, V]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping belongs to a cached object and cannot be changed; change a copy, from to_dict()")
 
+    __init__ = _refuse  # `__new__` fills it: to initialise it again would be a write
     __setitem__ = _refuse
     __delitem__ = _refuse
     __ior__ = _refuse
@@ -82,6 +99,13 @@ def _redacted(secret: Mapping[Any, Any]) -> dict[Any, Any]:
 _EMPTY: FrozenDict[Any, Any] = FrozenDict()
 
 
+def closed(value: dict[K, V]) -> FrozenDict[K, V]:
+    """Return a `FrozenDict` of a dict, as fast as `dict` makes a copy."""
+    made: Any = _Open(value)
+    made.__class__ = FrozenDict
+    return made  # type: ignore[no-any-return]
+
+
 def freeze(value: Any) -> Any:
     """An immutable equivalent of a JSON value: `FrozenDict` for `dict`, tuple for list, in depth.
 
@@ -106,7 +130,9 @@ def freeze_decoded(value: Any) -> Any:
                 value[key] = freeze_decoded(item) if item else _EMPTY
             elif type(item) is list:
                 value[key] = freeze_decoded(item)
-        return FrozenDict(value)
+        made: Any = _Open(value)  # what `closed` does, without the call
+        made.__class__ = FrozenDict
+        return made
     if kind is list:
         return tuple([freeze_decoded(item) for item in value])
     return value

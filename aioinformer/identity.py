@@ -6,16 +6,16 @@ one) never adds up what is of two informers, and has as many lines as there are 
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from aioinformer.resources import Resource
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _names: set[str] = set()
 

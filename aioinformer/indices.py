@@ -6,13 +6,13 @@ garbage collector does not walk those, however many objects there are.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from aioinformer.callables import Timed, function_name, untimed
 from aioinformer.errors import UsageError
 from aioinformer.fields import FieldIndexFunc
 from aioinformer.keys import deletion_handling_meta_namespace_key_func, meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Record
 
@@ -25,7 +25,7 @@ IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
 #: name -> index function, or the path of a field
 Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:

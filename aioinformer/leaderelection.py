@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 from contextlib import asynccontextmanager, contextmanager
@@ -24,10 +23,11 @@ from uuid import uuid4
 
 import anyio
 
-from aioinformer.errors import AioinformerError, ApiError, UsageError
+from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LeadershipLost(AioinformerError):
@@ -220,10 +220,8 @@ class LeaderElector:
                 # An answer that took too long is true no more.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
-                pause = self._options.retry_period * (1 + JITTER * self._random())
-                if verdict is Verdict.FAILED and isinstance(self._machine.error, ApiError):
-                    pause = max(pause, self._machine.error.retry_after or 0)
-                await asyncio.sleep(pause)
+                # As in client-go, `Retry-After` does not delay the next try: the lease may be free long before it ends.
+                await asyncio.sleep(self._options.retry_period * (1 + JITTER * self._random()))
         except BaseException:
             # Cancelled in the middle of a write, we may have become the leader without knowing.
             if self._machine.claimed:

@@ -11,7 +11,6 @@ an object, and says every five minutes, or when it is asked ("pinged"), that it 
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ import msgspec
 from aioinformer.errors import AioinformerError, NotFound, UsageError
 from aioinformer.exchange import exchange
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.owner import Owner
 from aioinformer.rate_limiting_queue import RateLimitingQueue
 from aioinformer.ratelimiters import ItemExponentialFailureRateLimiter
@@ -39,7 +39,7 @@ LEASE_CANDIDATES: Resource[Any] = Resource(
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
 _TIMEOUT = 30.0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LeaseCandidate:

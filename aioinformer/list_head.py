@@ -21,6 +21,9 @@ class ListHead(msgspec.Struct, gc=False):
     kind: str = ""
 
 
+_decode_head = msgspec.json.Decoder(ListHead).decode  # here, since event loops in two threads may be the first
+
+
 def head_of(document: bytes) -> ListHead:
     """Reads it.
 
@@ -29,7 +32,7 @@ def head_of(document: bytes) -> ListHead:
         ApiError: it is a Status.
     """
     try:
-        head = msgspec.json.decode(document, type=ListHead)
+        head = _decode_head(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise not_a_list(document) from error
     if head.kind == "Status":

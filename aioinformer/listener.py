@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from dataclasses import dataclass
 from operator import length_hint
 from time import time
@@ -24,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from aioinformer.callables import origin
 from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.latch import Latch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import AddNotification, Batch, Delivery, Notification
 from aioinformer.owner import IN_HANDLER, is_cancelled
 from aioinformer.slices import clock_of
-from aioinformer.stalls import Stalls, Steps
+from aioinformer.stalls import LIMIT, Stalls, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sized
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
 _TURN: Final = 2
@@ -46,8 +46,6 @@ _DEEP: Final = 1024
 #: ... and written of in the log if they take so many seconds, once in a while.
 _SLOW_CALL: Final = 0.1
 _WHILE: Final = 60.0
-#: A slice is at most this long, in seconds: a step that blocks the loop for longer is due to its last call.
-_LONGEST_SLICE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ class ProcessorListener(Generic[T]):
         self._deliver = deliver
         self._functions = HandlerNames(handler)
         self._stalls = stalls or Stalls(name)
-        self._slice_seconds = min(slice_seconds, _LONGEST_SLICE)
+        self._slice_seconds = slice_seconds
         self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
         #: How many notifications wait in batches that are not under way, and how many came in at all.
@@ -120,6 +118,8 @@ class ProcessorListener(Generic[T]):
         #: The notification that the handler was given last, and when by the loop's clock; True while it has it.
         self._current: Notification[T] | None = None
         self._began = 0.0
+        #: That of the last call that took long.
+        self._slow: Notification[T] | None = None
         self._delivering = False
         self._quiet_until = 0.0
         self._initial = 0
@@ -308,6 +308,8 @@ class ProcessorListener(Generic[T]):
     def _account_for(self, seconds: float, now: float) -> float:
         """Take in a call that was longer than those before it, or slow; return how long the next of these must be."""
         self.longest_call = max(self.longest_call, seconds)
+        if seconds > _SLOW_CALL:
+            self._slow = self._current
         if seconds > _SLOW_CALL and now >= self._quiet_until and self.pending > _DEEP:
             self._quiet_until = now + _WHILE
             waiting = self.pending
@@ -315,10 +317,13 @@ class ProcessorListener(Generic[T]):
         return min(self.longest_call, _SLOW_CALL)
 
     def _blocked(self, seconds: float) -> None:
-        if self._current is not None:
-            function = self._functions.of(self._current)
+        """A step of the task has blocked the loop. Many quick calls in a slice that shall be long are nobody's fault."""
+        call = self.call()
+        culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
+        if culprit is not None:
+            function = self._functions.of(culprit)
             subject = self.name if function in self.name else f"{self.name}, in {function},"
-            self._stalls.blame(subject, self._current, key_of, seconds)
+            self._stalls.blame(subject, culprit, key_of, seconds)
 
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.fields import field_filter, parse_path
 from aioinformer.keys import meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.objects import Record, labels_of
 from aioinformer.selectors import (
     FieldSelector,
@@ -29,7 +29,7 @@ T = TypeVar("T")
 Selector: TypeAlias = str | LabelSelector
 
 _NOTHING = nothing()
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _Reader(Generic[T]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -12,11 +11,12 @@ import msgspec
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class AddNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):

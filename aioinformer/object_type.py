@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -12,10 +11,13 @@ from aioinformer.callables import Timed, function_name, untimed
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as object_key
+from aioinformer.logger import get_logger
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
+from aioinformer.refusals import is_validation, refusal
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
-from aioinformer.views import MetadataView, View, load_body, view_class
+from aioinformer.views import MetadataView, View, decoded_body, load_body, view_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -135,7 +137,7 @@ class ObjectType(Generic[T]):
             record = self._tier(record)
             if self._compression is None:
                 source = record  # what a tier leaves out, no reader sees: neither the first nor the model
-        if self._decode is not None and (body := load_body(source, self._decode)) is not None:
+        if self._decode is not None and (body := decoded_body(source, self._decode)) is not None:
             record.hold(body)
         return record
 
@@ -143,8 +145,11 @@ class ObjectType(Generic[T]):
         obj = self.present(record)
         try:
             result = transform(obj)
-        except Exception:
-            _log.exception("the transform raised for %s", record.key)
+        except Exception as error:
+            if is_validation(error):  # its text, and so its traceback, may quote the object
+                _log.error("the transform raised for %s: %s", record.key, refusal(error))
+            else:
+                _log.exception("the transform raised for %s", record.key)
             raise
         if result is obj:
             return record
@@ -196,11 +201,12 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
-            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                raise TypeError("msgspec and pydantic cannot make one of JSON")
-            return msgspec.json.Decoder(decoder).decode
+            with BUILDING:
+                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                    raise TypeError("msgspec and pydantic cannot make one of JSON")
+                return build_decoder(decoder)
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):
         raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
-    return decoder
+    return plain_function(decoder, "decoder")

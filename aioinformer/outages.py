@@ -8,10 +8,10 @@ is failing.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
+from aioinformer.logger import get_logger
 from aioinformer.state import Phase
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aioinformer.reflector import Reflector
     from aioinformer.state import InformerState
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: An outage is repeated in the log so often, in seconds.
 REPEAT: Final = 60.0

@@ -7,16 +7,17 @@ again once no handler is at work, so that an idle informer never wakes the loop.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakKeyDictionary
+
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from aioinformer.handler_names import HandlerCall
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A call is overdue after so many seconds, and named again after so many more.
 OVERDUE: Final = 30.0

@@ -11,7 +11,6 @@ The stop has an order (SI-04): first nothing new comes in, then nobody joins, th
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
@@ -21,6 +20,7 @@ import anyio
 from aioinformer.cache_updates import CacheUpdates
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.informer_statistics import InformerCounters, InformerStatistics
+from aioinformer.logger import get_logger
 from aioinformer.processor import SharedProcessor
 from aioinformer.queue_choice import queue_of
 from aioinformer.registrations import Registrations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A batch is written of in the log if so much waited, and it took longer than this for each, or for all (RF-16).
 _DEEP: Final = 10

@@ -7,11 +7,11 @@ late finds the store and the batches in step.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 
+from aioinformer.logger import get_logger
 from aioinformer.notifications import Batch, Notification
 from aioinformer.overdue import OverdueCalls
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: So many seconds a handler has to end after it was cancelled.
 CLEANING_UP = 10.0

@@ -92,6 +92,7 @@ class ListWatchProtocol:
         known: the cached record of a key, for objects whose last version does not decode.
         tell: takes a line for the log for whatever is decided out of the ordinary.
         report: takes each error with which a list or a watch ended: an answer, within a stream, or concluded here.
+        quarantine: remembers the objects that do not decode.
 
     Attributes:
         phase: what to show.
@@ -108,12 +109,13 @@ class ListWatchProtocol:
         known: Callable[[str], Record | None] = lambda key: None,
         tell: Callable[[str], None] = lambda line: None,
         report: Callable[[Exception], None] = lambda error: None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.options = options or ReflectorOptions()
         self.phase = Phase.SYNCING
         self.reason = ""
         self.version = ""
-        self.quarantine = Quarantine()
+        self.quarantine = Quarantine() if quarantine is None else quarantine
         self._random = random
         self._tell = tell
         self._report = report
@@ -246,7 +248,7 @@ class ListWatchProtocol:
             self._fail(DecodeError("the server hands out the same page again and again"), now, _Stage.DECIDE)
         elif self._paging.is_empty():
             # API concepts, "limit": all objects of a page may have been filtered out. For ever, if it is not meant.
-            self._pace.brake(now)
+            self._pace.limit_burst(now)
         self._paging.turn(token)
         return []
 
@@ -311,14 +313,14 @@ class ListWatchProtocol:
     def _no_streaming(self, now: float, why: str) -> None:
         self._tell(f"the server does not stream lists ({why}): listing in pages")
         self._streaming_from = now + STREAMING_PROBE
-        self._pace.brake(now)
+        self._pace.limit_burst(now)
         self._go(_Stage.DECIDE)
 
     def _rewound(self, version: str, now: float) -> None:
         # A server restored from a backup gives versions out a second time: equal ones no longer prove equality.
         self._without_version = self._compare = True
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
-        self._go_on(error, now, _Stage.DECIDE, pardon="rewound", told=f"{error}: listing again")
+        self._go_on(error, now, _Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
 
     # What ends them.
 
@@ -334,15 +336,18 @@ class ListWatchProtocol:
             if not self._watches.is_short(now):
                 return
             # A version that left the window without a 410 looks like this for ever; only a list ends it.
-            if self._watches.brought_nothing() and self._watches.in_vain():
-                self._go(_Stage.DECIDE)
-            if not self._pace.pardon("short", now):
+            if self._watches.brought_nothing():
+                if self._watches.count_fruitless():
+                    self._go(_Stage.DECIDE)
+            if not self._pace.allow_immediate("short", now):
                 self._fail(DecodeError("the server ends watches as soon as they are open"), now, self._stage)
             return
         self._go(_Stage.DECIDE)
-        if not (self._watches.is_short(now) and self._pace.pardon("short", now)):
-            self._prefer_list = True
-            self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
+        if self._watches.is_short(now):
+            if self._pace.allow_immediate("short", now):
+                return
+        self._prefer_list = True
+        self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
 
     def _idled(self, seconds: float, now: float) -> None:
         what = "event" if self._stage is _Stage.WATCH else "new object"
@@ -352,8 +357,8 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
             return
         # A server restored from a backup is silent until it has given out anew all the versions that it lost.
-        stage = _Stage.DECIDE if self._watches.in_vain() else _Stage.OPEN
-        self._go_on(error, now, stage, pardon="idle", told=f"{error}: opening the watch again")
+        stage = _Stage.DECIDE if self._watches.count_fruitless() else _Stage.OPEN
+        self._go_on(error, now, stage, kind="idle", told=f"{error}: opening the watch again")
 
     def _failed(self, error: Exception, now: float) -> None:
         self._reported = error
@@ -367,7 +372,9 @@ class ListWatchProtocol:
             self._fail(error, now, _Stage.DECIDE)
         elif isinstance(error, DecodeError):
             self._go(_Stage.OPEN)
-            if not self._watches.broke(self.version) and self._pace.pardon("line", now):
+            if self._watches.count_break(self.version):
+                self._fail(error, now, _Stage.DECIDE)
+            elif self._pace.allow_immediate("line", now):
                 self._tell(f"{error}: reading again from version {self.version}")
             else:
                 self._fail(error, now, _Stage.DECIDE)
@@ -381,11 +388,11 @@ class ListWatchProtocol:
             self._incoming.begin()
             self._paging.begin(paged=False)
             told = "the list expired between two pages: listing without pages"
-            self._go_on(error, now, _Stage.LIST, pardon="expired list", told=told)
+            self._go_on(error, now, _Stage.LIST, kind="expired list", told=told)
             return
         self._without_version = True
         if self._pace.at_rest(now):
-            self._go_on(error, now, _Stage.DECIDE, pardon="expired", told=f"{error}: listing again")
+            self._go_on(error, now, _Stage.DECIDE, kind="expired", told=f"{error}: listing again")
         else:
             self._fail(error, now, _Stage.DECIDE)
 
@@ -411,7 +418,11 @@ class ListWatchProtocol:
 
     def _watch_refused(self, error: ApiError, now: float) -> None:
         busy = error.status == 429 or error.retry_after  # and not wrong: a list would be a burden more
-        if busy or (error.status not in (403, 405) and not self._watches.in_vain()):
+        if busy:
+            self._fail(error, now, _Stage.OPEN)
+            return
+        fruitless = self._watches.count_fruitless()
+        if error.status not in (403, 405) and not fruitless:
             self._fail(error, now, _Stage.OPEN)
             return
         # Without watches, pages from time to time are better than nothing.
@@ -421,9 +432,8 @@ class ListWatchProtocol:
     def _watch_broken(self, error: ApiError, now: float) -> None:
         """An error within a watch says that an object cannot be told (unreadable in storage, then deleted unsafely): a
         list shows what is left, unless the server is busy, or such errors are known to pass."""
-        self._internal_errors.after(error, now)
-        passes = error.status == 429 or self._internal_errors.should_retry(now)
-        self._fail(error, now, _Stage.OPEN if passes else _Stage.DECIDE)
+        retry = self._internal_errors.count_failure(error, now)
+        self._fail(error, now, _Stage.OPEN if retry or error.status == 429 else _Stage.DECIDE)
 
     # How it goes on.
 
@@ -432,9 +442,9 @@ class ListWatchProtocol:
         if stage is not _Stage.WATCH:
             self._reading = False
 
-    def _go_on(self, error: Exception, now: float, stage: _Stage, *, pardon: str, told: str) -> None:
-        """Goes on at once if that is pardoned, after a delay if it is not."""
-        if self._pace.pardon(pardon, now):
+    def _go_on(self, error: Exception, now: float, stage: _Stage, *, kind: str, told: str) -> None:
+        """Goes on at once if that is the first of its kind, after a delay if it is not."""
+        if self._pace.allow_immediate(kind, now):
             self._tell(told)
             self._hold(error, now)
             self._go(stage)

@@ -20,6 +20,7 @@ from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0
@@ -75,6 +77,7 @@ class Reflector:
         on_state: told of every change of the state.
         before_read: awaited before more is read: whoever needs a pause takes it there.
         counters: counts lists and watches there; None if nobody will ask.
+        quarantine: remembers the objects that do not decode; one of its own by default.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Reflector:
         on_state: Callable[[InformerState], Any] = lambda state: None,
         before_read: Callable[[], Awaitable[None]] | None = None,
         counters: InformerCounters | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
         self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
@@ -102,7 +106,12 @@ class Reflector:
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
         self._protocol = ListWatchProtocol(
-            self._options, random=random.random, known=known, tell=self._tell, report=self._report
+            self._options,
+            random=random.random,
+            known=known,
+            tell=self._tell,
+            report=self._report,
+            quarantine=quarantine,
         )
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -165,10 +174,6 @@ class Reflector:
     def skipped(self) -> int:
         """How many objects did not decode, or were refused, so far."""
         return self._protocol.quarantine.total
-
-    def skipped_keys(self) -> list[str]:
-        """The keys of objects whose last version does not decode."""
-        return self._protocol.quarantine.keys()
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""

@@ -10,7 +10,6 @@ For anything that lasts, use an informer: it lists anew when the version is lost
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from aioinformer.errors import (
     TransportError,
     UsageError,
 )
+from aioinformer.logger import get_logger
 from aioinformer.object_type import BodyDecoder, ObjectType
 from aioinformer.options import ReflectorOptions
 from aioinformer.steps import Failed, Send, Watched
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 E = TypeVar("E")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Seconds between the beginnings of two watches, at least.
 _PACE = 1.0

@@ -16,7 +16,6 @@ What can be relied on (ARC-02 to ARC-07):
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -24,6 +23,7 @@ from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
 from aioinformer.options import ReflectorOptions
 from aioinformer.outages import Outages
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class SharedIndexInformer(InformerCache[T]):
@@ -246,7 +246,7 @@ class SharedIndexInformer(InformerCache[T]):
             self,
             reflectors=reflectors,
             lister_watcher=self._lister_watcher,
-            skipped={key for each in reflectors.values() for key in each.skipped_keys()},
+            skipped=self.undecodable(),
             queued=self._pipeline.queued,
             storage=self._objects.storage.value,
             listeners=self._pipeline.processor.listeners,

@@ -11,15 +11,16 @@ Two measures, neither of which costs anything for a single event:
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import wraps
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from aioinformer.logger import get_logger
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _F = TypeVar("_F")
 

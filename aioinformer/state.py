@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from aioinformer.visible import visible
+
 
 class Phase(StrEnum):
     """Where an informer stands; all but `STOPPED` go over into others by themselves."""
@@ -41,7 +43,7 @@ class InformerState:
 
     Attributes:
         phase: where it stands.
-        reason: why, for people; "" if all is well. Never holds object content or credentials.
+        reason: why, for people; "" if all is well. One line without control characters, object content or credentials.
         since: when this phase began for this reason, in seconds since the epoch.
         last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
     """
@@ -50,6 +52,9 @@ class InformerState:
     reason: str
     since: float
     last_event: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", visible(self.reason))
 
     @property
     def healthy(self) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from typing import Protocol
 
+from aioinformer.logger import get_logger
 from aioinformer.owner import collapsed
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Syncing(Protocol):

@@ -113,7 +113,7 @@ class WatchReader:
         """
         said = Ongoing([], reached)
         deltas = said.deltas
-        quarantined = bool(self._quarantine)
+        quarantined = self._quarantine.remembers
         for event in events:
             record, delta = event.record, None
             if record is not None and event.error is None:
@@ -141,7 +141,7 @@ class WatchReader:
             reached = version or reached
             if delta is not None:
                 deltas.append(delta)
-                if quarantined and self._quarantine.release(delta.object.key):
+                if quarantined and self._quarantine.release(delta.object.key, gone=delta.type is DeltaType.DELETED):
                     said.quarantined = True
             elif event.type != BOOKMARK and self._pass_over(event):
                 said.quarantined = quarantined = True

@@ -49,14 +49,14 @@ class WatchRecord:
         """A watch has ended: what it proved is noted."""
         if self._events:
             self._vain = 0
-            pace.forgive("idle")
+            pace.reset("idle")
         if not self.is_short(now):
-            pace.forgive("short", "line")
+            pace.reset("short", "line")
         if now - self._opened_at >= LONG_WATCH:
-            pace.forgive("expired", "expired list", "rewound")
+            pace.reset("expired", "expired list", "rewound")
 
-    def in_vain(self) -> bool:
-        """Counts a watch that brought nothing; True if there were so many in a row that only a list can help."""
+    def count_fruitless(self) -> bool:
+        """Count a watch that brought nothing; return whether there were so many in a row that only a list can help."""
         self._vain = (self._vain + 1) % MAX_VAIN_WATCHES
         return self._vain == 0
 
@@ -64,8 +64,8 @@ class WatchRecord:
         """A list came: what watches brought before it does not count."""
         self._vain = 0
 
-    def broke(self, version: str) -> bool:
-        """Counts a watch that broke after this version; True if the one before it broke there, too."""
+    def count_break(self, version: str) -> bool:
+        """Count a watch that broke after this version; return whether the one before it broke there, too."""
         again = version == self._broken_at
         self._broken_at = version
         return again

@@ -16,6 +16,7 @@ import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, api_error
 from aioinformer.objects import Decode, Record, decode_record
+from aioinformer.refusals import refusal
 from aioinformer.shallow import members
 
 ADDED: Final = "ADDED"
@@ -93,9 +94,10 @@ class Intake:
         try:
             return self._admit(record)
         except DecodeError as error:
-            raise _Refused(str(error), record) from error
+            reason = str(error)
         except Exception as error:
-            raise _Refused(f"the object is refused: {type(error).__name__} in transform or decoder", record) from error
+            reason = f"the object is refused: {refusal(error)} in transform or decoder"
+        raise _Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
 
     def listed(self, raw: bytes, *, compare: bool = False, valid: bool = False) -> Record:
         """The record of an object from a list.

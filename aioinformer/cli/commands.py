@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,16 @@ from aioinformer.cli.ending import ending
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
+from aioinformer.cli.targets import parse_targets
 from aioinformer.errors import UsageError
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from aioinformer.cli.lines import Form
     from aioinformer.cli.program import Program
+    from aioinformer.resources import Resource
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _POSITIVE = click.FloatRange(0, min_open=True)
@@ -58,10 +62,27 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`."""
+    """A group of commands whose help is written by `Formatter`, and whose errors cannot control the terminal."""
 
     context_class = Context
     command_class = Command
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _visible_errors():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible(error.message)  # typed as final, and quotes arguments
+        raise
 
 
 @click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
@@ -80,6 +101,7 @@ def cli() -> None:
 
 @cli.command(short_help="Run an informer and print what its handler is told.")
 @click.argument("resource")
+@click.argument("name", required=False)
 @click.option("-n", "--namespace", metavar="NS", help="One namespace. Default: the context's, as with kubectl.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option("-l", "--selector", metavar="SEL", default="", help="Label selector, applied by the server.")
@@ -107,6 +129,7 @@ def cli() -> None:
 @click.option("--until-synced", is_flag=True, help="Exit 0 once the initial list has been delivered.")
 @click.option("--exit-after", metavar="N", type=int, help="Exit 0 after N notifications that follow the initial list.")
 @click.option("--dump-on-exit", is_flag=True, help="Print the store when stopped (jsonl).")
+@click.option("--show-secrets", is_flag=True, help="Print the values of Secrets in json and text, too.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -115,6 +138,7 @@ def cli() -> None:
 )
 def watch(
     resource: str,
+    name: str | None,
     kubeconfig: str | None,
     context: str | None,
     server: str | None,
@@ -127,11 +151,14 @@ def watch(
     """Run a real SharedIndexInformer with one handler, and print what the handler is told.
 
     RESOURCE is what kubectl takes (pods, po, Pod, deployments.apps, deployments.v1.apps,
-    widgets.example.com), or group/version/plural (core: v1/pods).
+    widgets.example.com), or group/version/plural (core: v1/pods). Several are separated by
+    commas; RESOURCE/NAME or RESOURCE NAME is one object.
 
     \b
     Examples:
       aioinformer watch pods -A
+      aioinformer watch pod/web-0
+      aioinformer watch pods,services,widgets.example.com -n prod
       aioinformer watch deploy -n prod -l 'tier in (front,back)' -o jsonl
       aioinformer watch widgets.example.com --exit-after 10 --timeout 60
       aioinformer watch secrets -A --metadata-only --until-synced -o summary
@@ -144,14 +171,18 @@ def watch(
       {"event":"update","key":"default/web-0","uid":"…","resourceVersion":"13","oldResourceVersion":"12"}
       {"event":"delete","key":"default/web-0","uid":"…","resourceVersion":"14","tombstone":false}
 
+    Each line has "resource", too, where there are several. json is jsonl with "object", the whole
+    object as the server sent it; values of Secrets are "<redacted>" without --show-secrets.
+
     A server that is not there yet, or fails, is waited for; stderr says what the informer is
     doing. Exit codes: 0 ended by a signal, or the condition came true; 1 it did not; 2 a bad
-    option, an unreadable kubeconfig, or a resource that the server does not have.
+    option, an unreadable kubeconfig, a resource that the server does not have, or a selector that
+    it refuses.
     """
     ending.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
     try:
         options = WatchOptions(
-            resource,
+            parse_targets(resource, name),
             output=Output(output) if output else _default_output(),
             server=ServerOptions(
                 kubeconfig, context, server, token_file, certificate_authority, insecure_skip_tls_verify
@@ -164,7 +195,7 @@ def watch(
     def make(write: Callable[[bytes], None]) -> Program:
         from aioinformer.cli.watching import WatchSession
 
-        return WatchSession(options, _form(options.output), write)
+        return WatchSession(options, partial(_form, options), write)
 
     sys.exit(run_program(make))
 
@@ -297,14 +328,20 @@ def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
 
 
-def _form(output: Output) -> Form | None:
+def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
     from aioinformer.cli.lines import JsonForm, TextForm
+    from aioinformer.cli.whole_objects import is_secret, whole_object
 
-    match output:
+    several, name = len(options.targets) > 1, resource.group_resource
+    secrets = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
+    match options.output:
         case Output.TEXT:
-            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day)
-        case Output.JSONL:
-            return JsonForm()
+            width = max(len(target.resource) for target in options.targets)
+            prefix = f"{visible(name):<{width}}  " if several else ""
+            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day, prefix, **secrets)
+        case Output.JSONL | Output.JSON:
+            whole = partial(whole_object, **secrets) if options.output is Output.JSON else None
+            return JsonForm(name if several else "", whole)
         case Output.SUMMARY:
             return None
 

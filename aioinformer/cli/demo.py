@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from contextlib import AsyncExitStack
@@ -17,6 +16,7 @@ from aioinformer.cli.program import Program
 from aioinformer.cli.serving import kubeconfig_file, listening
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.testing import ApiServer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aioinformer.cli.demo_view import InformerRow, PodRow
     from aioinformer.cli.palette import Palette
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 RESOURCES = (
     ("", "v1", "nodes"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import tempfile
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.program import Program
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from aioinformer.testing import ApiServer
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 
 class ServeProgram(Program):

@@ -9,7 +9,6 @@ tokens from the same sources.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from base64 import b64encode
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from urllib.parse import quote
 from multidict import CIMultiDict
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.kubeconfig import Context, kubeconfig_paths, load_context
 from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where kubelet puts a pod's token, certificate authority and namespace."""

@@ -11,7 +11,6 @@ Rules that are easy to break:
 from __future__ import annotations
 
 import asyncio
-import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import quote, urlencode
@@ -22,6 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_url
 from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Request
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""

@@ -23,19 +23,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import re
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from aioinformer.logger import get_logger
 from aioinformer.transport.body import Body, ChunkedBody, MalformedBody, SizedBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 _READ = 256 * 1024
 """Bytes that are read at once, at most: one buffer for all connections of a transport."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import ssl
 import tempfile
@@ -25,6 +24,7 @@ import aiohttp
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.kubeconfig import read_kubeconfig
 from aioinformer.transport.proxies import environment_proxy, is_loopback
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)

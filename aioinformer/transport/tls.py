@@ -8,16 +8,16 @@ so that a rotation touches new requests only.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import ssl
 import tempfile
 from dataclasses import dataclass
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.renewal import Credential, stamp_of
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)

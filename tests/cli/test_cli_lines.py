@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer.cli.changes import changed
-from aioinformer.cli.lines import JsonForm, TextForm, stored
+from aioinformer.cli.lines import JsonForm, TextForm
 from aioinformer.cli.palette import Palette
 from aioinformer.deltas import DeletedFinalStateUnknown
 
@@ -49,7 +49,7 @@ def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
     assert form.delete(thing("3")) == (
         b'{"event":"delete","key":"ns/a","uid":"u","resourceVersion":"3","tombstone":false}\n'
     )
-    assert stored(thing("4", name="b", namespace=None)) == (
+    assert form.stored(thing("4", name="b", namespace=None)) == (
         b'{"event":"store","key":"b","uid":"u","resourceVersion":"4"}\n'
     )
 

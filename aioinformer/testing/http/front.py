@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections import deque
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 from aioinformer.testing.access.deeds import UnreadablePath, deed_of, is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.http.handlers import ResourceHandlers
     from aioinformer.testing.state.storage import Storage
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _LONGEST_LOG = 100_000
 _VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
