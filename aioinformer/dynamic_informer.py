@@ -51,10 +51,8 @@ class DynamicInformer(SharedIndexInformer[Any]):
         self.resource = lister_watcher.resource
         self._change.set()
 
-    @property
-    def state(self) -> InformerState:
-        """What the informer is doing, for probes and people."""
-        state = super().state
+    def _reflector_state(self) -> InformerState:
+        state = super()._reflector_state()
         if self._served or self._stopped or not self._started:
             return state
         return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
@@ -70,5 +68,6 @@ class DynamicInformer(SharedIndexInformer[Any]):
                 # What was queued then is of before.
                 self._queue = self._pipeline.queue()
             else:
+                self._quarantine.clear()
                 await self._pipeline.forget(self._indexer.cells.all_keys())
                 await self._change.wait()

@@ -175,6 +175,8 @@ class EventBroadcaster:
             UsageError: the broadcaster has ended, or writes to this sink already.
         """
         self._check_open()
+        if not all(callable(getattr(sink, method, None)) for method in ("create", "patch")):
+            raise UsageError(f"sink: expected a sink such as CoreEventSink(transport), not {type(sink).__name__}")
         name = f"event recording to {type(sink).__name__}"
         if any(isinstance(taker, EventRecording) and taker.sink is sink for taker in self._takers):
             raise UsageError(f"{name} was started already; a second one would write every event twice")
@@ -193,6 +195,8 @@ class EventBroadcaster:
             UsageError: the broadcaster has ended.
         """
         self._check_open()
+        if not callable(handler):
+            raise UsageError(f"handler: expected a function of an Event, not {type(handler).__name__}")
         return self._take(EventWatch(handler, self._queue_size))
 
     def start_logging(self, logger: logging.Logger = _log, level: int = logging.INFO) -> EventWatch:
@@ -222,8 +226,8 @@ class EventBroadcaster:
     async def __aenter__(self) -> Self:
         if self._started:
             raise UsageError("an event broadcaster runs once; make another one")
-        self._started = True
         self._owner.start(self._run, "event broadcaster")
+        self._started = True
         return self
 
     async def __aexit__(

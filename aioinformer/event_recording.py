@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.logger import get_logger
+from aioinformer.owner import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -132,7 +133,7 @@ class EventRecording:
     def record(self, event: Event) -> None:
         """Takes an Event. A plain call that never waits."""
         self._recorded += 1
-        result = self._correlator.event_correlate(event, asyncio.get_running_loop().time())
+        result = self._correlator.event_correlate(event, running_loop("an event is recorded").time())
         if result.skip:
             self._skipped += 1
         else:

@@ -22,6 +22,7 @@ from aioinformer.slices import Slicer
 from aioinformer.stalls import Stalls
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
+from aioinformer.undecodable import Undecodable
 from aioinformer.waiters import KeyWaiters, VersionWaiters
 
 if TYPE_CHECKING:
@@ -41,8 +42,14 @@ class InformerCache(Generic[T]):
         name: for people.
         slice_seconds: how long indexing may hold the event loop at a time.
 
-        indexers, decoder, transform, storage, fields: as for `SharedIndexInformer`.
+        indexers, decoder, transform, storage, fields, max_undecodable: as for `SharedIndexInformer`.
+
+    Attributes:
+        start_requested: whether the informer runs, has run, or will run in a moment.
+        start_hint: how to start it, for the error of a lister that is read before that.
     """
+
+    start_hint = "enter `async with informer`, or await informer.run()"
 
     def __init__(
         self,
@@ -55,6 +62,7 @@ class InformerCache(Generic[T]):
         transform: Transform[T] | None,
         storage: str,
         fields: Iterable[str],
+        max_undecodable: float | None,
     ) -> None:
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
@@ -71,7 +79,9 @@ class InformerCache(Generic[T]):
         )
         self._indexer: Indexer[T] = Indexer(present=self._objects.present, timed=self._stalls.timed)
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
+        self._undecodable = Undecodable(self._indexer.cells, max_undecodable, self._readability_changed)
         self._slice_seconds = slice_seconds
+        self.start_requested = False
         self._synced = Latch()
         self._versions = VersionWaiters()
         self._keys: KeyWaiters[T] = KeyWaiters()
@@ -91,8 +101,41 @@ class InformerCache(Generic[T]):
     def lister(self) -> Lister[T]:
         """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
         if not self.resource.namespaced:
-            return cast("Lister[T]", ClusterLister(self._indexer, self.resource))
-        return Lister(self._indexer, self.resource)
+            return cast("Lister[T]", ClusterLister(self._indexer, self.resource, self))
+        return Lister(self._indexer, self.resource, self)
+
+    def undecodable(self) -> dict[str, str]:
+        """Return the objects whose last version cannot be decoded, as far as that is known: key -> why.
+
+        Of these objects the cache shows an earlier version, or nothing. Objects whose name cannot be read are one
+        entry, under the key "". A body that is decoded when it is first read counts from its first failure.
+        """
+        return self._undecodable.reasons()
+
+    def check_readable(self) -> None:
+        """Do nothing if the informer runs, has run, or will run in a moment.
+
+        Raises:
+            UsageError: it was never asked to start, so that its cache is empty and stays so.
+        """
+        if not (self.start_requested or self._started or self._stopped):
+            raise UsageError(f"the {self.name} was never started: {self.start_hint}")
+
+    def check_absent(self, key: str) -> None:
+        """Do nothing if an object that the cache does not hold does not exist, as far as that is known.
+
+        Raises:
+            DecodeError: it exists, and cannot be decoded.
+        """
+        self._undecodable.check(key)
+
+    def is_ready(self) -> bool:
+        """Whether the informer runs, has filled its cache, and so many objects can be decoded that it can be relied on.
+
+        False while the collection is not empty and none of its objects can be decoded, until one has been; and while
+        the share of objects that cannot be decoded is larger than `max_undecodable`, if that is given.
+        """
+        return self._started and not self._stopped and bool(self._synced) and self._undecodable.acceptable()
 
     def has_synced(self) -> bool:
         """Whether the cache has been filled from the first list; handlers may not have been told yet."""
@@ -236,6 +279,9 @@ class InformerCache(Generic[T]):
         """Everything up to this version is in the cache."""
         self._indexer.bookmark(version)
         self._versions.reached(version)
+
+    def _readability_changed(self) -> None:
+        """The first object cannot be read, or the last of these was replaced; called in any thread."""
 
     def _end(self, failure: BaseException) -> None:
         """Nothing more will come: who waits is raised this."""

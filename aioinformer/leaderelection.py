@@ -28,11 +28,14 @@ from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
 from aioinformer.logger import get_logger
+from aioinformer.owner import running_loop
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 T = TypeVar("T")
 
@@ -86,7 +89,7 @@ class LeaderElector:
     lower ones.
 
     Args:
-        transport: reaches the server.
+        transport: reaches the server; a `Connection` stands for its transport.
         name: of the Lease, which is made if it does not exist.
         namespace: where the Lease lives.
 
@@ -108,7 +111,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         name: str,
         namespace: str = "default",
         *,
@@ -126,7 +129,7 @@ class LeaderElector:
             raise UsageError("identity must not be empty; leave it out to get one")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
         self._options = options or LeaderElectionOptions()
-        lock = LeaseLock(transport, name, namespace)
+        lock = LeaseLock(transport_of(transport), name, namespace)
         self.lease = str(lock)
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
@@ -148,6 +151,7 @@ class LeaderElector:
             LeadershipLost: on leaving, leadership ended before the block did.
             UsageError: this elector competes or leads already.
         """
+        running_loop(f"an elector of {self.lease} competes")
         with self._once():
             await self._acquire()
             self._scope = scope = asyncio.timeout_at(self._machine.deadline)

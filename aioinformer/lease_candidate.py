@@ -26,11 +26,13 @@ from aioinformer.ratelimiters import ItemExponentialFailureRateLimiter
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.transport import Request
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 LEASE_CANDIDATES: Resource[Any] = Resource(
     "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""
@@ -68,7 +70,7 @@ class LeaseCandidate:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         name: str,
         namespace: str = "default",
         *,
@@ -85,7 +87,7 @@ class LeaseCandidate:
             )
         self.name = name
         self.lease = lease
-        self._transport = transport
+        self._transport = transport_of(transport)
         self._namespace = namespace
         self._renew_period = renew_period
         self._spec = {

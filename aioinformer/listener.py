@@ -317,7 +317,7 @@ class ProcessorListener(Generic[T]):
         return min(self.longest_call, _SLOW_CALL)
 
     def _blocked(self, seconds: float) -> None:
-        """A step of the task has blocked the loop. Many quick calls in a slice that shall be long are nobody's fault."""
+        """Blame a block of the loop on the call that took long; many quick calls in a long slice are none."""
         call = self.call()
         culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
         if culprit is not None:

@@ -12,7 +12,7 @@ handlers, and one state:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,7 @@ from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX
 from aioinformer.versions import version_number
+from aioinformer.waiting import SyncResult, all_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from aioinformer.fifo import Queue
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
     from aioinformer.reflector import Reflector
     from aioinformer.store import ThreadSafeStore
 
@@ -55,8 +57,9 @@ class _KnownInNamespace:
 class _Member:
     """One namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, quarantine: Quarantine) -> None:
         self.controller: CacheController | None = None
+        self.quarantine = quarantine
         self.queue: Queue[Record] | None = None
         self.task: asyncio.Task[None] | None = None
         self.version = ""
@@ -65,6 +68,20 @@ class _Member:
     @property
     def state(self) -> InformerState:
         return self.controller.reflector.state if self.controller else InformerState(Phase.NEW, "", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Syncing:
+    """One namespace, for those who wait for several."""
+
+    name: str
+    member: _Member
+
+    def has_synced(self) -> bool:
+        return bool(self.member.synced)
+
+    async def wait_for_sync(self) -> None:
+        await self.member.synced.wait()
 
 
 class MultiNamespaceInformer(SharedIndexInformer[T]):
@@ -94,7 +111,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
         self._only_metadata = options.get("storage") == Storage.METADATA
         self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {_checked(namespace): _Member() for namespace in namespaces}
+        self._members: dict[str, _Member] = {_checked(each): self._member() for each in namespaces}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -140,8 +157,9 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         wanted = dict.fromkeys(map(_checked, namespaces))
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
-        fresh = {namespace: _Member() for namespace in wanted if namespace not in self._members}
-        lister_watchers = {each: self._lister_watcher_for(each) for each in fresh} if self._tasks is not None else {}
+        new = [namespace for namespace in wanted if namespace not in self._members]
+        lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
+        fresh = {namespace: self._member() for namespace in new}
         leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
         self._members |= fresh
         self._advance()
@@ -154,6 +172,28 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             for member in fresh.values():
                 await member.synced.wait()
 
+    async def wait_for_cache_sync(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    ) -> SyncResult:
+        """Waits until the objects of every namespace that is looked at now are in the cache.
+
+        Args:
+            timeout: in seconds, None for no limit.
+
+        Returns:
+            Whether all are, and whether those of each are: a mapping with keys like "v1/pods?namespace=shop".
+
+        Raises:
+            InformerStopped: the informer stopped, or a namespace was removed, before that.
+            Exception: what the informer crashed with.
+        """
+        gvr = self.resource.gvr
+        return await all_synced(
+            {f"{gvr}?namespace={each}": _Syncing(each, member) for each, member in self._members.items()},
+            timeout=timeout,
+        )
+
     # What a single informer asks its one reflector.
 
     @property
@@ -161,23 +201,16 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         """ "": the namespaces were listed at different versions."""
         return ""
 
-    @property
-    def state(self) -> InformerState:
+    def _reflector_state(self) -> InformerState:
         """That of the first namespace that is not healthy; the reason names it."""
         if self._tasks is None:
-            return super().state
+            return super()._reflector_state()
         states = {namespace: member.state for namespace, member in sorted(self._members.items())}
         if not states:
             return InformerState(Phase.WATCHING, "", 0.0)
         namespace = min(states, key=lambda each: states[each].healthy)
         state = states[namespace]
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
-
-    @property
-    def skipped(self) -> int:
-        """How many objects could not be decoded, or were refused, in the namespaces that are looked at."""
-        undecodable = sum(each.controller.reflector.skipped for each in self._members.values() if each.controller)
-        return undecodable + self._pipeline.unpresentable
 
     def reflectors(self) -> dict[str, Reflector]:
         """What lists and watches, by namespace."""
@@ -225,6 +258,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 on_version=processed,
                 name=f"{self.name} in {namespace}",
                 resync_period=0.0,
+                quarantine=member.quarantine,
                 on_state=lambda state: self._state_changed(self.state),
             )
         )
@@ -240,8 +274,12 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             if self._members.get(namespace) is not member:
                 await self._pipeline.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace))
 
+    def _member(self) -> _Member:
+        return _Member(self._undecodable.quarantine())
+
     def _remove(self, namespace: str) -> asyncio.Task[None] | None:
         member = self._members.pop(namespace)
+        self._undecodable.dismiss(member.quarantine)
         member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
         if member.task is not None:
             self._leaving.setdefault(namespace, set()).add(member.task)

@@ -231,8 +231,10 @@ def plain_function(function: _F, what: str) -> _F:
     """The function, if it can be called where nothing is awaited.
 
     Raises:
-        UsageError: it is a coroutine function, whose result nobody would await.
+        UsageError: it is no function, or a coroutine function, whose result nobody would await.
     """
+    if function is not None and not callable(function):
+        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
     return function

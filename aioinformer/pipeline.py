@@ -23,8 +23,10 @@ from aioinformer.informer_statistics import InformerCounters, InformerStatistics
 from aioinformer.logger import get_logger
 from aioinformer.processor import SharedProcessor
 from aioinformer.queue_choice import queue_of
+from aioinformer.refusals import refusal
 from aioinformer.registrations import Registrations
 from aioinformer.slices import Slicer, discard
+from aioinformer.undecodable import Undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -64,13 +66,13 @@ class Pipeline(Generic[T]):
         report: takes errors that are nobody's fault who is here.
         identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
         stalls: names handlers that block the loop.
+        undecodable: counts objects that cannot be shown to handlers.
 
     Attributes:
         processor: tells the handlers.
         handlers: who is told.
         updates: brings the cache up to date.
         counters: what is counted, if anything is.
-        unpresentable: how often an object could not be shown to handlers.
     """
 
     def __init__(
@@ -87,12 +89,19 @@ class Pipeline(Generic[T]):
         report: Callable[[Exception], None],
         identity: InformerNameAndResource | None = None,
         stalls: Stalls | None = None,
+        undecodable: Undecodable | None = None,
     ) -> None:
-        self.unpresentable = 0
+        self._undecodable: Undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
         self._updates_of: Callable[[KnownObjects | None], CacheUpdates[T]] = partial(
-            CacheUpdates, indexer, objects, self.processor, waiters, self._cannot_present
+            CacheUpdates,
+            indexer,
+            objects,
+            self.processor,
+            waiters,
+            self._cannot_present,
+            undecodable=self._undecodable,
         )
         self.updates = self._updates_of(None)
         self.handlers: Registrations[T] = Registrations(
@@ -206,7 +215,8 @@ class Pipeline(Generic[T]):
         self.processor.flush()
 
     def _cannot_present(self, key: str, error: Exception) -> None:
-        self.unpresentable += 1
+        reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
+        self._undecodable.unread.add(key, reason)
         _log.error("%s: %s cannot be shown, and is passed over", self._name, key, exc_info=error)
         failure = DecodeError(f"{key} cannot be shown: {type(error).__name__}", key=key)
         failure.__cause__ = error

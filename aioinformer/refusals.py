@@ -7,10 +7,12 @@ refused may be a password. So only what the schema itself says passes: a path, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 #: What msgspec says of schema alone; everything else may quote the input.
 _SCHEMA: Final = re.compile(

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer_cache import InformerCache
-from aioinformer.listwatch import ListWatch
+from aioinformer.listwatch import ListWatch, check_lister_watcher
 from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
+from aioinformer.option_checks import check_indexers, check_options, check_seconds, check_share, checked_fields
 from aioinformer.options import ReflectorOptions
 from aioinformer.outages import Outages
-from aioinformer.owner import Owner, collapsed
+from aioinformer.owner import Owner, collapsed, running_loop
 from aioinformer.pipeline import Pipeline
 from aioinformer.queue_choice import QueueKind
 from aioinformer.snapshots import InformerSnapshot, informer_snapshot
@@ -75,6 +76,8 @@ class SharedIndexInformer(InformerCache[T]):
         queue: what is between reflector and cache: "delta" brings together what waits of an object, "in_order" keeps
             the order between objects and replaces the cache in one piece; see `aioinformer.queue_choice`.
         options: paging, time-outs, backoff.
+        max_undecodable: the informer is not ready while a larger share of the objects, from 0 to 1, cannot be decoded;
+            None for no limit.
         shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled. Ten
             seconds after that, one that does not end is named in the log and left behind.
         watch_error_handler: told of every failure of a list or watch, and of objects that cannot be shown.
@@ -97,12 +100,18 @@ class SharedIndexInformer(InformerCache[T]):
         # How it is kept
         queue: str = QueueKind.DELTA,
         options: ReflectorOptions | None = None,
+        max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
         watch_error_handler: WatchErrorHandler | None = None,
         name: str = "",
         identifier: InformerNameAndResource | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
+        check_lister_watcher(lister_watcher)
+        check_options(options)
+        check_share(max_undecodable)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_indexers(indexers)
         if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
         self._lister_watcher = lister_watcher
@@ -115,7 +124,8 @@ class SharedIndexInformer(InformerCache[T]):
             decoder=decoder,
             transform=transform,
             storage=storage,
-            fields=fields,
+            fields=checked_fields(fields),
+            max_undecodable=max_undecodable,
         )
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
@@ -131,7 +141,10 @@ class SharedIndexInformer(InformerCache[T]):
             report=self._report,
             identity=identifier,
             stalls=self._stalls,
+            undecodable=self._undecodable,
         )
+        self._quarantine = self._undecodable.quarantine()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._queue = self._pipeline.queue()
         self._controller: CacheController | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
@@ -215,18 +228,23 @@ class SharedIndexInformer(InformerCache[T]):
     @property
     def state(self) -> InformerState:
         """What the informer is doing, for probes and people."""
-        state = self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
+        state = self._reflector_state()
+        if state.healthy and self._undecodable:  # the reflector does not know of failed reads
+            return replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
         if self._crash is not None:
             return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
         if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
             return replace(state, phase=Phase.STOPPED)
         return state
 
+    def _reflector_state(self) -> InformerState:
+        """What the reflector is doing."""
+        return self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
+
     @property
     def skipped(self) -> int:
         """How many objects could not be decoded or shown, or were refused by transform or decoder, so far."""
-        undecodable = self._controller.reflector.skipped if self._controller is not None else 0
-        return undecodable + self._pipeline.unpresentable
+        return self._undecodable.skipped
 
     def statistics(self) -> InformerStatistics:
         """Numbers for metrics, as they are now; any thread may ask.
@@ -261,6 +279,7 @@ class SharedIndexInformer(InformerCache[T]):
     async def __aenter__(self) -> Self:
         if self._started or self._stopped or self._owner.running:
             raise UsageError(f"{self.name} runs once; make a new informer")
+        self.start_requested = True
         try:
             await self._owner.enter(self.run, self.name)
         except asyncio.CancelledError:
@@ -279,6 +298,7 @@ class SharedIndexInformer(InformerCache[T]):
         Raises:
             Exception: what a part of the informer crashed with; handlers that raise are no such thing.
         """
+        running_loop(f"{self.name} runs")
         if self._started:
             _log.warning("%s was started already: nothing is done", self.name)
             return
@@ -307,6 +327,7 @@ class SharedIndexInformer(InformerCache[T]):
         self._pipeline.handlers.fail(failure)
 
     async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
         await self._pipeline.run(
             self._follow,
             synced=self.wait_for_sync,
@@ -340,6 +361,7 @@ class SharedIndexInformer(InformerCache[T]):
             on_state=self._state_changed,
             before_read=self._compressor.settle if self._compressor is not None else None,
             counters=self._pipeline.counters,
+            quarantine=self._quarantine,
         )
 
     # What the controller calls.
@@ -348,9 +370,12 @@ class SharedIndexInformer(InformerCache[T]):
         self._reached(version)
         if not self._synced and self._queue.has_synced():
             self._filled()
+        if not self._undecodable.accepted and self._synced:
+            self._undecodable.accept()
 
     def _filled(self) -> None:
         """The cache has been filled from the first list."""
+        self._undecodable.accept()
         self._synced.set()
         self._pipeline.handlers.upstream_synced()
 
@@ -369,6 +394,10 @@ class SharedIndexInformer(InformerCache[T]):
                 handler(state)
             except Exception:
                 _log.exception("%s: a state handler raised", self.name)
+
+    def _readability_changed(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: None if self._stopped else self._state_changed(self.state))
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"

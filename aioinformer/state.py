@@ -33,8 +33,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-#: Phases in which the cache is as fresh as a watch keeps it.
-HEALTHY = frozenset({Phase.WATCHING, Phase.DEGRADED})
+#: Phases in which the cache follows the server, with every object in it.
+HEALTHY = frozenset({Phase.WATCHING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class InformerState:
 
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server."""
+        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

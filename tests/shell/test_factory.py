@@ -34,14 +34,6 @@ async def test_a_resource_has_one_informer_however_it_is_asked_for() -> None:
     assert nodes is not informer
 
 
-@pytest.mark.conformance("FAC-02")
-async def test_the_first_caller_says_what_an_informer_is_made_of() -> None:
-    factory = SharedInformerFactory(Cluster(Collection("a")))
-    informer = factory.informer_for(PODS, indexers={"first": lambda pod: [pod.metadata.name]})
-    factory.informer_for(PODS, indexers={"second": lambda pod: [pod.metadata.name]})
-    assert sorted(informer.get_indexer().get_indexers()) == ["first", "namespace"]
-
-
 @pytest.mark.conformance("FAC-07", "FAC-10", "FAC-14")
 async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given_as_such() -> None:
     cluster = Cluster()
@@ -183,11 +175,6 @@ async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
 def test_a_custom_resync_that_is_no_period_is_refused_by_its_name() -> None:
     with pytest.raises(UsageError, match=r"custom_resync\['v1/pods'\] must be 0"):
         SharedInformerFactory(Cluster(), custom_resync={"v1/pods": -1})
-
-
-async def test_what_is_no_client_is_refused_when_it_is_needed() -> None:
-    with pytest.raises(UsageError, match="client: expected a transport or an ApiClient"):
-        SharedInformerFactory(object()).core.v1.pods.informer()  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("FAC-01", "FAC-14")
