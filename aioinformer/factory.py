@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.catalog import find
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.identity import InformerName, identity_for, name_for
 from aioinformer.informer_options import Making, named_options
 from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.identity import InformerName
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
@@ -62,8 +62,9 @@ class SharedInformerFactory(Accessors):
             limit.
         shutdown_grace: seconds a handler that is running at the stop has to finish.
 
-        name: of the informers, for metrics; released by `shutdown`.
-        metrics: asks informers for their numbers, from time to time; only those with a name.
+        name: of the informers, for metrics; released by `shutdown`. By default, and if a string is in use, the first
+            free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
     """
 
     def __init__(
@@ -81,11 +82,9 @@ class SharedInformerFactory(Accessors):
         max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
         # Metrics
-        name: InformerName | None = None,
+        name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        if metrics is not None and name is None:
-            raise UsageError("metrics go by names: give the factory one, name=InformerName(...)")
         check_namespace(namespace)
         check_seconds(shutdown_grace, "shutdown_grace")
         check_options(options)
@@ -106,7 +105,7 @@ class SharedInformerFactory(Accessors):
             if "/" not in gvr:
                 raise UsageError(f"custom_resync: {gvr!r} is no resource; write it as v1/pods or apps/v1/deployments")
         self._shutdown_grace = shutdown_grace
-        self._name = name
+        self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
             "informer factory", "call factory.start(), or enter `async with factory`"
@@ -156,7 +155,7 @@ class SharedInformerFactory(Accessors):
             indexers=named.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self._shutdown_grace,
-            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
             metrics=self._metrics,
             **making.arguments(),
         )

@@ -36,12 +36,23 @@ class ListWatchAccount:
         self._clock = clock
         self._counters = counters
         self._list: Trace | None = None
+        #: A list became necessary, and none has been completed since.
+        self._needed = False
         self._watch_since: float | None = None
         self._events = 0
 
-    def sends(self, step: Send) -> None:
-        """A request is about to be sent."""
+    def sends(self, step: Send, reason: str = "") -> None:
+        """A request is about to be sent.
+
+        Args:
+            step: the request.
+            reason: why a list is necessary, if it is one.
+        """
         self._watch_over()
+        if step.initial and not self._needed:
+            self._needed = True
+            if self._counters is not None:
+                self._counters.relists[reason] += 1
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(f"{self._name}: {kind}", self._clock)
@@ -75,6 +86,7 @@ class ListWatchAccount:
 
     def queued(self) -> None:
         """All of a list is in the queue."""
+        self._needed = False
         if self._list is not None:
             self._list.step("queued")
             self._list_over()

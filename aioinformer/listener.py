@@ -118,6 +118,7 @@ class ProcessorListener(Generic[T]):
         #: The notification that the handler was given last, and when by the loop's clock; True while it has it.
         self._current: Notification[T] | None = None
         self._began = 0.0
+        self._clock: Callable[[], float] = lambda: 0.0
         #: That of the last call that took long.
         self._slow: Notification[T] | None = None
         self._delivering = False
@@ -156,9 +157,9 @@ class ProcessorListener(Generic[T]):
     def call(self) -> HandlerCall | None:
         """The call under way; None if there is none. Any thread may ask."""
         notification, began = self._current, self._began
-        if not self._delivering or notification is None or not self._tasks:
+        if not self._delivering or notification is None:
             return None
-        seconds = max(0.0, clock_of(self._tasks[1].get_loop())() - began)
+        seconds = max(0.0, self._clock() - began)
         return self._functions.call(notification, seconds)
 
     def add(self, batch: Batch[T]) -> None:
@@ -239,7 +240,8 @@ class ProcessorListener(Generic[T]):
         await Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
-        deliver, clock = self._deliver, clock_of(asyncio.get_running_loop())
+        deliver = self._deliver
+        clock = self._clock = clock_of(asyncio.get_running_loop())
         notable = 0.0
         now = clock()
         slice_ends = now + self._share()

@@ -99,6 +99,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         UsageError: the resource has no namespaces, or an option makes no sense.
     """
 
+    _tasks: asyncio.TaskGroup | None = None  # metrics may ask while this is being made
+
     def __init__(
         self,
         lister_watcher_for: Callable[[str], ListerWatcher[T]],
@@ -114,7 +116,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         self._members: dict[str, _Member] = {_checked(each): self._member() for each in namespaces}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:

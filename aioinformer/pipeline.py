@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from aioinformer.object_type import ObjectType
     from aioinformer.objects import Record
     from aioinformer.stalls import Stalls
+    from aioinformer.state import InformerState
     from aioinformer.store import Indexer
     from aioinformer.waiters import KeyWaiters
 
@@ -144,8 +146,11 @@ class Pipeline(Generic[T]):
         """What waits between reflector and cache."""
         return sum(len(queue) for each in self._queues if (queue := each()) is not None)
 
-    def statistics(self) -> InformerStatistics:
+    def statistics(self, state: InformerState) -> InformerStatistics:
         """The numbers of now.
+
+        Args:
+            state: of the informer.
 
         Raises:
             UsageError: nothing is counted.
@@ -165,6 +170,13 @@ class Pipeline(Generic[T]):
             watches=counters.watches.snapshot(),
             short_watches=counters.short_watches,
             watched=counters.watched,
+            phase=str(state.phase),
+            healthy=state.healthy,
+            handler_errors=self.processor.errors,
+            undecodable=len(self._undecodable.reasons()),
+            skipped=self._undecodable.skipped,
+            last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
+            relists=counters.relists.copy(),
         )
 
     async def run(
