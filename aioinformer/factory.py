@@ -130,7 +130,7 @@ class SharedInformerFactory(Accessors):
             InformerStopped: the factory was shut down, and has no such informer.
             UnknownOption: there is no such option.
             UsageError: an option makes no sense, or differs from that of the informer that exists; or the resource
-                cannot be listed and watched.
+                cannot be listed.
         """
         named = named_options(options, "informer_for()")
         key = key_of(resource, named, Scope(self._namespace))
@@ -139,7 +139,7 @@ class SharedInformerFactory(Accessors):
             return known
         if self._informers.stopped:
             raise InformerStopped(f"the factory was shut down before it was asked for {key}; make a new one")
-        resource.require("list", "watch")
+        resource.require("list")
         period = self._custom_resync.get(resource.gvr, self._making.resync_period)
         making = replace(self._making, resync_period=period).with_options(named)
         scope = key.scope

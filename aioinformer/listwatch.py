@@ -119,7 +119,12 @@ class ListWatch(Generic[T]):
         if self._tweak is not None:
             self._tweak(options)
         return await self._transport.request(
-            Request(self._path, tuple(options.to_query()), headers=self._headers[options.watch])
+            Request(
+                self._path,
+                tuple(options.to_query()),
+                headers=self._headers[options.watch],
+                late_head=options.watch,
+            )
         )
 
     def __str__(self) -> str:

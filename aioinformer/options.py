@@ -68,8 +68,9 @@ class ReflectorOptions:
             after a fail-over, and comes in one body (client-go's way, for servers that must be spared).
         min_watch_timeout: watches ask the server to end them after a random time between this and its double.
         stream_patience: a streaming list that brings no new object for so long is not one.
-        idle_timeout: an answer that brings nothing whole for so long while it is read is given up: a watch without an
-            event (bookmarks come once a minute), a page of a list without a new object.
+        idle_timeout: a watch without an event or bookmark (which come once a minute) for so long is opened again. If
+            the next one brings nothing either, the collection is quiet: then only TCP keepalive, or the end that the
+            server was asked for, ends a watch. A page of a list without a new object for so long is a failure.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
         slice_seconds: how long work may hold the event loop at a time.
@@ -138,6 +139,10 @@ class ReflectorOptions:
     def next_page(self, token: str) -> ListOptions:
         """The request for a page that follows another; it must not name a version again."""
         return ListOptions(limit=self.page_size, continue_token=token)
+
+    def probe(self) -> ListOptions:
+        """The request for a single object, which shows the server's version."""
+        return ListOptions(limit=1)
 
     def watch(self, version: str, share: float) -> ListOptions:
         """The request for a watch.

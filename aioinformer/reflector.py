@@ -26,7 +26,20 @@ from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
 from aioinformer.state import InformerState, Phase
-from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Replaced, Send, Wait, Watched
+from aioinformer.steps import (
+    Accepted,
+    Answer,
+    Changed,
+    Elapsed,
+    Failed,
+    Idled,
+    Pending,
+    Read,
+    Replaced,
+    Send,
+    Wait,
+    Watched,
+)
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
@@ -37,6 +50,7 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
     from aioinformer.quarantine import Quarantine
+    from aioinformer.transport import Response
 
 _log = get_logger(__name__)
 
@@ -105,6 +119,7 @@ class Reflector:
         self._queue = queue
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
+        verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
             random=random.random,
@@ -112,6 +127,7 @@ class Reflector:
             tell=self._tell,
             report=self._report,
             quarantine=quarantine,
+            watchable=not verbs or "watch" in verbs,
         )
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -138,8 +154,10 @@ class Reflector:
         #: When the wait that is under way ends, in seconds since the epoch.
         self._next_retry: float | None = None
         self._reader: AnswerReader | None = None
-        #: For how long whatever comes may still be no whole event, or object.
-        self._patience = 0.0
+        #: The request whose response has no head yet, though it is waited for as for events.
+        self._pending: Send | None = None
+        #: For how long, in seconds, it was read, and nothing whole came.
+        self._silent_for = 0.0
         #: The version of the first list; "" before that.
         self.initial_resource_version = ""
 
@@ -209,18 +227,40 @@ class Reflector:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
-        self._account.sends(step)
+        self._account.sends(step, self._protocol.list_reason)
+        self._silent_for = 0.0
+        self._pending = step
+        await self._take_head(
+            self._requests.request(step.options, self._tasks, step.patience), step.patience, Pending()
+        )
+
+    async def _take_head(self, response: Awaitable[Response | None], patience: float | None, late: Answer) -> None:
+        """Wait for the head of the pending response, and report what it says, or that it is late.
+
+        Args:
+            response: None if it is late.
+            patience: after so many seconds.
+            late: what to report then.
+        """
+        step = self._pending
+        assert step is not None, "the protocol reads what it never asked for"
         try:
-            response = await self._requests.request(step.options)
+            head = await response
         except TransportError as error:
+            self._pending = None
             await self._receive(Failed(error))
             return
         except Exception as error:
+            self._pending = None
             await self._receive(Failed(self._unforeseen("the request could not be made", error)))
             return
-        self._reader = AnswerReader(response, step, self._intake, self._options)
-        self._patience = self._options.idle_timeout
-        if response.status == 200:
+        if head is None:
+            self._silent_for += patience or 0.0
+            await self._receive(late)
+            return
+        self._pending = None
+        self._reader = AnswerReader(head, step, self._intake, self._options)
+        if head.status == 200:
             await self._receive(Accepted())
             return
         failure: ApiError | TransportError
@@ -232,18 +272,20 @@ class Reflector:
 
     async def _read(self, step: Read) -> None:
         reader = self._reader
-        assert reader is not None, "the protocol reads what it never asked for"
         if self._before_read is not None:
             await self._before_read()
         clock = asyncio.get_running_loop().time
         begin = clock()
-        idle_at = begin + max(self._patience, _MIN_READ)
-        alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, begin + _MIN_READ))
+        patience, late = self._patience(step, begin)
+        if reader is None:
+            await self._take_head(self._requests.response(patience), patience, late)
+            return
         try:
-            async with asyncio.timeout_at(alarm_at):
+            async with asyncio.timeout_at(None if patience is None else begin + patience):
                 chunk = await reader.read()
         except TimeoutError:
-            await self._receive(Elapsed() if alarm_at < idle_at else Idled(self._options.idle_timeout))
+            self._silent_for = 0.0
+            await self._receive(late)
             return
         except (TransportError, DecodeError) as error:
             await self._receive(Failed(error))
@@ -253,7 +295,7 @@ class Reflector:
             return
         if chunk is not None:
             self._last_event = time()
-        self._patience -= clock() - begin
+        self._silent_for += clock() - begin
         answers = reader.digest(chunk, initial=step.initial)
         first = True
         for answer in answers:
@@ -262,17 +304,27 @@ class Reflector:
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol has lost its interest in what else is there
             first = False
-            self._patience = self._options.idle_timeout
+            self._silent_for = 0.0
             await self._receive(answer)
             if reader.next_page and (ahead := self._protocol.ahead(reader.next_page)):
                 self._requests.start(ahead, self._tasks)
         if not first:
             return
-        # Whoever sends bytes, but nothing whole, must not be listened to for ever.
+        # Bytes that make nothing whole must not be read for ever.
         if step.until is not None and clock() >= step.until:
             await self._receive(Elapsed())
-        elif self._patience <= 0:
-            await self._receive(Idled(self._options.idle_timeout))
+        elif step.silence is not None and self._silent_for >= step.silence:
+            self._silent_for = 0.0
+            await self._receive(Idled(step.silence))
+
+    def _patience(self, step: Read, now: float) -> tuple[float | None, Answer]:
+        """For how many seconds to read, None for no limit, and what to report if nothing comes."""
+        left = None if step.silence is None else max(step.silence - self._silent_for, _MIN_READ)
+        until = None if step.until is None else max(step.until - now, _MIN_READ)
+        if left is not None and (until is None or left <= until):
+            assert step.silence is not None
+            return left, Idled(step.silence)
+        return until, Elapsed()
 
     async def _receive(self, answer: Answer) -> None:
         self._account.hears(answer)
@@ -299,6 +351,9 @@ class Reflector:
         self._tasks.create_task(check, name=f"{self.name}: consistency check")
 
     async def _let_go(self) -> None:
+        if self._pending is not None:
+            await self._requests.discard()
+            self._pending = None
         if self._reader is not None:
             await self._reader.close()
             self._reader = None  # not before: who is cancelled meanwhile closes it again
@@ -334,7 +389,7 @@ class Reflector:
         self._shown = (phase, reason)
         self._since = time()
         state = self.state
-        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.STOPPED)
+        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
         _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)

@@ -139,7 +139,11 @@ class RetryWatcher(Generic[T]):
     async def _watch(self) -> AsyncGenerator[Event[T]]:
         options = self._options.watch(self.resource_version, self._random())
         admit = self._objects.admit if self._objects.decodes_early else None
-        response = await self._lister_watcher.request(options)
+        try:
+            async with asyncio.timeout(self._options.idle_timeout):
+                response = await self._lister_watcher.request(options)
+        except TimeoutError as error:
+            raise TransportError(f"no answer to the watch came for {self._options.idle_timeout:g} s") from error
         reader = AnswerReader(response, Send(options), Intake(admit), self._options)
         try:
             if response.status != 200:

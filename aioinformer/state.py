@@ -17,6 +17,8 @@ class Phase(StrEnum):
     SYNCING = "syncing"
     #: The cache follows the server.
     WATCHING = "watching"
+    #: No watch is served: the collection is listed again and again, and the cache is as fresh as the last list.
+    POLLING = "polling"
     #: The cache follows the server, but for objects that cannot be decoded: the reason counts and names them.
     DEGRADED = "degraded"
     #: Something failed and will be tried again; the reason says what.
@@ -34,7 +36,7 @@ class Phase(StrEnum):
 
 
 #: Phases in which the cache follows the server, with every object in it.
-HEALTHY = frozenset({Phase.WATCHING})
+HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
         return
     from aioinformer.testing import ApiServer
 
-    server = ApiServer()
+    server = ApiServer(guarded=True)
     async with listening(server), connected(ServerOptions(server=server.url)) as (transport, _):
         logger.info("no server was named: this is about the embedded one, in this very process")
         yield transport

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from contextlib import contextmanager
@@ -261,6 +262,9 @@ def serve(
     The first line on stdout, once requests are accepted, is KUBECONFIG=<absolute path>. kubectl
     works with that file. SIGINT or SIGTERM ends it.
 
+    On loopback it refuses web pages of other sites (a foreign Host or Origin). With --tls, or with
+    a --host beyond loopback, it demands the token in the kubeconfig, or a client certificate.
+
     \b
     Examples:
       aioinformer serve --port 8001 --kubeconfig /tmp/embedded
@@ -269,17 +273,32 @@ def serve(
       aioinformer serve --load manifests/ --save state/
 
     \b
-    Faults, with --faults:
-      curl http://127.0.0.1:8001/_faults                                       what there is
-      curl -X POST http://127.0.0.1:8001/_faults/outage -d '{"duration": 5}'   start one
-      curl -X DELETE http://127.0.0.1:8001/_faults/forbidden                   end one
+    Faults, with --faults: what there is, how one starts and ends, and one with parameters:
+      curl http://127.0.0.1:8001/_faults
+      curl -X POST http://127.0.0.1:8001/_faults/forbidden
+      curl -X DELETE http://127.0.0.1:8001/_faults/forbidden
+      curl http://127.0.0.1:8001/_faults/outage -H 'Content-Type: application/json' -d '{"duration": 5}'
     """
 
     def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.serving import ServeProgram
+        from aioinformer.cli.serving import ServeProgram, warn_of_host
         from aioinformer.testing import ApiServer
+        from aioinformer.testing.http.guard import is_loopback
 
-        server = partial(ApiServer, host=host, port=port, tls=tls, faults_over_http=faults, database=database)
+        token_needed = tls or not is_loopback(host)
+        tokens = {secrets.token_urlsafe(32): "admin,system:masters"} if token_needed else None
+        server = partial(
+            ApiServer,
+            host=host,
+            port=port,
+            tls=tls,
+            faults_over_http=faults,
+            database=database,
+            guarded=True,
+            tokens=tokens,
+        )
+        if not is_loopback(host):
+            warn_of_host(host, tls=tls)
         return ServeProgram(server, kubeconfig, duration, write, load=load, save=save)
 
     sys.exit(run_program(make))
@@ -333,14 +352,14 @@ def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
     from aioinformer.cli.whole_objects import is_secret, whole_object
 
     several, name = len(options.targets) > 1, resource.group_resource
-    secrets = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
+    redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
     match options.output:
         case Output.TEXT:
             width = max(len(target.resource) for target in options.targets)
             prefix = f"{visible(name):<{width}}  " if several else ""
-            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day, prefix, **secrets)
+            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day, prefix, **redaction)
         case Output.JSONL | Output.JSON:
-            whole = partial(whole_object, **secrets) if options.output is Output.JSON else None
+            whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
             return JsonForm(name if several else "", whole)
         case Output.SUMMARY:
             return None

@@ -13,7 +13,7 @@ from aioinformer import catalog
 from aioinformer.cli.lines import TextForm
 from aioinformer.cli.messages import LineHandler, log_to
 from aioinformer.cli.program import Program
-from aioinformer.cli.serving import kubeconfig_file, listening
+from aioinformer.cli.serving import kubeconfig_file, listening, written
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.listwatch import ListWatch
 from aioinformer.logger import get_logger
@@ -151,11 +151,11 @@ class DemoProgram(Program):
         return code
 
     async def _work(self) -> None:
-        server = ApiServer()
+        server = ApiServer(guarded=True)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(listening(server))
             if self._kubeconfig is not None:
-                server.kubeconfig(stack.enter_context(kubeconfig_file(self._kubeconfig)))
+                written(server, stack.enter_context(kubeconfig_file(self._kubeconfig)))
             transport = await stack.enter_async_context(HttpTransport(server.url))
             width = max(len(plural) for _, _, plural in RESOURCES)
             for group, version, plural in RESOURCES:

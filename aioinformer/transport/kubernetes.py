@@ -12,14 +12,14 @@ kubernetes_asyncio is not imported here; whoever has an `ApiClient` has imported
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from multidict import CIMultiDict
-
-from aioinformer.errors import TransportError, UsageError
+from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
-from aioinformer.transport.renewal import Credential, Credentials
+from aioinformer.transport.renewal import Credential, Credentials, Pause, place_of
+from aioinformer.transport.secret import PrivateHeaders
 from aioinformer.transport.tls import TLS
 
 if TYPE_CHECKING:
@@ -37,29 +37,41 @@ class ConfigurationCredentials:
     """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
 
     The hook, a function or a coroutine function, runs before every request, as the client itself has it; and once more
-    after a 401, one request at a time.
+    after a 401, for all requests that were refused together. If it brings nothing new then, there is a pause until it
+    runs for the next refusal.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._lock = asyncio.Lock()
+        self._latest: Credential | None = None
+        self._pause = Pause(1.0, time.monotonic)
 
     async def current(self) -> Credential:
         try:
-            settings = await self._configuration.auth_settings()
-        except (TransportError, UsageError):
-            raise
+            # A token read from a file by the client's own loaders still has the newline of the file.
+            self._latest = Credential(authorization=_token(await self._configuration.auth_settings()))
+            return self._latest
+        except AioinformerError as error:
+            failure = TransportError(str(error))
         except Exception as error:
-            raise TransportError(
-                f"the refresh_api_key_hook of the client's configuration failed: {type(error).__name__}"
-            ) from error
-        # A token read from a file by the client's own loaders still has the newline of the file.
-        value = (settings.get("BearerToken") or {}).get("value") or ""
-        return Credential(authorization=value.strip())
+            raised = f"{type(error).__name__}{place_of(error)}"
+            failure = TransportError(f"the refresh_api_key_hook of the client's configuration failed: {raised}")
+        # Not in a handler: the words of what was raised, which would be the context, may hold the token.
+        raise failure
 
     async def renew(self, refused: Credential) -> Credential:
         async with self._lock:
-            return await self.current()
+            if self._latest is not None and (self._latest != refused or not self._pause.is_over()):
+                return self._latest
+            try:
+                return await self.current()
+            finally:
+                self._pause.count(in_vain=self._latest == refused)
+
+
+def _token(settings: Mapping[str, Any]) -> str:
+    return str((settings.get("BearerToken") or {}).get("value") or "").strip()
 
 
 class KubernetesTransport:
@@ -97,7 +109,8 @@ class KubernetesTransport:
     ) -> None:
         configuration = api_client.configuration
         self.api_client = api_client
-        self._headers: CIMultiDict[str] = CIMultiDict(headers or {})
+        self._headers = PrivateHeaders(headers or {})
+        del headers  # which a traceback could show
         self._http = HttpTransport(
             configuration.host or "",
             credentials=credentials or ConfigurationCredentials(configuration),
@@ -117,8 +130,11 @@ class KubernetesTransport:
 
     async def request(self, request: Request) -> HttpResponse:
         """Sends a request; see `aioinformer.transport.Transport`."""
+        return await self._http.request(replace(request, headers=self._headers_of(request)))
+
+    def _headers_of(self, request: Request) -> PrivateHeaders:
         client = self.api_client
-        headers: CIMultiDict[str] = CIMultiDict(
+        headers = PrivateHeaders(
             # The generator's own name says nothing; a name that the application chose does.
             {name: value for name, value in client.default_headers.items() if not _is_generated(name, value)}
         )
@@ -126,7 +142,7 @@ class KubernetesTransport:
             headers["Cookie"] = client.cookie
         headers.update(self._headers)
         headers.update(request.headers)
-        return await self._http.request(replace(request, headers=headers))
+        return headers
 
     async def aclose(self) -> None:
         """Closes this transport's connections, not the client. Idempotent."""

@@ -176,13 +176,16 @@ def _body_of(message: Any, stream: Any) -> Body | None:
     return None
 
 
-def lean_connector(**arguments: Any) -> aiohttp.TCPConnector:
+def lean_connector(
+    kind: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector, **arguments: Any
+) -> aiohttp.TCPConnector:
     """A connector of aiohttp whose connections read bodies in whole buffers, if that works with this aiohttp.
 
     Args:
-        arguments: of `aiohttp.TCPConnector`.
+        kind: makes the connector, `aiohttp.TCPConnector` or a class below it.
+        arguments: of `kind`.
     """
-    connector = aiohttp.TCPConnector(**arguments)
+    connector = kind(**arguments)
     loop = asyncio.get_running_loop()
     factory = getattr(connector, "_factory", None)
     if getattr(factory, "func", None) is ResponseHandler and _works(loop):

@@ -32,7 +32,6 @@ from aioinformer.store import Indexer
 from aioinformer.views import view_class
 from tests.budget.stream import Stream, added
 
-
 #: Models of the user's, each with the one before in it, and one that has them all.
 PARTS = [msgspec.defstruct("Part0", [("name", str, "")])]
 for _number in range(1, 60):

@@ -1,8 +1,8 @@
 """Compares what aioinformer did with a script to what client-go did, by the rules of differences.toml.
 
-A rule is of one of two kinds. One with `pattern` applies to every script: it turns lines of client-go's record into
-what aioinformer must do instead, and stands for a difference that is the same wherever it shows. All others are cited by
-scripts, which then say in `ours` exactly what aioinformer does instead; nothing else is accepted there.
+A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if it
+is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one says
+in `ours` exactly what aioinformer does instead, and nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Rule:
         part: of records, to which `pattern` applies.
         pattern: a regular expression for a whole line.
         becomes: what aioinformer does instead; a line that becomes empty is dropped.
+        cited: whether the pattern is for scripts that name the rule, and for the first line that it fits.
     """
 
     name: str
@@ -42,10 +43,17 @@ class Rule:
     part: str = ""
     pattern: str = ""
     becomes: str = ""
+    cited: bool = False
 
     def rewrite(self, lines: Iterable[str]) -> list[str]:
-        """Return the lines as they are compared."""
-        return [line for each in lines if (line := re.sub(f"^(?:{self.pattern})$", self.becomes, each))]
+        """Return what aioinformer must do where client-go did `lines`."""
+        result = []
+        left = 1 if self.cited else -1
+        for each in lines:
+            match = re.fullmatch(self.pattern, each) if left else None
+            left -= match is not None
+            result.append(each if match is None else match.expand(self.becomes))
+        return [line for line in result if line]
 
 
 @dataclass(slots=True)
@@ -74,29 +82,32 @@ def compare(script: Script, theirs: Record, ours: Record, rules: dict[str, Rule]
     there, here = asdict(theirs), asdict(ours)
     result = Comparison(equal=there == here)
     result.undeclared += [f"rule {name!r} is not in differences.toml" for name in script.differs if name not in rules]
-    result.used.update(script.differs)
+    result.used.update(name for name in script.differs if name in rules and not rules[name].pattern)
     for part in PARTS:
         if part in script.ours:
             if here[part] != script.ours[part]:
                 result.undeclared.append(_describe(part, "the script expects", script.ours[part], here[part]))
-            if _explained(part, there[part], here[part], rules) is not None:
+            if _explained(part, there[part], here[part], script, rules) is not None:
                 result.undeclared.append(f"{part}: the script declares a difference that is none")
             continue
-        used = _explained(part, there[part], here[part], rules)
+        used = _explained(part, there[part], here[part], script, rules)
         if used is None:
             result.undeclared.append(_describe(part, "client-go", there[part], here[part]))
         else:
             result.used |= used
-    if bool(script.differs) != bool(script.ours):
-        result.undeclared.append("a script with `differs` must say in `ours` what differs, and the reverse")
+    result.undeclared += [f"rule {name!r} makes no difference" for name in script.differs if name not in result.used]
+    if bool(script.ours) != any(name in rules and not rules[name].pattern for name in script.differs):
+        result.undeclared.append("a script says `ours` if, and only if, it names a rule without pattern")
     return result
 
 
-def _explained(part: str, theirs: Any, ours: Any, rules: dict[str, Rule]) -> set[str] | None:
+def _explained(part: str, theirs: Any, ours: Any, script: Script, rules: dict[str, Rule]) -> set[str] | None:
     """Return the general rules that turn the one into the other, None if they do not."""
     if theirs == ours:
         return set()
-    general = [rule for rule in rules.values() if rule.part == part]
+    general = [
+        rule for rule in rules.values() if rule.part == part and (not rule.cited or rule.name in script.differs)
+    ]
     if _rewritten(theirs, general) != ours:
         return None
     return {rule.name for rule in general if _rewritten(theirs, [each for each in general if each is not rule]) != ours}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.oracle.script import decode_event, decode_object, status
+from tests.oracle.script import decode_event, decode_object, encode, status
 
 if TYPE_CHECKING:
     from tests.oracle.script import Reply, Script
@@ -65,7 +65,7 @@ class Player:
         self._counts: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._port = 0
-        self._acted_at = 0.0
+        self._acted_at = self._asked_at = 0.0
         self._holds = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -105,11 +105,7 @@ class Player:
         if self.problems:
             return True
         quiet = _now() - max(self._acted_at, self._asked_at) >= self.script.settle
-        if self.script.requests:
-            return len(self.asked) >= self.script.requests and quiet
-        return self._holds > 0 and quiet
-
-    _asked_at = 0.0
+        return quiet and (self._holds > 0 or 0 < self.script.requests <= len(self.asked))
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_address=True)
@@ -141,6 +137,8 @@ class Player:
             pass
         except asyncio.CancelledError:
             pass  # by close(); asyncio would report a cancelled connection as an error of its own
+        except Exception as error:
+            self.problems.append(f"{self.script.name}: {error!r}")
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -167,10 +165,12 @@ class Player:
         finally:
             self._holds -= 1
 
-    async def refuse(self, seconds: float) -> None:
-        """Refuse connections for so long."""
+    def refuse(self, seconds: float) -> None:
+        """Refuse connections from now on, for so long."""
         self._unlisten()
-        self.acts()
+        self._tasks.add(asyncio.create_task(self._listen_after(seconds), name="listen again"))
+
+    async def _listen_after(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self._listen()
 
@@ -211,6 +211,7 @@ class _Answer:
                 await self._chunk(argument.encode())
             case "wait":
                 await asyncio.sleep(float(argument))
+                self._check()
             case "hold":
                 await self._player.hold(self._reader)
                 raise Gone
@@ -221,12 +222,12 @@ class _Answer:
             case "cut":
                 self._end_connection(reset=True)
             case "refuse":
-                await self._player.refuse(float(argument))
+                self._player.refuse(float(argument))
 
     async def _events(self, events: list[str], modifier: str, pause: float) -> None:
         indent = 2 if modifier == "pretty" else None
         between = "" if modifier == "join" else "\n"
-        whole = "".join(json.dumps(decode_event(event), indent=indent) + between for event in events).encode()
+        whole = "".join(encode(decode_event(event), indent) + between for event in events).encode()
         await self._chunk(whole[: len(whole) * 2 // 3] if modifier == "half" else whole, pause)
 
     async def _head(self) -> None:
@@ -244,21 +245,28 @@ class _Answer:
             size = len(data) // 10 + 1
             pieces = [data[start : start + size] for start in range(0, len(data), size)]
         for piece in pieces:
-            if self._writer.is_closing():
-                raise Gone
-            self._player.acts()
+            self._acts()
             self._writer.write(piece)
             await self._writer.drain()
             await asyncio.sleep(pause)
 
+    def _check(self) -> None:
+        """Stop if the client has left: it does not see what follows."""
+        if self._writer.is_closing() or self._reader.at_eof():
+            raise Gone
+
+    def _acts(self) -> None:
+        self._check()
+        self._player.acts()
+
     def _end_connection(self, *, reset: bool) -> None:
+        self._acts()
         if reset:
             raw: socket.socket = self._writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._writer.transport.abort()
         else:
             self._writer.close()
-        self._player.acts()
 
 
 def _now() -> float:
@@ -319,7 +327,7 @@ def _list(argument: str, *, pretty: bool) -> bytes:
     if "bare" in flags:
         items = [{name: value for name, value in item.items() if name not in ("apiVersion", "kind")} for item in items]
     said = {"apiVersion": options.get("api", "example.com/v1"), "kind": options.get("kind", "WidgetList"), "metadata": metadata}
-    body = json.dumps(said | {"items": items}, indent=2 if pretty else None).encode()
+    body = encode(said | {"items": items}, 2 if pretty else None).encode()
     if "gzip" in flags:
         return _message(200, gzip.compress(body), "application/json", "Content-Encoding: gzip\r\n")
     return _message(200, body, "application/json")

@@ -46,8 +46,6 @@ def _compare(
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_script(
-    script: Script, recorded: dict[str, ours.Record], played: dict[str, ours.Record | Exception]
-) -> None:
+def test_script(script: Script, recorded: dict[str, ours.Record], played: dict[str, ours.Record | Exception]) -> None:
     assert script.name in recorded, "make record-oracle"
     assert not _compare(script, recorded, played).undeclared
