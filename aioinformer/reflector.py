@@ -370,6 +370,11 @@ class Reflector:
         reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
         return TransportError(f"{what}: {reason}")
 
+    def __repr__(self) -> str:
+        attempts = f", attempt {self.attempts}" if self.attempts else ""
+        version = self.last_sync_resource_version
+        return f"<{type(self).__name__} {self.name}, {self.state}{attempts}, version {version!r}>"
+
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:
             return

@@ -134,6 +134,10 @@ class Indexer(Generic[T]):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.cells.item(key) is not None
 
+    def __repr__(self) -> str:
+        indices = ", ".join(sorted(self.get_indexers())) or "none"
+        return f"<{type(self).__name__}, {len(self)} objects, indices: {indices}>"
+
     def __iter__(self) -> Iterator[T]:
         return iter(self.list())
 
