@@ -118,17 +118,17 @@ class Steps:
         return self
 
     def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:
-        """Take a step."""
         blamed = self._stalls.blamed
         began = perf_counter()
         try:
-            return self._coroutine.send(value)
+            return self._coroutine.send(None)
         finally:
             if perf_counter() - began > LIMIT:
                 self._long(began, blamed)
+
+    def send(self, _: None) -> Any:
+        """Take a step. What a task sends is always None, and then Python calls `__next__` instead."""
+        return next(self)
 
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
