@@ -165,10 +165,10 @@ class ProcessorListener(Generic[T]):
     def add(self, batch: Batch[T]) -> None:
         """Queues what is to be told."""
         if not self._stopped:
+            self._added.put_nowait(batch)
             self._initial += batch.initial
             self._waiting += batch.size
             self._taken += batch.size
-            self._added.put_nowait(batch)
 
     def upstream_synced(self) -> None:
         """All of the initial list has been added."""
@@ -205,6 +205,7 @@ class ProcessorListener(Generic[T]):
     def pass_over(self) -> None:
         """One object of the initial list cannot be shown to the handler: that counts as an error of it."""
         self._count_error()
+        self._taken -= 1
         self._initial -= 1
         self._check_synced()
 
@@ -290,6 +291,8 @@ class ProcessorListener(Generic[T]):
                         return
             finally:
                 self._delivering = False
+                if self._stopped:
+                    self._taken -= length_hint(self._left)
                 self._left = None
             del batch, notifications  # it may be all of a list, and the next may be long in coming
 
