@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
-from aioinformer.catalog import find
+from aioinformer.catalog import BUILTIN_RESOURCES, find
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.identity import InformerName, identity_for, name_for
 from aioinformer.informer_options import Making, named_options
@@ -15,6 +16,7 @@ from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import plain_function
 from aioinformer.option_checks import check_options, check_seconds, check_share
+from aioinformer.resources import Resource
 from aioinformer.resync import checked_period
 from aioinformer.scopes import Scope, check_namespace, key_of
 from aioinformer.shared_informer import SharedIndexInformer
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
-    from aioinformer.resources import Resource
     from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
     from aioinformer.transport.credentials import Connection
@@ -102,8 +103,7 @@ class SharedInformerFactory(Accessors):
             gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
         }
         for gvr in self._custom_resync:
-            if "/" not in gvr:
-                raise UsageError(f"custom_resync: {gvr!r} is no resource; write it as v1/pods or apps/v1/deployments")
+            _check_gvr(gvr)
         self._shutdown_grace = shutdown_grace
         self._name = name_for(name, metrics)
         self._metrics = metrics
@@ -132,6 +132,10 @@ class SharedInformerFactory(Accessors):
             UsageError: an option makes no sense, or differs from that of the informer that exists; or the resource
                 cannot be listed.
         """
+        if not isinstance(resource, Resource):
+            raise UsageError(
+                f"resource: expected a Resource, not {resource!r}; for_resource() takes names of built-in ones"
+            )
         named = named_options(options, "informer_for()")
         key = key_of(resource, named, Scope(self._namespace))
         known = self._informers.find(key, named)
@@ -173,6 +177,8 @@ class SharedInformerFactory(Accessors):
         """
         if isinstance(resource, str):
             resource = _built_in(resource)
+        elif not isinstance(resource, Resource):
+            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
         accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
         return accessor(self, resource)
 
@@ -260,6 +266,17 @@ class SharedInformerFactory(Accessors):
         self._informers.check()
         if self._informers.stopped:
             raise InformerStopped("the factory was shut down; make a new one")
+
+
+def _check_gvr(gvr: str) -> None:
+    """Refuse what cannot be the name of a resource; those of groups that are not built in may be anything."""
+    group_version, _, plural = gvr.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    known = [each.gvr for each in BUILTIN_RESOURCES if (each.group, each.version) == (group, version)]
+    if not version or not plural or (known and gvr not in known):
+        nearest = get_close_matches(gvr, known, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
+        raise UsageError(f"custom_resync: {gvr!r} is no resource; {hint}")
 
 
 def _built_in(gvr: str) -> Resource[Any]:

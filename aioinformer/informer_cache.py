@@ -77,7 +77,9 @@ class InformerCache(Generic[T]):
             compression=self._compressor.tier if self._compressor is not None else None,
             timed=self._stalls.timed,
         )
-        self._indexer: Indexer[T] = Indexer(present=self._objects.present, timed=self._stalls.timed)
+        self._indexer: Indexer[T] = Indexer(
+            present=self._objects.present, record_of=self._objects.record_of, timed=self._stalls.timed
+        )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._undecodable = Undecodable(self._indexer.cells, max_undecodable, self._readability_changed)
         self._slice_seconds = slice_seconds

@@ -84,6 +84,8 @@ class ListWatch(Generic[T]):
         *,
         metadata_only: bool = False,
     ) -> None:
+        if not isinstance(resource, Resource):
+            raise UsageError(f"resource: expected a Resource, not {resource!r}; SharedInformerFactory takes names")
         check_namespace(namespace)
         if namespace and not resource.namespaced:
             raise UsageError(f"{resource.group_resource} is cluster-scoped: leave out namespace={namespace!r}")

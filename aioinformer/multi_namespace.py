@@ -20,6 +20,7 @@ from aioinformer.cache_controller import CacheController
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
+from aioinformer.scopes import check_namespace
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
@@ -108,12 +109,17 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         resync_period: float = 0.0,
         **options: Any,
     ) -> None:
+        if not callable(lister_watcher_for):
+            raise UsageError(
+                "lister_watcher_for: expected a function, lambda namespace: ListWatch(transport, resource, namespace), "
+                f"not {type(lister_watcher_for).__name__}"
+            )
         super().__init__(lister_watcher_for(""), resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
         self._only_metadata = options.get("storage") == Storage.METADATA
         self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {_checked(each): self._member() for each in namespaces}
+        self._members: dict[str, _Member] = {each: self._member() for each in _checked(namespaces)}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
 
@@ -155,7 +161,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             UsageError: one is no namespace; nothing is changed then.
             Exception: what `lister_watcher_for` raised; nothing is changed then, either.
         """
-        wanted = dict.fromkeys(map(_checked, namespaces))
+        wanted = _checked(namespaces)
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
         new = [namespace for namespace in wanted if namespace not in self._members]
@@ -311,7 +317,13 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             self._filled()
 
 
-def _checked(namespace: Any) -> str:
-    if not isinstance(namespace, str) or not namespace or "/" in namespace:
-        raise UsageError(f"{namespace!r} is no namespace; for all of them, use a SharedIndexInformer")
-    return namespace
+def _checked(namespaces: Iterable[str]) -> dict[str, None]:
+    """The namespaces in their order, each once."""
+    if isinstance(namespaces, str):
+        raise UsageError(f"namespaces must be a list of names, not a string: [{namespaces!r}]")
+    wanted = dict.fromkeys(namespaces)
+    for namespace in wanted:
+        check_namespace(namespace, "namespaces")
+        if not namespace:
+            raise UsageError("namespaces must be named one by one; for all of them, use a SharedIndexInformer")
+    return wanted

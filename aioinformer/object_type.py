@@ -16,7 +16,7 @@ from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.refusals import is_validation, refusal
-from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
+from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, decoded_secret, tier_for
 from aioinformer.views import MetadataView, View, decoded_body, load_body, view_class
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class ObjectType(Generic[T]):
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
+        self._decoded: Tier = decoded_secret if resource.holds_secrets else decoded
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
@@ -87,7 +88,8 @@ class ObjectType(Generic[T]):
         """
         self._fields += fields
         self._field_decoder = FieldDecoder(self._fields) if self._fields else None
-        self._tier = self._compression or tier_for(self.storage, self._field_decoder)
+        tier = self._decoded if self.storage is Storage.DICT else tier_for(self.storage, self._field_decoder)
+        self._tier = self._compression or tier
 
     def set_transform(self, transform: Transform[T] | None) -> None:
         """Let a function see each object that comes in, instead of the one before.
@@ -120,7 +122,7 @@ class ObjectType(Generic[T]):
         if self._decode is not None:
             seen = load_body(record, self._decode)
         else:
-            seen = (record if isinstance(record, DictRecord) else decoded(record)).recall()
+            seen = (record if isinstance(record, DictRecord) else self._decoded(record)).recall()
         return seen
 
     def admit(self, record: Record) -> Record:
@@ -140,6 +142,20 @@ class ObjectType(Generic[T]):
         if self._decode is not None and (body := decoded_body(source, self._decode)) is not None:
             record.hold(body)
         return record
+
+    def record_of(self, obj: Any) -> Record:
+        """Return the record to cache for an object that somebody puts into the cache by hand, as tests do.
+
+        Args:
+            obj: what readers see, a model of kubernetes_asyncio or of the user's own, or a mapping as on the wire.
+
+        Raises:
+            DecodeError: it is no object of the API.
+        """
+        if isinstance(obj, Record):
+            return obj
+        record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
+        return self.admit(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
         obj = self.present(record)

@@ -61,6 +61,7 @@ class Indexer(Generic[T]):
         key_func: object -> key.
         indexers: index functions by name: object -> values.
         present: item as stored -> what readers see (for informers; by default the item itself).
+        record_of: what is put in by hand -> item as stored (for informers; by default the item itself).
         timed: wraps index functions, so that their calls are timed (for informers).
     """
 
@@ -70,10 +71,12 @@ class Indexer(Generic[T]):
         indexers: Indexers[T] | None = None,
         *,
         present: Callable[[Any], T] | None = None,
+        record_of: Callable[[Any], Any] = lambda obj: obj,
         timed: Timed = untimed,
     ) -> None:
         self._key_func = key_func
         self._present = present
+        self._record_of = record_of
         self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present, timed)
 
     # Writing. An informer's store is written by the informer alone.
@@ -84,7 +87,7 @@ class Indexer(Generic[T]):
         Raises:
             KeyFuncError: the object has no key.
         """
-        self.cells.put(self._key(obj), obj)
+        self.cells.put(self._key(obj), self._record_of(obj))
         self._advance(obj)
 
     def update(self, obj: Any) -> None:
@@ -98,7 +101,7 @@ class Indexer(Generic[T]):
 
     def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
         """These are all objects there are, as of this version."""
-        self.cells.replace({self._key(obj): obj for obj in objects})
+        self.cells.replace({self._key(obj): self._record_of(obj) for obj in objects})
         self.cells.resource_version = resource_version
 
     def resync(self) -> None:

@@ -1,8 +1,8 @@
-"""Compares what aioinformer did with a script to what client-go did, by the rules of differences.toml.
+"""What aioinformer must do with a script: what client-go did, but for the rules of differences.toml.
 
-A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if it
-is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one says
-in `ours` exactly what aioinformer does instead, and nothing else is accepted.
+A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if
+it is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one
+says in `ours` exactly what aioinformer does instead, and nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import tomllib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.oracle.records import Record
 from tests.oracle.script import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
-    from tests.oracle.ours import Record
     from tests.oracle.script import Script
-
-PARTS = ("requests", "told", "store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,8 @@ class Rule:
 
     Attributes:
         name: as scripts cite it.
-        differs: what client-go and aioinformer do.
-        reason: why aioinformer does otherwise.
+        differs: what client-go does.
+        reason: what aioinformer does instead, and why.
         part: of records, to which `pattern` applies.
         pattern: a regular expression for a whole line.
         becomes: what aioinformer does instead; a line that becomes empty is dropped.
@@ -45,7 +43,11 @@ class Rule:
     becomes: str = ""
     cited: bool = False
 
-    def rewrite(self, lines: Iterable[str]) -> list[str]:
+    def applies(self, script: Script, part: str) -> bool:
+        """Whether the pattern is for this part of the record of this script."""
+        return self.part == part and self.name not in script.without and (not self.cited or self.name in script.differs)
+
+    def rewrite(self, lines: list[str]) -> list[str]:
         """Return what aioinformer must do where client-go did `lines`."""
         result = []
         left = 1 if self.cited else -1
@@ -57,18 +59,18 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Comparison:
-    """What came of one script.
+class Expectation:
+    """What aioinformer must do with one script.
 
     Attributes:
-        equal: whether the two are the same without any rule.
-        used: the rules that make up for the differences.
-        undeclared: a line for each difference that no rule explains.
+        record: must be aioinformer's.
+        used: the rules without which `record` would be that of client-go.
+        problems: a line for each declaration that declares nothing.
     """
 
-    equal: bool
+    record: Record
     used: set[str] = field(default_factory=set)
-    undeclared: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 def load_rules() -> dict[str, Rule]:
@@ -77,50 +79,42 @@ def load_rules() -> dict[str, Rule]:
     return {name: Rule(name, **rule) for name, rule in said.items()}
 
 
-def compare(script: Script, theirs: Record, ours: Record, rules: dict[str, Rule]) -> Comparison:
-    """Compare the records of client-go and aioinformer."""
-    there, here = asdict(theirs), asdict(ours)
-    result = Comparison(equal=there == here)
-    result.undeclared += [f"rule {name!r} is not in differences.toml" for name in script.differs if name not in rules]
-    result.used.update(name for name in script.differs if name in rules and not rules[name].pattern)
-    for part in PARTS:
-        if part in script.ours:
-            if here[part] != script.ours[part]:
-                result.undeclared.append(_describe(part, "the script expects", script.ours[part], here[part]))
-            if _explained(part, there[part], here[part], script, rules) is not None:
-                result.undeclared.append(f"{part}: the script declares a difference that is none")
-            continue
-        used = _explained(part, there[part], here[part], script, rules)
-        if used is None:
-            result.undeclared.append(_describe(part, "client-go", there[part], here[part]))
+def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectation:
+    """Return what aioinformer must do, given what client-go did."""
+    reasons = {name for name in script.differs if name in rules and not rules[name].pattern}
+    used: set[str] = set(reasons)
+    named = (*script.differs, *script.without)
+    problems = [f"{name} is no rule of differences.toml" for name in named if name not in rules]
+    parts: dict[str, Any] = asdict(theirs)
+    for part, lines in list(parts.items()):
+        fitting = [rule for rule in rules.values() if rule.applies(script, part)]
+        parts[part] = expected = _rewritten(lines, fitting)
+        if part not in script.ours:
+            for rule in fitting:
+                if _rewritten(lines, [each for each in fitting if each is not rule]) != expected:
+                    used.add(rule.name)
+        elif script.ours[part] == expected:
+            problems.append(f"`ours.{part}` is what client-go does")
         else:
-            result.used |= used
-    result.undeclared += [f"rule {name!r} makes no difference" for name in script.differs if name not in result.used]
-    if bool(script.ours) != any(name in rules and not rules[name].pattern for name in script.differs):
-        result.undeclared.append("a script says `ours` if, and only if, it names a rule without pattern")
-    return result
+            parts[part] = script.ours[part]
+    problems += [f"{name} makes no difference" for name in script.differs if name not in used]
+    if bool(script.ours) != bool(reasons):
+        problems.append("`ours` must be explained by a rule without pattern, and the reverse")
+    return Expectation(Record(**parts), used, problems)
 
 
-def _explained(part: str, theirs: Any, ours: Any, script: Script, rules: dict[str, Rule]) -> set[str] | None:
-    """Return the general rules that turn the one into the other, None if they do not."""
-    if theirs == ours:
-        return set()
-    general = [
-        rule for rule in rules.values() if rule.part == part and (not rule.cited or rule.name in script.differs)
+def describe(expected: Record, found: Record) -> list[str]:
+    """Return the differences, to be read by a person."""
+    there, here = asdict(expected), asdict(found)
+    return [
+        f"{part}:\n  expected {there[part]}\n  found    {here[part]}" for part in there if there[part] != here[part]
     ]
-    if _rewritten(theirs, general) != ours:
-        return None
-    return {rule.name for rule in general if _rewritten(theirs, [each for each in general if each is not rule]) != ours}
 
 
-def _rewritten(part: Any, rules: list[Rule]) -> Any:
+def _rewritten(part: Any, rules: Sequence[Rule]) -> Any:
     if isinstance(part, dict):
         lines = {key: _rewritten(value, rules) for key, value in part.items()}
         return {key: value for key, value in lines.items() if value}
     for rule in rules:
         part = rule.rewrite(part)
     return part
-
-
-def _describe(part: str, who: str, expected: Any, found: Any) -> str:
-    return f"{part}\n  {who}: {expected}\n  aioinformer: {found}"

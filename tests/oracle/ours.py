@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import DecodeError
 from aioinformer.listwatch import ListWatch
 from aioinformer.options import ReflectorOptions
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.transport.http import HttpTransport
 from tests.oracle.player import Player
+from tests.oracle.records import Record
 from tests.oracle.script import encode_object
 
 if TYPE_CHECKING:
     from tests.oracle.script import Script
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
-
-
-@dataclass(slots=True)
-class Record:
-    """What a client did with a script.
-
-    Attributes:
-        requests: what it asked, and how soon.
-        told: the notifications of each key, in order.
-        store: what its cache has in the end.
-    """
-
-    requests: list[str]
-    told: dict[str, list[str]] = field(default_factory=dict)
-    store: list[str] = field(default_factory=list)
 
 
 class Witness:
@@ -64,39 +49,27 @@ def _short(key: str) -> str:
 
 def render(obj: Any) -> str:
     """Return the notation of a cached object."""
-    metadata = obj["metadata"]
-    spec = obj.get("spec") or {}
-    return encode_object(
-        metadata["namespace"],
-        metadata["name"],
-        metadata.get("resourceVersion") or "",
-        metadata.get("uid") or "",
-        spec.get("value") or "",
-    )
+    metadata = obj.metadata
+    try:
+        value = obj["spec"]["value"]
+    except DecodeError:
+        value = "unreadable"
+    return encode_object(metadata.namespace, metadata.name, metadata.resource_version, metadata.uid, value)
 
 
-async def play(script: Script) -> Record:
-    """Play a script to an informer.
+async def play(script: Script) -> tuple[Record, float]:
+    """Play a script to an informer; return its record, and for how long at most the loop was busy meanwhile.
 
     Raises:
-        AssertionError: the script has no answer to what it was asked.
+        ValueError: the script does not provide for what it was asked.
         TimeoutError: the script did not come to an end.
     """
-    player, witness = Player(script), Witness()
-    await player.start()
-    try:
-        async with HttpTransport(player.url) as transport:
-            options = ReflectorOptions(streaming_list=script.streaming, **script.options)
-            informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, WIDGETS), options=options)
-            informer.add_event_handler(witness)
-            async with informer:
-                try:
-                    await player.wait_for_end()
-                except TimeoutError:
-                    raise TimeoutError(f"{script.name} did not end; it was asked {player.requests()}") from None
-                await asyncio.sleep(0)
-                record = Record(player.requests(), witness.told, sorted(map(render, informer.lister().list())))
-    finally:
-        await player.close()
-    assert not player.problems, player.problems
-    return record
+    witness = Witness()
+    options = ReflectorOptions(streaming_list=script.streaming, **script.options)
+    async with Player(script) as player, HttpTransport(player.url) as transport:
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, WIDGETS), options=options)
+        informer.add_event_handler(witness)
+        async with informer:
+            await player.wait_for_end()
+            record = Record(player.requests(), witness.told, sorted(map(render, informer.lister().list())))
+            return record, player.lateness

@@ -14,10 +14,10 @@ import struct
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from tests.oracle.script import decode_event, decode_object, encode, status
+from tests.oracle.script import decode_event, decode_object, encode, split_step, status
 
 if TYPE_CHECKING:
     from tests.oracle.script import Reply, Script
@@ -28,7 +28,12 @@ AT_ONCE = 0.75
 BACKOFF = 7.0
 #: No script lasts longer.
 LONGEST = 60.0
-_MODIFIERS = ("half", "join", "pretty", "drip")
+_TICK = 0.1
+#: Scripts that are played together begin so many seconds one after the other.
+STAGGER = 0.03
+#: If the loop was busy for longer, the times of a script say little, and it may be played again, so often in all.
+DISTURBED = 0.2
+ATTEMPTS = 3
 
 
 @dataclass(slots=True)
@@ -55,13 +60,14 @@ class Player:
 
     Attributes:
         asked: the requests, in order.
-        problems: what the script does not provide for.
+        lateness: for how long the event loop, or the machine, was busy with other things at most.
     """
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.asked: list[Asked] = []
-        self.problems: list[str] = []
+        self.lateness = 0.0
+        self._problems: list[str] = []
         self._counts: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -74,12 +80,13 @@ class Player:
         """Where it serves."""
         return f"http://127.0.0.1:{self._port}"
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Listen on a free port."""
         await self._listen()
         self._acted_at = _now()
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *of_block: object) -> None:
         """End all connections."""
         self._unlisten()
         for task in self._tasks:
@@ -90,11 +97,19 @@ class Player:
         """Return when the script is over.
 
         Raises:
+            ValueError: the script does not provide for what it was asked.
             TimeoutError: the script did not come to an end.
         """
-        async with asyncio.timeout(LONGEST):
-            while not self._is_over():
-                await asyncio.sleep(0.1)
+        try:
+            async with asyncio.timeout(LONGEST):
+                while not self._is_over():
+                    before = _now()
+                    await asyncio.sleep(_TICK)
+                    self.lateness = max(self.lateness, _now() - before - _TICK)
+        except TimeoutError:
+            raise TimeoutError(f"{self.script.name} did not end; it was asked {self.requests()}") from None
+        if self._problems:
+            raise ValueError(f"{self.script.name}: {self._problems[0]}")
 
     def requests(self) -> list[str]:
         """Return the requests of the record."""
@@ -102,7 +117,7 @@ class Player:
         return [each.render(position == 0) for position, each in enumerate(asked)]
 
     def _is_over(self) -> bool:
-        if self.problems:
+        if self._problems:
             return True
         quiet = _now() - max(self._acted_at, self._asked_at) >= self.script.settle
         return quiet and (self._holds > 0 or 0 < self.script.requests <= len(self.asked))
@@ -130,15 +145,15 @@ class Player:
                 self.asked.append(Asked(text, self._asked_at - self._acted_at))
                 reply = self._reply(kind)
                 if reply is None:
-                    self.problems.append(f"{self.script.name} has no reply for `{text}`")
+                    self._problems.append(f"there is no reply for `{text}`")
                     return
                 await _Answer(self, reader, writer).play(reply)
         except (Gone, ConnectionError):
             pass
         except asyncio.CancelledError:
-            pass  # by close(); asyncio would report a cancelled connection as an error of its own
+            pass  # at the end; asyncio would report a cancelled connection as an error of its own
         except Exception as error:
-            self.problems.append(f"{self.script.name}: {error!r}")
+            self._problems.append(repr(error))
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -189,14 +204,11 @@ class _Answer:
             await self._step(step)
 
     async def _step(self, step: str) -> None:
-        modifier, _, rest = step.partition(" ")
-        if modifier not in _MODIFIERS:
-            modifier, rest = "", step
+        modifier, verb, argument = split_step(step)
         pause = 0.0
         if modifier == "drip":
-            seconds, _, rest = rest.partition(" ")
+            seconds, _, argument = argument.partition(" ")
             pause = float(seconds)
-        verb, _, argument = rest.partition(" ")
         match verb:
             case "answer":
                 await self._write(_refusal(argument))
@@ -301,17 +313,16 @@ def _message(code: int, body: bytes, content_type: str, headers: str = "") -> by
 
 
 def _refusal(argument: str) -> bytes:
-    """Return an answer such as `410`, `429 retry-after=8`, `502 html`, `504 too-large`."""
+    """Return an answer such as `410 reason=Gone`, `429 retry-after=8`, `502 html`, `504 too-large`."""
     code, *options = argument.split()
-    retry_after = next((int(each.partition("=")[2]) for each in options if each.startswith("retry-after=")), 0)
-    headers = f"Retry-After: {retry_after}\r\n" if retry_after else ""
+    named = dict(option.split("=") for option in options if "=" in option)
+    headers = f"Retry-After: {named['retry-after']}\r\n" if "retry-after" in named else ""
     if "html" in options:
         page = b"<html><head><title>Gateway</title></head><body>Something went wrong.</body></html>"
         return _message(int(code), page, "text/html", headers)
-    if "empty" in options:
-        return _message(int(code), b"", "application/json", headers)
     cause = "ResourceVersionTooLarge" if "too-large" in options else ""
-    said = status(int(code), cause=cause, retry_after=retry_after)
+    retry_after = int(named.get("retry-after", 0))
+    said = status(int(code), reason=named.get("reason", ""), cause=cause, retry_after=retry_after)
     return _message(int(code), json.dumps(said).encode(), "application/json", headers)
 
 
@@ -326,7 +337,11 @@ def _list(argument: str, *, pretty: bool) -> bytes:
     items: Any = None if "null" in flags else [decode_object(word) for word in words if "@" in word]
     if "bare" in flags:
         items = [{name: value for name, value in item.items() if name not in ("apiVersion", "kind")} for item in items]
-    said = {"apiVersion": options.get("api", "example.com/v1"), "kind": options.get("kind", "WidgetList"), "metadata": metadata}
+    said = {
+        "apiVersion": options.get("api", "example.com/v1"),
+        "kind": options.get("kind", "WidgetList"),
+        "metadata": metadata,
+    }
     body = encode(said | {"items": items}, 2 if pretty else None).encode()
     if "gzip" in flags:
         return _message(200, gzip.compress(body), "application/json", "Content-Encoding: gzip\r\n")

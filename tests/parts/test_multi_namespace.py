@@ -380,9 +380,12 @@ async def test_of_each_namespace_only_the_metadata_is_asked_for_if_that_is_all_t
     assert all("PartialObjectMetadata" in request.headers["Accept"] for request in cluster.requests)
 
 
-@pytest.mark.parametrize("namespace", ["", "a/b", None])
-def test_what_is_no_namespace_is_refused(namespace: Any) -> None:
-    with pytest.raises(UsageError, match="is no namespace"):
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [("", "must be named one by one"), ("a/b", "'a/b' cannot be a namespace"), (None, "not None")],
+)
+def test_what_is_no_namespace_is_refused(namespace: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Namespaces().informer(namespace)
 
 

@@ -44,15 +44,16 @@ async def test_a_borrowed_session_that_raises_for_status_does_not_do_so_here(ser
     assert response.status == 404
 
 
-@pytest.mark.parametrize(("option", "limits"), [("limit", {"limit": 2}), ("limit_per_host", {"limit_per_host": 2})])
+@pytest.mark.parametrize(("option", "limit", "limit_per_host"), [("limit", 2, 0), ("limit_per_host", 100, 2)])
 async def test_a_full_pool_of_a_borrowed_session_is_named(
-    server: Server, caplog: pytest.LogCaptureFixture, option: str, limits: dict[str, int]
+    server: Server, caplog: pytest.LogCaptureFixture, option: str, limit: int, limit_per_host: int
 ) -> None:
     server.answer = Stalled()
     remedy = (
         rf"all connections that {option}=2 allows .* each watch holds one; make it with aiohttp.TCPConnector\(limit=0"
     )
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(**limits)) as session:
+    connector = aiohttp.TCPConnector(limit=limit, limit_per_host=limit_per_host)
+    async with aiohttp.ClientSession(connector=connector) as session:
         transport = HttpTransport(server.url, session, connect_timeout=0.05)
         watches = [await transport.request(Request("/")) for _ in range(2)]
         assert caplog.text == ""
