@@ -79,7 +79,7 @@ class Stalls:
         except Exception:
             key = "an object without key"
         _log.warning(
-            "%s blocked the event loop for %.1f s with %s; everything else waited meanwhile. Await what takes long, or "
+            "%s blocked the event loop for %.2f s with %s; everything else waited meanwhile. Await what takes long, or "
             "move it to a thread",
             subject,
             seconds,

@@ -12,6 +12,9 @@ from aioinformer.real_fifo import RealFIFO
 from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 
+NOBODY: Any = None
+QUEUES = [DeltaFIFO(str), RealFIFO(NOBODY, str)]
+
 
 async def test_an_informer_and_its_readers_count_objects() -> None:
     pods = Collection("a", "b")
@@ -28,7 +31,7 @@ async def test_an_informer_and_its_readers_count_objects() -> None:
         assert repr(informer.reflectors()[""]) == "<Reflector informer of pods, watching, version '2'>"
 
 
-@pytest.mark.parametrize("queue", [DeltaFIFO(str), RealFIFO(str)], ids=["delta", "real"])
+@pytest.mark.parametrize("queue", QUEUES, ids=["delta", "real"])
 async def test_a_queue_counts_what_waits(queue: Any) -> None:
     assert repr(queue) == f"<{type(queue).__name__}, 0 queued, not synced, version ''>"
     await queue.add("a")

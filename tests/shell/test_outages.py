@@ -108,7 +108,8 @@ async def test_attempts_count_delays_in_a_row() -> None:
         assert reflector.retry_at is not None
         assert 0 < reflector.retry_at - loop.time() < 2
         await asyncio.sleep(30)
-        assert (reflector.attempts, reflector.retry_at, reflector.next_retry) == (0, None, None)
+        figures: tuple[object, ...] = (reflector.attempts, reflector.retry_at, reflector.next_retry)
+        assert figures == (0, None, None)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ async def test_a_plain_handler_that_blocks_is_named(clock: Blocks, warnings: Cal
     async with informer:
         await settled()
     (line,) = warnings()
-    assert line.startswith(f"informer of pods: handler 1 (on_add {of(on_add)}) blocked the event loop for 0.2 s with d")
+    assert line.startswith(
+        f"informer of pods: handler 1 (on_add {of(on_add)}) blocked the event loop for 0.25 s with d"
+    )
     assert "default/b" in line
 
 
@@ -80,7 +82,7 @@ async def test_a_coroutine_that_blocks_is_named_wherever_it_does(
         await asyncio.sleep(20)
     (line,) = warnings()
     assert of(on_add) in line
-    assert "0.2 s with default/b" in line
+    assert "0.25 s with default/b" in line
 
 
 async def test_waiting_is_not_blocking(warnings: Callable[[], list[str]]) -> None:
@@ -167,7 +169,7 @@ async def test_what_runs_for_each_object_is_named(
         await settled()
     (line,) = warnings()
     assert f"informer of pods: {what} {of(function)}" in line
-    assert "blocked the event loop for 0.3 s with default/a" in line
+    assert "blocked the event loop for 0.30 s with default/a" in line
 
 
 async def test_a_slow_decoder_is_not_blamed_on_the_handler(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
