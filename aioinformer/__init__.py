@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ResourceVersionTooLarge,
         SelectorError,
         TransportError,
+        UnknownOption,
         UsageError,
     )
     from aioinformer.event_broadcaster import EventBroadcaster
@@ -102,7 +103,7 @@ if TYPE_CHECKING:
     from aioinformer.threaded_handler import ThreadedHandler
     from aioinformer.tracking import AsyncTracker, SingleFileTracker
     from aioinformer.undelta_store import UndeltaStore
-    from aioinformer.waiting import wait_for_cache_sync
+    from aioinformer.waiting import SyncResult, wait_for_cache_sync
     from aioinformer.workqueue import QueueShutDown, WorkQueue
 
 __version__ = "0.1.0"
@@ -197,12 +198,14 @@ __all__ = [
     "SharedInformerFactory",
     "SingleFileTracker",
     "Store",
+    "SyncResult",
     "TTLPolicy",
     "Term",
     "ThreadSafeStore",
     "ThreadedHandler",
     "TransportError",
     "UndeltaStore",
+    "UnknownOption",
     "UnknownResource",
     "UsageError",
     "WithMaxWaitRateLimiter",
@@ -242,7 +245,7 @@ _MODULES = {
         "errors": (
             "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
             "InformerStopped KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge "
-            "SelectorError TransportError UsageError"
+            "SelectorError TransportError UnknownOption UsageError"
         ),
         "event_broadcaster": "EventBroadcaster",
         "event_recorder": "EventRecorder FakeRecorder",
@@ -295,7 +298,7 @@ _MODULES = {
         "threaded_handler": "ThreadedHandler",
         "tracking": "AsyncTracker SingleFileTracker",
         "undelta_store": "UndeltaStore",
-        "waiting": "wait_for_cache_sync",
+        "waiting": "SyncResult wait_for_cache_sync",
         "workqueue": "QueueShutDown WorkQueue",
     }.items()
     for name in names.split()

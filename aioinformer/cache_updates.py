@@ -69,6 +69,7 @@ class CacheUpdates(Generic[T]):
         self._distribute_all = processor.distribute_all
         self._waiters = waiters
         self._awaited = waiters.awaited()
+        self._versions = waiters.versions
         self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -129,6 +130,8 @@ class CacheUpdates(Generic[T]):
             yield
         change.commit(lambda: self._distribute_all(told))
         for key in changed:
+            if self._versions.opaque and key in listed:
+                self._versions.saw(listed[key].resource_version)
             if self._unread:
                 self._release(key)
             if key in self._awaited:
@@ -164,6 +167,8 @@ class CacheUpdates(Generic[T]):
         if notification is None:
             return
         self._cells.put(key, record, self._distribute, notification)
+        if self._versions.opaque:
+            self._versions.saw(record.resource_version)
         if self._unread:
             self._release(key)
         if key in self._awaited:
@@ -194,6 +199,7 @@ class CacheUpdates(Generic[T]):
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.item(key)
         if old is None:  # nobody was told of it
+            self._saw_deleted(obj)
             self._release(key)
             return
         if isinstance(obj, DeletedFinalStateUnknown):
@@ -203,10 +209,15 @@ class CacheUpdates(Generic[T]):
             last = self._shown(key, obj)
             notification = DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last)
         self._cells.delete(key, self._distribute, notification)
+        self._saw_deleted(obj)
         if self._unread:
             self._release(key)
         if key in self._awaited:
             self._waiters.changed(key, None)
+
+    def _saw_deleted(self, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
+        if self._versions.opaque and isinstance(obj, Record):
+            self._versions.saw(obj.resource_version)
 
     def _repeated(self, key: str) -> None:
         record = self._cells.item(key)

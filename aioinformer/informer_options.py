@@ -142,8 +142,8 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     for name in options:
         if name not in KNOWN:
             nearest = get_close_matches(name, KNOWN, n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            raise UnknownOption(f"{caller} has no option {name!r}{hint} The options are {', '.join(KNOWN)}")
+            hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+            raise UnknownOption(f"{caller} has no option {name!r}{hint}; the options are {', '.join(KNOWN)}")
     named = {name: value for name, value in options.items() if not (value is None and name in _OPTIONAL)}
     if "storage" in named:
         named["storage"] = Storage.of(named["storage"])

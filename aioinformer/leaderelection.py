@@ -28,6 +28,7 @@ from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
 from aioinformer.logger import get_logger
+from aioinformer.notifications import plain_function
 from aioinformer.owner import running_loop
 from aioinformer.transport.clients import transport_of
 
@@ -127,6 +128,9 @@ class LeaderElector:
             raise UsageError(f"a Lease has a name and a namespace, not {name!r} in {namespace!r}")
         if identity == "":
             raise UsageError("identity must not be empty; leave it out to get one")
+        if options is not None and not isinstance(options, LeaderElectionOptions):
+            raise UsageError(f"options must be LeaderElectionOptions(...), not {type(options).__name__}")
+        plain_function(on_new_leader, "on_new_leader")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
         self._options = options or LeaderElectionOptions()
         lock = LeaseLock(transport_of(transport), name, namespace)

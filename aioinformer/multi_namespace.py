@@ -21,6 +21,7 @@ from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
 from aioinformer.logger import get_logger
+from aioinformer.scopes import check_namespace
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
     from aioinformer.quarantine import Quarantine
+    from aioinformer.reflector import Reflector
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
@@ -101,6 +103,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         UsageError: the resource has no namespaces, or an option makes no sense.
     """
 
+    _tasks: asyncio.TaskGroup | None = None  # metrics may ask while this is being made
+
     def __init__(
         self,
         lister_watcher_for: Callable[[str], ListerWatcher[T]],
@@ -108,15 +112,19 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         resync_period: float = 0.0,
         **options: Any,
     ) -> None:
+        if not callable(lister_watcher_for):
+            raise UsageError(
+                "lister_watcher_for: expected a function, lambda namespace: ListWatch(transport, resource, namespace), "
+                f"not {type(lister_watcher_for).__name__}"
+            )
         super().__init__(lister_watcher_for(""), resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
         self._only_metadata = options.get("storage") == Storage.METADATA
         self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {_checked(each): self._member() for each in namespaces}
+        self._members: dict[str, _Member] = {each: self._member() for each in _checked(namespaces)}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -156,7 +164,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             UsageError: one is no namespace; nothing is changed then.
             Exception: what `lister_watcher_for` raised; nothing is changed then, either.
         """
-        wanted = dict.fromkeys(map(_checked, namespaces))
+        wanted = _checked(namespaces)
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
         new = [namespace for namespace in wanted if namespace not in self._members]
@@ -213,6 +221,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         namespace = min(states, key=lambda each: states[each].healthy)
         state = states[namespace]
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+
+    def reflectors(self) -> dict[str, Reflector]:
+        """What lists and watches, by namespace."""
+        members = list(self._members.items())
+        return {namespace: each.controller.reflector for namespace, each in members if each.controller}
 
     # Life.
 
@@ -310,7 +323,13 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             self._filled()
 
 
-def _checked(namespace: Any) -> str:
-    if not isinstance(namespace, str) or not namespace or "/" in namespace:
-        raise UsageError(f"{namespace!r} is no namespace; for all of them, use a SharedIndexInformer")
-    return namespace
+def _checked(namespaces: Iterable[str]) -> dict[str, None]:
+    """The namespaces in their order, each once."""
+    if isinstance(namespaces, str):
+        raise UsageError(f"namespaces must be a list of names, not a string: [{namespaces!r}]")
+    wanted = dict.fromkeys(namespaces)
+    for namespace in wanted:
+        check_namespace(namespace, "namespaces")
+        if not namespace:
+            raise UsageError("namespaces must be named one by one; for all of them, use a SharedIndexInformer")
+    return wanted

@@ -16,6 +16,7 @@ import msgspec
 from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
 from aioinformer.shallow import metadata_alone
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,7 +132,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return bool(mine == theirs)
 
     def __repr__(self) -> str:
-        return f"<Record {self.key} version {self.resource_version}>"
+        return visible(f"<Record {self.key} version {self.resource_version}>")
 
 
 #: What servers write first in an object that a watch brings, and leave out in a list.

@@ -95,12 +95,12 @@ class ReflectorOptions:
     max_internal_error_retry_duration: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.page_size < 0:
+        if not isinstance(self.page_size, int) or self.page_size < 0:
             raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
-        if self.min_watch_timeout < 1:
+        if not self.min_watch_timeout >= 1:
             raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
         for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
         if not self.max_internal_error_retry_duration >= 0:
             raise OptionError(

@@ -25,8 +25,10 @@ from aioinformer.errors import (
     TransportError,
     UsageError,
 )
+from aioinformer.listwatch import check_lister_watcher
 from aioinformer.logger import get_logger
 from aioinformer.object_type import BodyDecoder, ObjectType
+from aioinformer.option_checks import check_options
 from aioinformer.options import ReflectorOptions
 from aioinformer.steps import Failed, Send, Watched
 from aioinformer.wire import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Intake, WatchEvent
@@ -92,6 +94,8 @@ class RetryWatcher(Generic[T]):
         options: ReflectorOptions | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
+        check_lister_watcher(lister_watcher)
+        check_options(options)
         if resource_version in ("", "0"):
             raise UsageError(f"resource_version={resource_version!r} names no version: list first, or use an informer")
         self.resource_version = resource_version

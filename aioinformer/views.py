@@ -25,6 +25,7 @@ from aioinformer.models.shapes import attributes_of
 from aioinformer.objects import Record, decode_record, labels_of, undecodable
 from aioinformer.read_failures import announce
 from aioinformer.refusals import refusal
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from typing import Self
@@ -131,7 +132,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash((self.namespace, self.name, self.uid, self.resource_version))
 
     def __repr__(self) -> str:
-        return f"<metadata of {self._owner._record.key}>"
+        return visible(f"<metadata of {self._owner._record.key}>")
 
 
 for _attribute in attributes_of(_META):
@@ -191,7 +192,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash((self._record.key, self._record.uid, self._record.resource_version))
 
     def __repr__(self) -> str:
-        return f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>"
+        return visible(f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._resource, self._record.json)

@@ -6,7 +6,6 @@ import os
 import secrets
 import sys
 import time
-from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -14,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aioinformer.cli.ending import ending
+from aioinformer.cli.help import Group
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
 from aioinformer.cli.targets import parse_targets
 from aioinformer.errors import UsageError
-from aioinformer.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from aioinformer.cli.lines import Form
+    from aioinformer.cli.lines import Columns, Form
     from aioinformer.cli.program import Program
     from aioinformer.resources import Resource
 
@@ -38,52 +37,6 @@ def _version() -> str:
         return version("aioinformer")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-class Formatter(click.HelpFormatter):
-    """Help with headings and names in colour; click leaves colours out where nobody can see them."""
-
-    def write_heading(self, heading: str) -> None:
-        super().write_heading(click.style(heading, fg="cyan", bold=True))
-
-    def write_dl(self, rows: Any, *spacing: Any, **more: Any) -> None:
-        super().write_dl([(click.style(name, fg="green"), text) for name, text in rows], *spacing, **more)
-
-
-class Context(click.Context):
-    """A context whose help is written by `Formatter`."""
-
-    formatter_class = Formatter
-
-
-class Command(click.Command):
-    """A command whose help is written by `Formatter`."""
-
-    context_class = Context
-
-
-class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`, and whose errors cannot control the terminal."""
-
-    context_class = Context
-    command_class = Command
-
-    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        with _visible_errors():
-            return super().make_context(*arguments, **more)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _visible_errors():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _visible_errors() -> Iterator[None]:
-    try:
-        yield
-    except click.ClickException as error:
-        vars(error)["message"] = visible(error.message)  # typed as final, and quotes arguments
-        raise
 
 
 @click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
@@ -194,9 +147,10 @@ def watch(
         raise click.UsageError(str(error)) from error
 
     def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.lines import Columns
         from aioinformer.cli.watching import WatchSession
 
-        return WatchSession(options, partial(_form, options), write)
+        return WatchSession(options, partial(_form, options, Columns()), write)
 
     sys.exit(run_program(make))
 
@@ -347,7 +301,7 @@ def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
 
 
-def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
+def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> Form | None:
     from aioinformer.cli.lines import JsonForm, TextForm
     from aioinformer.cli.whole_objects import is_secret, whole_object
 
@@ -355,9 +309,8 @@ def _form(options: WatchOptions, resource: Resource[Any]) -> Form | None:
     redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
     match options.output:
         case Output.TEXT:
-            width = max(len(target.resource) for target in options.targets)
-            prefix = f"{visible(name):<{width}}  " if several else ""
-            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day, prefix, **redaction)
+            palette = Palette(wants_colour(sys.stdout))
+            return TextForm(palette, time_of_day, name if several else "", columns=columns, **redaction)
         case Output.JSONL | Output.JSON:
             whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
             return JsonForm(name if several else "", whole)

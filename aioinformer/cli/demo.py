@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import catalog
-from aioinformer.cli.lines import TextForm
+from aioinformer.cli.lines import Columns, TextForm
 from aioinformer.cli.messages import LineHandler, log_to
 from aioinformer.cli.program import Program
 from aioinformer.cli.serving import kubeconfig_file, listening, written
@@ -157,11 +157,11 @@ class DemoProgram(Program):
             if self._kubeconfig is not None:
                 written(server, stack.enter_context(kubeconfig_file(self._kubeconfig)))
             transport = await stack.enter_async_context(HttpTransport(server.url))
-            width = max(len(plural) for _, _, plural in RESOURCES)
+            columns = Columns()
             for group, version, plural in RESOURCES:
                 resource = catalog.find(group, version, plural)
                 assert resource is not None, f"{plural} are built in"
-                form = TextForm(self._palette, self._clock, prefix=f"{plural:<{width}}  ")
+                form = TextForm(self._palette, self._clock, plural, columns=columns)
                 informer = SharedIndexInformer(ListWatch(transport, resource))
                 self._feeds.append(Feed(informer, form, self._write))
             story = await stack.enter_async_context(AsyncExitStack())

@@ -79,13 +79,30 @@ class JsonForm:
         return _line(line)
 
 
+class Columns:
+    """Widths of columns, shared by the forms of several resources; each grows when it has to hold more."""
+
+    def __init__(self) -> None:
+        self.resource = 0
+        self.key = _KEY_WIDTH // 2
+
+    def fit(self, resource: str, key: str) -> str:
+        """Return both, as wide as the columns are; the resource is left out where there is none."""
+        self.key = max(self.key, min(len(key), _KEY_WIDTH))
+        if not resource:
+            return f"{key:<{self.key}}"
+        self.resource = max(self.resource, len(resource))
+        return f"{resource:<{self.resource}}  {key:<{self.key}}"
+
+
 class TextForm:
     """Columns for people: time, event, key, what changed.
 
     Args:
         palette: colours, or none.
         clock: the time of day, as text.
-        prefix: put before each key, to tell several resources apart.
+        resource: put before each key, "" where there is only one.
+        columns: shared by the forms of all resources.
         secret: the objects are Secrets, whatever they say.
         show_secrets: show values of Secrets.
     """
@@ -94,16 +111,18 @@ class TextForm:
         self,
         palette: Palette,
         clock: Callable[[], str],
-        prefix: str = "",
+        resource: str = "",
         *,
+        columns: Columns | None = None,
         secret: bool = False,
         show_secrets: bool = False,
     ) -> None:
         self._secrets = {"secret": secret, "show_secrets": show_secrets}
         self._palette = palette
         self._clock = clock
-        self._prefix = prefix
-        self._width = len(prefix) + _KEY_WIDTH // 2
+        self._resource = visible(resource)
+        self._shared = columns or Columns()
+        self._shared.fit(self._resource, "")
 
     def add(self, obj: Any, initial: bool) -> bytes:
         return self._columns("add", key_of(obj), "" if initial else _standing(obj))
@@ -128,10 +147,8 @@ class TextForm:
 
     def _columns(self, event: str, key: str, said: str) -> bytes:
         palette = self._palette
-        name, said = f"{self._prefix}{visible(key)}" if key else self._prefix.rstrip(), visible(said)
-        self._width = max(self._width, min(len(name), len(self._prefix) + _KEY_WIDTH))
-        named = palette.paint(event, f"{event:<6}")
-        line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
+        named, said = palette.paint(event, f"{event:<6}"), visible(said)
+        line = f"{palette.paint('time', self._clock())}  {named}  {self._shared.fit(self._resource, visible(key))}"
         return f"{line}  {said}\n".encode() if said else f"{line.rstrip()}\n".encode()
 
 

@@ -65,7 +65,7 @@ class ServeProgram(Program):
         with kubeconfig_file(self._kubeconfig) as path:
             async with listening(server):
                 self._write(f"KUBECONFIG={written(server, path)}\n".encode())
-                logger.info("serving at %s; kubectl works with this KUBECONFIG; Ctrl-C ends it", server.url)
+                logger.info("serving at %s, with this KUBECONFIG; Ctrl-C ends it", server.url)
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:

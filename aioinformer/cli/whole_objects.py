@@ -20,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 
 def is_secret(resource: Resource[Any] | None, kind: object = None) -> bool:
     """Whether objects are Secrets, by their resource or by the kind that one says it has."""
-    return kind == "Secret" or (resource is not None and (resource.plural == "secrets" or resource.kind == "Secret"))
+    return kind == "Secret" or (resource is not None and resource.holds_secrets)
 
 
 def whole_object(obj: Any, *, secret: bool, show_secrets: bool) -> msgspec.Raw:

@@ -146,6 +146,11 @@ class HttpTransport:
         """The server's URL, without a slash at its end."""
         return self._base
 
+    def __repr__(self) -> str:
+        session = ", borrowed session" if self._borrowed is not None else ""
+        closed = ", closed" if self._closed else ""
+        return f"<{type(self).__name__} {self._base}{session}{closed}>"
+
     async def prepare(self) -> None:
         """Reads the files that the settings name, so that a mistake shows before the first request.
 
@@ -223,7 +228,7 @@ class HttpTransport:
                 )
         except (aiohttp.ClientError, OSError) as error:
             waited = isinstance(error, TimeoutError) and self._borrowed is not None
-            failure = transport_error(self._server, error, full_pool(session) if waited else "")
+            failure = transport_error(self._server, error, full_pool(session, self._url) if waited else "")
         except ValueError as error:
             # aiohttp's guard against headers that would end early; its words do not quote them.
             mistake = str(error)
@@ -256,7 +261,7 @@ class HttpTransport:
             raise_for_status=False,
             read_bufsize=self._read_bufsize,
             proxy=proxy.url if proxy is not None else None,
-            proxy_headers=self._proxy_headers or None,
+            proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp writes to it
             server_hostname=self._server_name,
             trace_request_ctx=context,
             ssl=True if ssl is None else ssl,  # True is aiohttp's default: as the connector has it
@@ -271,7 +276,7 @@ class HttpTransport:
 
     def _warn_of_full_pool(self) -> None:
         """Say once that requests have to wait for a connection of the borrowed session."""
-        if self._borrowed is not None and not self._pool_warned and (hint := full_pool(self._borrowed)):
+        if self._borrowed is not None and not self._pool_warned and (hint := full_pool(self._borrowed, self._url)):
             self._pool_warned = True
             logger.warning("%s: a request waits for a connection: %s", self._server, hint)
 

@@ -11,14 +11,12 @@ kubernetes_asyncio is not imported here; whoever has an `ApiClient` has imported
 
 from __future__ import annotations
 
-import asyncio
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
-from aioinformer.transport.renewal import Credential, Credentials, Pause, place_of
+from aioinformer.transport.renewal import Credential, RenewedCredentials, place_of
 from aioinformer.transport.secret import PrivateHeaders
 from aioinformer.transport.tls import TLS
 
@@ -29,29 +27,35 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
 
     from aioinformer.transport import Request
+    from aioinformer.transport.renewal import Credentials
     from aioinformer.transport.response import HttpResponse
     from aioinformer.transport.session import Reader
 
 
-class ConfigurationCredentials:
+class ConfigurationCredentials(RenewedCredentials):
     """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
 
-    The hook, a function or a coroutine function, runs before every request, as the client itself has it; and once more
-    after a 401, for all requests that were refused together. If it brings nothing new then, there is a pause until it
-    runs for the next refusal.
+    The hook, a function or a coroutine function, runs before requests, as the client itself has it, once for all that
+    wait; and once more after a 401. A run in vain is followed by a pause, as with other sources.
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        super().__init__()
         self._configuration = configuration
-        self._lock = asyncio.Lock()
-        self._latest: Credential | None = None
-        self._pause = Pause(1.0, time.monotonic)
 
     async def current(self) -> Credential:
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().current()
+
+    async def renew(self, refused: Credential) -> Credential:
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().renew(refused)
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
         try:
-            # A token read from a file by the client's own loaders still has the newline of the file.
-            self._latest = Credential(authorization=_token(await self._configuration.auth_settings()))
-            return self._latest
+            return await self._read(), None
         except AioinformerError as error:
             failure = TransportError(str(error))
         except Exception as error:
@@ -60,14 +64,12 @@ class ConfigurationCredentials:
         # Not in a handler: the words of what was raised, which would be the context, may hold the token.
         raise failure
 
-    async def renew(self, refused: Credential) -> Credential:
-        async with self._lock:
-            if self._latest is not None and (self._latest != refused or not self._pause.is_over()):
-                return self._latest
-            try:
-                return await self.current()
-            finally:
-                self._pause.count(in_vain=self._latest == refused)
+    async def _read(self) -> Credential:
+        # A token read from a file by the client's own loaders still has the newline of the file.
+        return Credential(authorization=_token(await self._configuration.auth_settings()))
+
+    def _is_due(self) -> bool:
+        return True  # the hook knows
 
 
 def _token(settings: Mapping[str, Any]) -> str:
@@ -123,6 +125,9 @@ class KubernetesTransport:
             compression=compression,
             reader=reader,
         )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._http.base_url}>"
 
     async def prepare(self) -> None:
         """Reads the TLS files, so that a mistake shows before the first request. Raises `UsageError`."""

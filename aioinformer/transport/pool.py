@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 
-def full_pool(session: aiohttp.ClientSession | None) -> str:
+def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
     """Return which limit of a session's connector is reached and what to do about it, "" if there is one left.
 
     aiohttp lets requests beyond the limit wait in silence, and a watch gives its connection back when it ends. Where a
@@ -22,7 +23,7 @@ def full_pool(session: aiohttp.ClientSession | None) -> str:
     limit, limit_per_host = connector.limit, connector.limit_per_host
     if limit and taken >= limit:
         reached = f"limit={limit}"
-    elif limit_per_host and any(len(each) >= limit_per_host for each in list(by_host.values())):
+    elif limit_per_host and any(len(each) >= limit_per_host for key, each in by_host.items() if _is_of(key, server)):
         reached = f"limit_per_host={limit_per_host}"
     else:
         return ""
@@ -30,3 +31,7 @@ def full_pool(session: aiohttp.ClientSession | None) -> str:
         f"all connections that {reached} allows to the connector of the borrowed session are in use, and each watch "
         "holds one; make it with aiohttp.TCPConnector(limit=0, limit_per_host=0), or leave out session="
     )
+
+
+def _is_of(key: object, server: URL) -> bool:
+    return (getattr(key, "host", None), getattr(key, "port", None)) == (server.raw_host, server.port)

@@ -4,7 +4,7 @@ Rules that are easy to break:
 
 * The program has ended when its process has, not when its outputs have: a child of it may keep them open for ever. What
   the program itself wrote is in the pipes by then, and is read.
-* Whatever ends the wait, the process is killed and reaped, and so are its children, unless it ended by itself.
+* A process that has not ended by itself when the wait ends is killed with its children, and reaped.
 * Nothing of command, environment and outputs is in a local variable of a frame that raises.
 """
 

@@ -1,18 +1,18 @@
 """What a request authenticates with, and how it is kept current.
 
 A `Credential` is a value: one token, or one client certificate, or nothing. `Credentials` hand out the current one.
-Renewal follows these rules, whatever the source:
+Renewal follows these rules for all sources:
 
 * A credential is renewed *before* it expires, by a margin, so that a request never starts with a dying one.
-* A refused credential is renewed once. Whoever was refused says with which; if another request has renewed it in the
-  meantime, that result is taken, and the source is not asked again.
-* One renewal at a time. Those who come during it wait, and take its result, a failure included: fifty informers are
-  one run of a plugin. It ends early only if all who wait for it are cancelled.
+* A refused credential is renewed once. A request says which credential was refused; if another request has renewed it
+  in the meantime, that result is taken, and the source is not asked again.
+* One renewal at a time. Requests that come during it wait and share its result, a failure included: fifty informers are
+  one run of a plugin. It ends early only if all requests that wait for it are cancelled.
 * A renewal in vain (it failed, or the credential was refused or had expired again) is followed by a pause, which grows
   from one second to a minute. During the pause its result stands: the failure, or the credential, which the server may
   refuse once more.
 
-Whatever a source raises, `ask` raises a `TransportError`. A token is kept out of every message, `repr` and local
+`ask` turns every exception of a source into a `TransportError`. A token is kept out of every message, `repr` and local
 variable of a frame that raises.
 """
 
@@ -78,8 +78,8 @@ async def ask(credentials: Credentials, refused: Credential | None = None) -> Cr
         refused: what the server has refused, None if a credential is needed for a new request.
 
     Raises:
-        TransportError: the source raised, whatever it was, or gave something that is no credential. Of a foreign
-            exception the message has the type and the place, and not the words, which may hold a token.
+        TransportError: the source raised an exception of any type, or gave something that is no credential. Of a
+            foreign exception the message has the type and the place, and not the words, which may hold a token.
     """
     try:
         answer: object = await (credentials.current() if refused is None else credentials.renew(refused))
@@ -96,6 +96,7 @@ async def ask(credentials: Credentials, refused: Credential | None = None) -> Cr
         if isinstance(answer, Credential) and (flaw := _flaw(answer)) is None:
             return answer
         reason = flaw if isinstance(answer, Credential) else f"gave an object of type {type(answer).__name__}"
+        del answer  # it may be the bare token, and tracebacks may show local variables
         failure = TransportError(f"{_name(credentials)} {reason}; it must give a Credential")
     # Not in a handler, or what was raised would be the context of this.
     raise failure
@@ -253,7 +254,7 @@ class RenewedCredentials(ABC):
             await self._wait_for(self._renewal)
         failure = self._failure
         if failure is not None and (refused is not None or not self._is_usable()):
-            # Another one for each who waits: their tracebacks differ.
+            # A new one for each request that waits: their tracebacks differ.
             raise TransportError(str(failure)) from failure.__cause__
         assert self._credential is not None
         return self._credential
@@ -287,7 +288,7 @@ class RenewedCredentials(ABC):
         try:
             self._credential, expires = await self.fetch(refused)
         except TransportError as error:
-            error.__traceback__ = None  # its frames are of use to nobody, and would live as long as the failure
+            error.__traceback__ = None  # its frames would live as long as the failure
             return error
         except Exception as error:
             return failure_of(self, error)

@@ -69,8 +69,8 @@ class TokenFile(RenewedCredentials):
 def _token_in(path: Path) -> Secret | OSError | str:
     """The text of a file, or why it cannot be read. Nothing is raised here, where the text is."""
     try:
-        # A few hundred bytes, most often from a memory file system: a thread would cost more than it saves. A named
-        # pipe, which nobody may ever write to, is not waited for.
+        # A few hundred bytes, most often from a memory file system: a thread would cost more than it saves. Opening a
+        # named pipe does not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

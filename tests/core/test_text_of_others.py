@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import pickle
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 
 import aioinformer
+from aioinformer.catalog import find
 from aioinformer.errors import AioinformerError, DecodeError, NotFound, OptionError, TransportError, api_error
 from aioinformer.logger import get_logger
+from aioinformer.objects import decode_record
 from aioinformer.state import InformerState, Phase
+from aioinformer.views import view_class
 
 EVIL = "\x1b]0;owned\x07\x1b[2K\rline\n12:00:00 forged \x9b\u202e\u2028"
 
@@ -43,6 +47,18 @@ def test_the_parts_of_an_api_error_are_visible() -> None:
 
 def test_the_reason_of_a_state_is_visible() -> None:
     assert str(InformerState(Phase.BACKING_OFF, EVIL, 0.0)).isprintable()
+
+
+def test_what_objects_show_of_themselves_is_visible() -> None:
+    record = decode_record(
+        json.dumps({"metadata": {"name": EVIL, "namespace": EVIL, "resourceVersion": EVIL}}).encode()
+    )
+    resource = find("", "v1", "configmaps")
+    assert resource is not None
+    view = view_class(resource)(record)
+    for text in (repr(record), repr(view), repr(view.metadata)):
+        assert text.isprintable()
+        assert "owned" in text
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # nobody may reap orphans
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # orphans may stay zombies
     except (ProcessLookupError, FileNotFoundError):
         return False
 
@@ -190,7 +190,7 @@ async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
     with pytest.raises(ProcessLookupError):  # reaped: no zombie
         os.kill(int((tmp_path / "own").read_text()), 0)
     async with asyncio.timeout(30):
-        while is_running(int(path.read_text())):  # noqa: ASYNC110 - nobody tells when a stranger ends
+        while is_running(int(path.read_text())):  # noqa: ASYNC110 - it is no child of this process
             await asyncio.sleep(0.01)
     assert open_files() == before
 
