@@ -66,6 +66,7 @@ class CacheUpdates(Generic[T]):
         self._distribute = processor.distribute
         self._waiters = waiters
         self._awaited = waiters.awaited()
+        self._versions = waiters.versions
         self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -126,6 +127,8 @@ class CacheUpdates(Generic[T]):
         for notification in told:
             self._distribute(notification)
         for key in changed:
+            if self._versions.opaque and key in listed:
+                self._versions.saw(listed[key].resource_version)
             if self._unread:
                 self._release(key)
             if key in self._awaited:
@@ -160,6 +163,8 @@ class CacheUpdates(Generic[T]):
         if notification is None:
             return
         self._cells.put(key, record)
+        if self._versions.opaque:
+            self._versions.saw(record.resource_version)
         if self._unread:
             self._release(key)
         self._distribute(notification)
@@ -186,6 +191,8 @@ class CacheUpdates(Generic[T]):
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.delete(key)
+        if self._versions.opaque and isinstance(obj, Record):
+            self._versions.saw(obj.resource_version)
         if old is None:  # nobody was told of it
             self._release(key)
             return

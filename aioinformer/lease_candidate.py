@@ -150,7 +150,7 @@ class LeaseCandidate:
             body["spec"] = {**body.get("spec", {}), **self._spec, "renewTime": now}
         request = Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(body), total_timeout=_TIMEOUT)
         written = await exchange(self._transport, request, LEASE_CANDIDATES.kind)
-        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"])
+        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"], timeout=None)
 
 
 def _time(text: Any) -> float:

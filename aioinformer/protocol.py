@@ -34,6 +34,7 @@ in chunks"), KEP-3157; client-go's Reflector, from which this differs where the 
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge, TransportError
@@ -62,6 +63,7 @@ from aioinformer.steps import (
 )
 from aioinformer.watch_reading import WatchReader
 from aioinformer.watches import Watches
+from aioinformer.wire import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,6 +133,21 @@ class ListWatchProtocol:
         """The objects that do not decode."""
         return self._state.quarantine
 
+    @property
+    def list_reason(self) -> str:
+        """Why the last list was necessary, as in `ProtocolState`."""
+        return self._state.list_reason
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._state.pace.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next request may be sent, after a failure; None while all is well. It may be past."""
+        return self._state.pace.not_before if self._state.pace.attempts else None
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state}, {self._watches.record}>"
 
@@ -151,13 +168,13 @@ class ListWatchProtocol:
             self._decide(now)
         match state.stage:
             case Stage.STREAM:
-                return Send(self._watches.stream(), initial=True, patience=self.options.stream_patience)
+                return Send(self._watches.stream(now), initial=True, patience=self.options.stream_patience)
             case Stage.LIST:
                 return Send(self._paging.request(state.position.held), initial=True)
             case Stage.CHECK:
                 return Send(self.options.probe())
             case _:
-                return self._watches.open()
+                return self._watches.open(now)
 
     def _decide(self, now: float) -> None:
         self._incoming.begin()
@@ -205,7 +222,7 @@ class ListWatchProtocol:
         self._state.reading = True
         self._progress_at = now
         self._paging.page_begins()
-        self._watches.begin(now)
+        self._watches.begin()
         if self._state.stage is Stage.OPEN:
             self._watches.follow()
 
@@ -302,6 +319,10 @@ class ListWatchProtocol:
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
         position = self._state.position
+        if self._watches.record.synthetic:
+            events = self._synthetic_events(events, conclusions)
+            if not events:
+                return
         said = self._reader.ongoing(events, position.version, position.ordered)
         position.version, position.ordered = said.version, said.ordered
         if said.quarantined:
@@ -314,6 +335,19 @@ class ListWatchProtocol:
         if said.failure is not None:
             self._failed(said.failure, now)
 
+    def _synthetic_events(self, events: list[WatchEvent], conclusions: list[Conclusion]) -> list[WatchEvent]:
+        """Take in the ADDED events with which a watch begins that starts at no version; return the events after them.
+
+        They come in any order, and show what is there: there is no version among them to start at again.
+        """
+        synthetic = list(takewhile(lambda event: event.type == ADDED, events))
+        said = self._reader.ongoing(synthetic, self.version, ordered=False)
+        if said.quarantined:
+            self._state.healthy()
+        conclusions.append(Changed(said.deltas))
+        self._watches.record.synthetic = len(synthetic) == len(events)
+        return events[len(synthetic) :]
+
     def _no_streaming(self, now: float, why: str) -> None:
         self._state.tell(f"the server does not stream lists ({why}): listing in pages")
         self._streaming_from = now + STREAMING_PROBE
@@ -324,6 +358,7 @@ class ListWatchProtocol:
         """The server may have been restored from a backup: list without a version, and take whatever comes."""
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
         self._state.position.rewind(evidence)
+        self._state.list_reason = "restored"
         self._state.go_on(error, now, Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
 
     # What ends them.
@@ -392,6 +427,7 @@ class ListWatchProtocol:
             state.go_on(error, now, Stage.LIST, kind="expired list", told=told)
             return
         state.position.lost = True
+        state.need_list("expired")
         if state.pace.at_rest(now):
             state.go_on(error, now, Stage.DECIDE, kind="expired", told=f"{error}: listing again")
         else:

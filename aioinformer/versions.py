@@ -27,11 +27,12 @@ class Position:
     The versions of most servers grow from list to list, event to event, and bookmark to bookmark. Then a lower version
     of a list or bookmark is the sign of a server that was restored from a backup: the list that follows decides.
     Events may come in any order of versions: each object of some aggregated APIs has a counter of its own. An event
-    with a lower version shows such a collection, whose versions are never compared again.
+    with a lower version shows such a collection, whose versions are never compared again. Only a deletion may carry the
+    version that the object had before, and shows nothing.
 
     Attributes:
         version: of the last list, event or bookmark; the next watch starts there. "" if that had none.
-        ordered: no event had a lower version than what came before it.
+        ordered: no event, deletions aside, had a lower version than what came before it.
         lost: the server does not have `version`: the next list must not name it.
         doubt: what had a lower version, "list" or "bookmark", as long as no list has decided about it; "" if nothing.
         versioned: some list had a version.

@@ -48,7 +48,7 @@ class Ongoing:
     Attributes:
         deltas: the changes, in order.
         version: of the last event taken in.
-        ordered: no event had a lower version than what came before it.
+        ordered: no event, deletions aside, had a lower version than what came before it.
         older: of a bookmark with a lower version, after which nothing is taken in; "" if there was none.
         failure: the server ended the watch with this.
         quarantined: whether an object joined or left those that do not decode.
@@ -141,7 +141,10 @@ class WatchReader:
                 if event.type == BOOKMARK:
                     said.older = version
                     break
-                said.ordered = ordered = False
+                if event.type == DELETED:
+                    version = ""  # of the object, and not of its deletion: to start there would repeat what is known
+                else:
+                    said.ordered = ordered = False
             reached = version or reached
             if delta is not None:
                 deltas.append(delta)

@@ -25,7 +25,8 @@ class WatchRecord:
 
     Attributes:
         started_at: the version that the watch starts at.
-        opened_at: when it was opened.
+        synthetic: it starts at no version, and nothing has come yet but the ADDED events that show what is there.
+        opened_at: when it was asked for.
         deadline: when the server should have ended it, with some grace.
         events: how many came so far, bookmarks included.
         fruitless: how many watches in a row were refused, or brought nothing.
@@ -36,6 +37,7 @@ class WatchRecord:
     """
 
     started_at: str = ""
+    synthetic: bool = False
     opened_at: float = 0.0
     deadline: float = 0.0
     events: int = 0
@@ -50,10 +52,16 @@ class WatchRecord:
 
         Args:
             version: that it starts at.
-            now: when it is opened.
+            now: when it was asked for.
             timeout: its `timeoutSeconds`.
         """
-        self.started_at, self.opened_at, self.deadline, self.events = version, now, now + timeout + GRACE, 0
+        self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
+        self.start_at(version)
+        self.synthetic = version in ("", "0")
+
+    def start_at(self, version: str) -> None:
+        """Note the version that the watch starts at: of a streaming list, its own."""
+        self.started_at, self.synthetic = version, False
 
     def is_short(self, now: float) -> bool:
         """Return whether the answer that ends now was suspiciously short."""
@@ -65,7 +73,7 @@ class WatchRecord:
 
     def has_moved(self, version: str) -> bool:
         """Return whether the watch, now at this version, has brought anything new."""
-        return version != self.started_at if version else self.events > 0
+        return version != self.started_at
 
     def count_events(self, events: int) -> bool:
         """Count events; return whether they end a silence."""

@@ -48,7 +48,7 @@ class Watches:
         self._state = state
         self._options = options
         self._random = random
-        self._timeout = 0
+        self._timeout, self._sent_at = 0, 0.0
         self._internal_errors = RetryWithDeadline(
             lambda error: getattr(error, "status", 0) == 500,
             options.max_internal_error_retry_duration,
@@ -57,21 +57,21 @@ class Watches:
 
     # Opening.
 
-    def stream(self) -> ListOptions:
+    def stream(self, now: float) -> ListOptions:
         """Return the request for a streaming list, which goes on as a watch."""
         options = self._options.stream(self._state.position.held or "", self._random())
-        self._timeout = options.timeout_seconds
+        self._timeout, self._sent_at = options.timeout_seconds, now
         return options
 
-    def open(self) -> Send:
+    def open(self, now: float) -> Send:
         """Return the request for a watch from the last version on."""
         options = self._options.watch(self._state.position.version, self._random())
-        self._timeout = options.timeout_seconds
+        self._timeout, self._sent_at = options.timeout_seconds, now
         return Send(options, patience=HEAD_PATIENCE)
 
-    def begin(self, now: float) -> None:
-        """Start the record of a response that may be a watch, or become one."""
-        self.record.begin(self._state.position.version, now, self._timeout)
+    def begin(self) -> None:
+        """Start the record of a response that may be a watch, or become one: it lasts from when it was asked for."""
+        self.record.begin(self._state.position.version, self._sent_at, self._timeout)
 
     def follow(self) -> None:
         """Go on in a watch that is open: all is well."""
@@ -82,7 +82,7 @@ class Watches:
     def listed(self) -> None:
         """A list is complete: what the watches before it showed does not count any more."""
         self.record.forget()
-        self.record.started_at = self._state.position.version
+        self.record.start_at(self._state.position.version)
 
     def count_events(self, events: int) -> None:
         """Count what the watch brought: a collection with events is not quiet."""
@@ -102,6 +102,7 @@ class Watches:
         state, record = self._state, self.record
         moved, short = record.has_moved(state.position.version), record.is_short(now)
         self.count_end(now)
+        state.need_list("ended")
         if moved:
             state.pace.reset_backoff()
         if moved or not short:
@@ -156,6 +157,7 @@ class Watches:
             return
         else:
             state.tell(f"{nothing}: opening the watch again")
+            state.need_list("silent")
             stage = self._again()
         self.count_end(now)
         state.pace.limit_burst(now)
@@ -187,6 +189,7 @@ class Watches:
             self.poll(now, f"no watch is served ({error})")
         elif error.status == 403 or fruitless:
             # Without watches, pages from time to time are better than nothing.
+            self._state.need_list("refused")
             self._state.prefer_list = True
             self._state.fail(error, now, Stage.DECIDE)
         else:
@@ -199,18 +202,21 @@ class Watches:
             state.tell(f"{why}: listing again and again")
         state.pace.delay(now)
         state.prefer_list = True
+        state.list_reason = "polling"
         state.healthy(Phase.POLLING, why)
         state.go(Stage.DECIDE)
 
     def broke(self, error: ApiError, now: float) -> None:
         """The watch ended with an error: it says that an object cannot be shown (unreadable in storage, then deleted
         unsafely). A list shows what is left, unless the server is busy, or such errors are known to pass."""
+        self._state.need_list("error")
         retry = self._internal_errors.count_failure(error, now)
         self._state.fail(error, now, Stage.OPEN if retry or error.status == 429 else Stage.DECIDE)
 
     def broken_line(self, error: DecodeError, now: float) -> None:
         """A line could not be read: once it is read again, then a list shows what it might have said."""
         version = self._state.position.version
+        self._state.need_list("broken")
         if self.record.count_break(version):
             self._state.fail(error, now, Stage.DECIDE)
         else:

@@ -116,15 +116,22 @@ def test_a_deletion_with_the_version_of_the_object_deletes_it() -> None:
     talk.events(deleted("a", 1))
     assert talk.news == ["replaced", "Deleted ns/a"]
     assert list(talk.cache) == ["ns/b"]
-    assert talk.reads
+    talk.end(after=60)
+    assert talk.ask() == "watch @100"
+
+
+def test_a_deletion_with_the_version_of_the_object_hides_no_restore() -> None:
+    talk = watching("a", "b", version=100)
+    talk.events(deleted("a", 1), bookmark(90), after=60)
+    assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.parametrize("kind", [MODIFIED, DELETED])
 def test_an_event_that_cannot_be_decoded_may_have_a_lower_version(kind: str) -> None:
     talk = watching("a", version=100)
-    talk.events(undecodable("b", kind, version=50), modified("a", 51))
+    talk.events(undecodable("b", kind, version=50), modified("a", 51), bookmark(40))
     assert talk.reads
-    assert talk.protocol.version == "51"
+    assert talk.protocol.version == "40"
 
 
 def test_versions_of_an_unordered_collection_are_never_compared_again() -> None:
@@ -145,16 +152,20 @@ def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
     talk = watching(version=0)
     talk.events(added("a", 17), added("b", 5), added("c", 9))
     assert list(talk.cache) == ["ns/a", "ns/b", "ns/c"]
-    assert talk.reads
+    talk.end(after=60)
+    assert talk.ask() == "watch @0"
+    talk.accept()
+    talk.events(added("a", 17), added("b", 5), modified("c", 18), bookmark(17))
+    assert talk.ask() == "list limit=500"
 
 
 def test_a_list_at_version_zero_is_not_older_than_anything() -> None:
     talk = watching(version=0)
-    talk.events(added("a", 17), after=60)
+    talk.events(added("a", 17), modified("a", 18), after=60)
     talk.error(410)
     talk.ask()
     talk.page("a", version=0)
-    assert talk.news == ["replaced", "Added ns/a", "replaced"]
+    assert talk.news == ["replaced", "Added ns/a", "Updated ns/a", "replaced"]
 
 
 # A server that was restored from a backup.

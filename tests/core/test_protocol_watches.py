@@ -435,6 +435,17 @@ def test_a_late_head_that_refuses_the_watch_is_a_refusal() -> None:
     assert talk.ask() == "watch @10"
 
 
+def test_a_watch_lasts_from_when_it_was_asked_for() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(3):
+        assert talk.ask() == "watch @10"
+        talk.accept(after=2)
+        talk.end()
+        assert talk.delay() == 0
+    assert talk.reports == []
+
+
 def test_a_connection_that_breaks_before_the_head_is_the_end_of_a_watch() -> None:
     talk = watching("a")
     talk.end(after=60)

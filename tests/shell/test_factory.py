@@ -10,6 +10,7 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.resources import Resource
+from aioinformer.state import Phase
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
@@ -47,14 +48,26 @@ async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given
     assert cluster.paths() == ["/apis/example.com/v1/widgets"]
 
 
-@pytest.mark.parametrize(
-    ("gvr", "lacking"),
-    [("v1/componentstatuses", "watch, only get, list"), ("v1/bindings", "list and watch, only create")],
-)
-async def test_what_cannot_be_watched_is_refused_at_once(gvr: str, lacking: str) -> None:
+async def test_what_cannot_be_listed_is_refused_at_once() -> None:
     factory = SharedInformerFactory(Cluster())
-    with pytest.raises(UsageError, match=f"{gvr} has no verb {lacking}; .* --verbs=list,watch"):
-        factory.for_resource(gvr).informer()
+    with pytest.raises(UsageError, match=r"v1/bindings has no verb list, only create; .* --verbs=list"):
+        factory.for_resource("v1/bindings").informer()
+
+
+async def test_what_cannot_be_watched_is_polled() -> None:
+    statuses = Collection("scheduler", resource=built_in("v1/componentstatuses"))
+    cluster = Cluster(statuses)
+    factory = SharedInformerFactory(cluster)
+    informer = factory.for_resource("v1/componentstatuses").informer()
+    async with factory:
+        assert await factory.wait_for_cache_sync(1)
+        assert (informer.state.phase, informer.state.healthy) == (Phase.POLLING, True)
+        statuses.put("etcd")
+        await asyncio.sleep(5)
+        assert len(informer.get_store()) == 2
+        await asyncio.sleep(300)
+        assert len(cluster.requests) < 20
+        assert not any(dict(request.query).get("watch") for request in cluster.requests)
 
 
 @pytest.mark.conformance("FAC-04")

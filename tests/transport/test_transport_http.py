@@ -224,3 +224,23 @@ async def test_a_connection_from_the_pool_that_the_server_has_closed_is_replaced
     ):
         assert [await fetch(transport) for _ in range(3)] == [b"hi"] * 3
     assert hasty.asked == 5
+
+
+async def test_sockets_of_the_own_session_notice_a_peer_that_is_gone_within_90_seconds(server: Server) -> None:
+    server.answer = Stalled()
+    async with HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        connection = response._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        opened = connection.transport.get_extra_info("socket")
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        options = {
+            name: opened.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+            for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+            if hasattr(socket, name)
+        }
+        idle = options.get("TCP_KEEPIDLE", options.get("TCP_KEEPALIVE", 30))
+        assert idle + options.get("TCP_KEEPINTVL", 15) * options.get("TCP_KEEPCNT", 4) == 90
+        assert options.get("TCP_USER_TIMEOUT", 90_000) == 90_000
+        await response.close()
