@@ -17,6 +17,7 @@ from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.discovery import Discovery
 from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.identity import InformerName, identity_for, name_for
 from aioinformer.informer_options import Making, named_options
 from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.identity import InformerName
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
     from aioinformer.transport.credentials import Connection
 
@@ -73,8 +74,8 @@ class DynamicInformers:
         shutdown_grace: seconds a handler that is running at the stop has to finish.
 
         name: of the informers, for metrics; released when they have ended. What `follow` reads definitions with is not
-            among them.
-        metrics: asks informers for their numbers, from time to time; only those with a name.
+            among them. By default, and if a string is in use, the first free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
     """
 
     def __init__(
@@ -87,11 +88,9 @@ class DynamicInformers:
         options: ReflectorOptions | None = None,
         max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
-        name: InformerName | None = None,
+        name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        if metrics is not None and name is None:
-            raise UsageError("metrics go by names: give the informers one, name=InformerName(...)")
         check_namespace(namespace)
         check_seconds(shutdown_grace, "shutdown_grace")
         check_options(options)
@@ -104,7 +103,7 @@ class DynamicInformers:
             resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options
         )
         self._shutdown_grace = shutdown_grace
-        self._name = name
+        self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[DynamicInformer] = InformerSet(
             "dynamic informers", "enter `async with` of the DynamicInformers"
@@ -181,6 +180,16 @@ class DynamicInformers:
         """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the common one."""
         return dict(self._informers.by_key)
 
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
+
     # Life.
 
     async def wait_for_cache_sync(
@@ -243,7 +252,7 @@ class DynamicInformers:
             indexers=named.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self._shutdown_grace,
-            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
             metrics=self._metrics,
             **making.arguments(),
         )

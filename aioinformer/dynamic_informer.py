@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 class DynamicInformer(SharedIndexInformer[Any]):
     """A `SharedIndexInformer` that can be told whether its resource is served. To begin with, it is."""
 
+    _served = True  # metrics may ask while this is being made
+
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
         self._only_metadata = options.get("storage") == Storage.METADATA
-        self._served = True
         self._change = asyncio.Event()
 
     @property

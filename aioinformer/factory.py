@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.catalog import BUILTIN_RESOURCES, find
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.identity import InformerName, identity_for, name_for
 from aioinformer.informer_options import Making, named_options
 from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.identity import InformerName
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
     from aioinformer.transport.credentials import Connection
 
@@ -62,8 +63,9 @@ class SharedInformerFactory(Accessors):
             limit.
         shutdown_grace: seconds a handler that is running at the stop has to finish.
 
-        name: of the informers, for metrics; released by `shutdown`.
-        metrics: asks informers for their numbers, from time to time; only those with a name.
+        name: of the informers, for metrics; released by `shutdown`. By default, and if a string is in use, the first
+            free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
     """
 
     def __init__(
@@ -81,11 +83,9 @@ class SharedInformerFactory(Accessors):
         max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
         # Metrics
-        name: InformerName | None = None,
+        name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        if metrics is not None and name is None:
-            raise UsageError("metrics go by names: give the factory one, name=InformerName(...)")
         check_namespace(namespace)
         check_seconds(shutdown_grace, "shutdown_grace")
         check_options(options)
@@ -105,7 +105,7 @@ class SharedInformerFactory(Accessors):
         for gvr in self._custom_resync:
             _check_gvr(gvr)
         self._shutdown_grace = shutdown_grace
-        self._name = name
+        self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
             "informer factory", "call factory.start(), or enter `async with factory`"
@@ -159,7 +159,7 @@ class SharedInformerFactory(Accessors):
             indexers=named.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self._shutdown_grace,
-            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
             metrics=self._metrics,
             **making.arguments(),
         )
@@ -181,6 +181,17 @@ class SharedInformerFactory(Accessors):
             raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
         accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
         return accessor(self, resource)
+
+    def informers(self) -> dict[str, SharedIndexInformer[Any]]:
+        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the factory's."""
+        return dict(self._informers.by_key)
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
 
     # Life.
 
@@ -247,6 +258,9 @@ class SharedInformerFactory(Accessors):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.shutdown()
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
 
     def _check(self) -> None:
         self._informers.check()

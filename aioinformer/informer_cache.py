@@ -19,6 +19,7 @@ from aioinformer.lister import ClusterLister, Lister
 from aioinformer.notifications import plain_function
 from aioinformer.object_type import ObjectType
 from aioinformer.slices import Slicer
+from aioinformer.stalls import Stalls
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 from aioinformer.undecodable import Undecodable
@@ -66,6 +67,7 @@ class InformerCache(Generic[T]):
     ) -> None:
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
+        self._stalls = Stalls(self.name)
         self._compressor = Compressor() if storage == Storage.COMPRESSED else None
         self._objects: ObjectType[T] = ObjectType(
             resource,
@@ -74,8 +76,11 @@ class InformerCache(Generic[T]):
             storage=storage,
             fields=[*fields, *field_paths(indexers or {})],
             compression=self._compressor.tier if self._compressor is not None else None,
+            timed=self._stalls.timed,
         )
-        self._indexer: Indexer[T] = Indexer(present=self._objects.present, record_of=self._objects.record_of)
+        self._indexer: Indexer[T] = Indexer(
+            present=self._objects.present, record_of=self._objects.record_of, timed=self._stalls.timed
+        )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._undecodable = Undecodable(self._indexer.cells, max_undecodable, self._readability_changed)
         self._slice_seconds = slice_seconds
@@ -157,7 +162,7 @@ class InformerCache(Generic[T]):
             UsageError: the informer was started.
         """
         self._before_start("the transform")
-        self._objects.transform = plain_function(transform, "transform")
+        self._objects.set_transform(transform)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.

@@ -6,9 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import UsageError
+from aioinformer.identity import InformerName
 from aioinformer.informer_options import Making, merge_indexers
+from aioinformer.outages import Outages
 from aioinformer.owner import Owner, collapsed
 from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.snapshots import FactorySnapshot, factory_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +44,7 @@ class InformerSet(Generic[I]):
         self._started: set[SharedIndexInformer[Any]] = set()
         self._owner = Owner()
         self._tasks: asyncio.TaskGroup | None = None
+        self._outages = Outages(name, lambda: len(self.informers()))
 
     # What is in it.
 
@@ -126,6 +130,7 @@ class InformerSet(Generic[I]):
         for informer in self.informers():
             if informer not in self._started:
                 self._started.add(informer)
+                informer.outages = self._outages
                 self._tasks.create_task(informer.run(), name=informer.name)
 
     async def stop(self) -> None:
@@ -147,6 +152,25 @@ class InformerSet(Generic[I]):
     def _expect_start(self) -> None:
         for informer in self.informers():
             informer.start_requested = True
+
+    def snapshot(self, name: str) -> FactorySnapshot:
+        """What all informers are doing.
+
+        Args:
+            name: of the owner, for metrics.
+        """
+        snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
+        return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
+
+    def describe(self, owner: object, name: object) -> str:
+        """The `repr` of the owner."""
+        informers = list(self.by_key.values())
+        life = "stopped" if self.stopped else "running" if self.running else "not started"
+        synced = sum(informer.has_synced() for informer in informers)
+        unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
+        named = f" {name.name}" if isinstance(name, InformerName) else ""
+        failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
+        return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
 
     async def _run(self) -> None:
         try:

@@ -37,13 +37,24 @@ class ListWatchAccount:
         self._counters = counters
         self._list: Trace | None = None
         self._asked_watch = False
+        #: Why a list is necessary; "" while none is.
+        self._needed = ""
         self._watch_since: float | None = None
         self._events = 0
 
-    def sends(self, step: Send) -> None:
-        """A request is about to be sent."""
+    def sends(self, step: Send, reason: str = "first") -> None:
+        """A request is about to be sent.
+
+        Args:
+            step: the request.
+            reason: why the last list was necessary.
+        """
         self._watch_over()
         self._asked_watch = step.options.watch
+        if step.initial and self._needed != reason:
+            self._needed = reason
+            if self._counters is not None:
+                self._counters.relists[reason] += 1
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(f"{self._name}: {kind}", self._clock)
@@ -77,6 +88,7 @@ class ListWatchAccount:
 
     def queued(self) -> None:
         """All of a list is in the queue."""
+        self._needed = ""
         if self._list is not None:
             self._list.step("queued")
             self._list_over()

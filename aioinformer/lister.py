@@ -57,6 +57,10 @@ class _Reader(Generic[T]):
         self._resource = resource
         self._owner = owner
 
+    def __repr__(self) -> str:
+        where = f" in {self._namespace}" if self._namespace else ""
+        return f"<{type(self).__name__} of {self._resource.gvr}{where}, {len(self._indexer)} objects in the cache>"
+
     def list(
         self, selector: Selector = "", *, field_selector: str | FieldSelector | Mapping[str, str] = ""
     ) -> builtins.list[T]:

@@ -100,12 +100,25 @@ class ListWatch(Generic[T]):
         self._tweak = plain_function(tweak, "tweak")
         self._headers = _METADATA if metadata_only else _OBJECTS
         self.namespace = namespace
+        self.label_selector, self.field_selector = self._label_selector, self._field_selector
         self.metadata_only = metadata_only
 
     @property
     def resource(self) -> Resource[T]:
         """What is listed."""
         return self._resource
+
+    def __repr__(self) -> str:
+        selection = [
+            f"{name}={value}"
+            for name, value in (
+                ("namespace", self.namespace),
+                ("label_selector", self._label_selector),
+                ("field_selector", self._field_selector),
+            )
+            if value
+        ]
+        return f"<{type(self).__name__} {', '.join([self._resource.gvr, *selection])}>"
 
     def only_metadata(self) -> Self:
         """The same, but for metadata alone."""

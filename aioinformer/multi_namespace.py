@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
     from aioinformer.quarantine import Quarantine
+    from aioinformer.reflector import Reflector
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
@@ -99,6 +100,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         UsageError: the resource has no namespaces, or an option makes no sense.
     """
 
+    _tasks: asyncio.TaskGroup | None = None  # metrics may ask while this is being made
+
     def __init__(
         self,
         lister_watcher_for: Callable[[str], ListerWatcher[T]],
@@ -119,7 +122,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         self._members: dict[str, _Member] = {each: self._member() for each in _checked(namespaces)}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -216,6 +218,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         namespace = min(states, key=lambda each: states[each].healthy)
         state = states[namespace]
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+
+    def reflectors(self) -> dict[str, Reflector]:
+        """What lists and watches, by namespace."""
+        members = list(self._members.items())
+        return {namespace: each.controller.reflector for namespace, each in members if each.controller}
 
     # Life.
 

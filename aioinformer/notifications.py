@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -50,11 +50,13 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         notifications: may be made on the way, and then only once.
         size: how many.
         initial: how many of them belong to the initial list.
+        source: what they are made of, for those that are made on the way: its length is how many are left.
     """
 
     notifications: Iterable[Notification[T]]
     size: int
     initial: int = 0
+    source: Iterator[Any] | None = None
 
     @classmethod
     def of(cls, notifications: list[Notification[T]]) -> Batch[T]:
@@ -114,8 +116,20 @@ class ResourceEventHandlerDetailedFuncs(Generic[T]):
     on_delete: Callable[[Any], Any] | None = None
 
 
+class HandlerWrapper:
+    """A handler that passes notifications on to another one.
+
+    Attributes:
+        handler: the other one.
+    """
+
+    __slots__ = ()
+
+    handler: Any
+
+
 @dataclass(frozen=True, slots=True)
-class FilteringResourceEventHandler(Generic[T]):
+class FilteringResourceEventHandler(HandlerWrapper, Generic[T]):
     """Passes on what concerns objects that the filter lets through (CTL-07).
 
     An update that makes an object pass is an add, one that makes it fail is a delete.

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from aioinformer.callables import Timed, function_name, untimed
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
+from aioinformer.keys import deletion_handling_meta_namespace_key_func as object_key
 from aioinformer.logger import get_logger
 from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
@@ -46,6 +48,7 @@ class ObjectType(Generic[T]):
         storage: in what form objects are kept, see `aioinformer.storage`.
         fields: paths to decode with the metadata, see `aioinformer.fields`.
         compression: for the tier of that name.
+        timed: wraps transform and decoder, so that their calls are timed.
     """
 
     def __init__(
@@ -57,11 +60,15 @@ class ObjectType(Generic[T]):
         storage: str = Storage.BYTES,
         fields: Iterable[str] = (),
         compression: Compression | None = None,
+        timed: Timed = untimed,
     ) -> None:
         self.storage = Storage.of(storage)
         if decoder is not None and self.storage is Storage.DICT:
             raise UsageError('storage="dict" and decoder= contradict each other: choose one')
-        self._decode = _body_decoder(decoder) if decoder is not None else None
+        self._timed = timed
+        self._decode: Callable[[bytes], T] | None = None
+        if decoder is not None:
+            self._decode = timed(_body_decoder(decoder), f"decoder {function_name(decoder)}", _key_of)
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
@@ -70,7 +77,7 @@ class ObjectType(Generic[T]):
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
         self._tier: Tier | None = None
-        self.transform = plain_function(transform, "transform")
+        self.set_transform(transform)
         self.declare(fields)
 
     def declare(self, fields: Iterable[str]) -> None:
@@ -83,6 +90,16 @@ class ObjectType(Generic[T]):
         self._field_decoder = FieldDecoder(self._fields) if self._fields else None
         tier = self._decoded if self.storage is Storage.DICT else tier_for(self.storage, self._field_decoder)
         self._tier = self._compression or tier
+
+    def set_transform(self, transform: Transform[T] | None) -> None:
+        """Let a function see each object that comes in, instead of the one before.
+
+        Raises:
+            UsageError: it is a coroutine function.
+        """
+        self.transform = transform = plain_function(transform, "transform")
+        if transform is not None:
+            self.transform = self._timed(transform, f"transform {function_name(transform)}", object_key)
 
     @property
     def decode(self) -> Decode:
@@ -161,6 +178,10 @@ class ObjectType(Generic[T]):
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made
+
+
+def _key_of(raw: bytes) -> str:
+    return decode_record(raw).key
 
 
 def _encoded(obj: Any) -> bytes:

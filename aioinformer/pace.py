@@ -25,15 +25,18 @@ class Pace:
 
     Attributes:
         not_before: nothing may be sent before this time.
+        attempts: how many delays in a row failures have cost; 0 once all is well.
     """
 
     def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
         self.not_before = 0.0
+        self.attempts = 0
         self._backoff = Backoff(options, random=random)
         self._used: set[str] = set()
 
     def delay(self, now: float) -> None:
         """Count a failure: nothing is sent until its delay is over."""
+        self.attempts += 1
         self.not_before = max(self.not_before, now + self._backoff.next(now))
         self.limit_burst(now)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from aioinformer.identity import InformerNameAndResource
     from aioinformer.object_type import ObjectType
     from aioinformer.objects import Record
+    from aioinformer.stalls import Stalls
+    from aioinformer.state import InformerState
     from aioinformer.store import Indexer
     from aioinformer.waiters import KeyWaiters
 
@@ -64,6 +67,7 @@ class Pipeline(Generic[T]):
         slice_seconds: how long work may hold the event loop at a time.
         report: takes errors that are nobody's fault who is here.
         identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
+        stalls: names handlers that block the loop.
         undecodable: counts objects that cannot be shown to handlers.
 
     Attributes:
@@ -86,6 +90,7 @@ class Pipeline(Generic[T]):
         slice_seconds: float,
         report: Callable[[Exception], None],
         identity: InformerNameAndResource | None = None,
+        stalls: Stalls | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
         self._undecodable: Undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
@@ -109,6 +114,7 @@ class Pipeline(Generic[T]):
             self._cannot_present,
             resync_period=resync_period,
             slice_seconds=slice_seconds,
+            stalls=stalls,
         )
         self.counters = InformerCounters() if identity is not None and identity.reserved else None
         self._identity = identity
@@ -135,8 +141,16 @@ class Pipeline(Generic[T]):
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
-    def statistics(self) -> InformerStatistics:
+    @property
+    def queued(self) -> int:
+        """What waits between reflector and cache."""
+        return sum(len(queue) for each in self._queues if (queue := each()) is not None)
+
+    def statistics(self, state: InformerState) -> InformerStatistics:
         """The numbers of now.
+
+        Args:
+            state: of the informer.
 
         Raises:
             UsageError: nothing is counted.
@@ -148,7 +162,7 @@ class Pipeline(Generic[T]):
             identity=identity,
             objects=len(self._indexer),
             resource_version=self._indexer.last_store_sync_resource_version(),
-            queued=sum(len(queue) for each in self._queues if (queue := each()) is not None),
+            queued=self.queued,
             pending=max((listener.pending for listener in tuple(self.processor.listeners)), default=0),
             processing=counters.processing.snapshot(),
             lists=counters.lists.snapshot(),
@@ -156,6 +170,13 @@ class Pipeline(Generic[T]):
             watches=counters.watches.snapshot(),
             short_watches=counters.short_watches,
             watched=counters.watched,
+            phase=str(state.phase),
+            healthy=state.healthy,
+            handler_errors=self.processor.errors,
+            undecodable=len(self._undecodable.reasons()),
+            skipped=self._undecodable.skipped,
+            last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
+            relists=counters.relists.copy(),
         )
 
     async def run(

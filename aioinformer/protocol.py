@@ -133,6 +133,21 @@ class ListWatchProtocol:
         """The objects that do not decode."""
         return self._state.quarantine
 
+    @property
+    def list_reason(self) -> str:
+        """Why the last list was necessary, as in `ProtocolState`."""
+        return self._state.list_reason
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._state.pace.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next request may be sent, after a failure; None while all is well. It may be past."""
+        return self._state.pace.not_before if self._state.pace.attempts else None
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._state}, {self._watches.record}>"
 
@@ -343,6 +358,7 @@ class ListWatchProtocol:
         """The server may have been restored from a backup: list without a version, and take whatever comes."""
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
         self._state.position.rewind(evidence)
+        self._state.list_reason = "restored"
         self._state.go_on(error, now, Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
 
     # What ends them.
@@ -411,6 +427,7 @@ class ListWatchProtocol:
             state.go_on(error, now, Stage.LIST, kind="expired list", told=told)
             return
         state.position.lost = True
+        state.need_list("expired")
         if state.pace.at_rest(now):
             state.go_on(error, now, Stage.DECIDE, kind="expired", told=f"{error}: listing again")
         else:

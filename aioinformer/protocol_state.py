@@ -49,6 +49,9 @@ class ProtocolState:
         phase: what to show.
         reason: why.
         quarantine: the objects that do not decode.
+        list_reason: why the last list was necessary: "first"; "expired", the version was lost (410); "restored", the
+            server's versions went back; "broken", a line could not be read; "error", the watch ended with an error;
+            "refused", it was not opened; "ended", watches ended at once; "silent", nothing came; or "polling".
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ProtocolState:
         self.stage = Stage.DECIDE
         self.reading = False
         self.prefer_list = False
+        self.list_reason = "first"
         self.position = Position()
         self.pace = Pace(backoff, random=random)
         self.phase = Phase.SYNCING
@@ -69,6 +73,11 @@ class ProtocolState:
         self.quarantine = Quarantine() if quarantine is None else quarantine
         self.tell = tell
         self.report = report
+
+    def need_list(self, reason: str) -> None:
+        """Note why a list may follow a watch. What makes a list begin anew is not why it is necessary."""
+        if self.stage in (Stage.OPEN, Stage.WATCH, Stage.CHECK):
+            self.list_reason = reason
 
     def go(self, stage: Stage) -> None:
         """Go on in a stage: with another request, unless it is that of a watch that is open already."""
@@ -117,6 +126,7 @@ class ProtocolState:
 
     def healthy(self, phase: Phase = Phase.WATCHING, reason: str = "") -> None:
         """Show a phase in which all is well, except for objects that do not decode."""
+        self.pace.attempts = 0
         if self.quarantine:
             self.show(Phase.DEGRADED, str(self.quarantine))
         else:

@@ -151,6 +151,8 @@ class Reflector:
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
+        #: When the wait that is under way ends, in seconds since the epoch.
+        self._next_retry: float | None = None
         self._reader: AnswerReader | None = None
         #: The request whose response has no head yet, though it is waited for as for events.
         self._pending: Send | None = None
@@ -169,6 +171,22 @@ class Reflector:
     def last_sync_resource_version(self) -> str:
         """The version up to which everything has been received; "" before the first list (REF-45)."""
         return self._protocol.version
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._protocol.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt is due, by the loop's clock; None while all is well, and while an attempt is made."""
+        at = self._protocol.retry_at
+        return at if at is not None and self._next_retry is not None else None
+
+    @property
+    def next_retry(self) -> float | None:
+        """The same in seconds since the epoch; any thread may ask."""
+        return self._next_retry if self._protocol.attempts else None
 
     @property
     def skipped(self) -> int:
@@ -201,13 +219,15 @@ class Reflector:
             if isinstance(step, Wait):
                 await self._requests.discard()
                 _log.debug("%s: waits for %.1f s", self.name, step.until - clock())
+                self._next_retry = time() + step.until - clock()
                 await asyncio.sleep(step.until - clock())
+                self._next_retry = None
                 await self._receive(Elapsed())
             else:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
-        self._account.sends(step)
+        self._account.sends(step, self._protocol.list_reason)
         self._silent_for = 0.0
         self._pending = step
         await self._take_head(
@@ -349,6 +369,11 @@ class Reflector:
         _log.error("%s: %s", self.name, what, exc_info=error)
         reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
         return TransportError(f"{what}: {reason}")
+
+    def __repr__(self) -> str:
+        attempts = f", attempt {self.attempts}" if self.attempts else ""
+        version = self.last_sync_resource_version
+        return f"<{type(self).__name__} {self.name}, {self.state}{attempts}, version {version!r}>"
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:

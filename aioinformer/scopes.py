@@ -95,8 +95,13 @@ class InformerKey:
         )
         return {name: value for name, value, default in pairs if value != default}
 
+    @property
+    def query(self) -> str:
+        """These options as in the query of a URL: "namespace=shop&labelSelector=app=web"."""
+        return "&".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self.differences.items())
+
     def __str__(self) -> str:
-        query = "&".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self.differences.items())
+        query = self.query
         return f"{self.resource.gvr}?{query}" if query else self.resource.gvr
 
 

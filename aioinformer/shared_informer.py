@@ -16,21 +16,19 @@ What can be relied on (ARC-02 to ARC-07):
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer_cache import InformerCache
 from aioinformer.listwatch import ListWatch, check_lister_watcher
 from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
+from aioinformer.observed_informer import ObservedInformer, default_identity
 from aioinformer.option_checks import check_indexers, check_options, check_seconds, check_share, checked_fields
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import Owner, collapsed, running_loop
 from aioinformer.pipeline import Pipeline
 from aioinformer.queue_choice import QueueKind
-from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
     from aioinformer.identity import InformerNameAndResource
     from aioinformer.indices import Indexers
-    from aioinformer.informer_statistics import InformerStatistics
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.metrics import MetricsProvider
     from aioinformer.object_type import BodyDecoder, Transform
@@ -51,7 +48,7 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 
-class SharedIndexInformer(InformerCache[T]):
+class SharedIndexInformer(ObservedInformer[T]):
     """Keeps an indexed copy of a collection fresh, and tells handlers what changes.
 
     Use it as `async with informer:`, or await `run()`, or leave both to a factory. It runs once; what has stopped stays
@@ -80,8 +77,9 @@ class SharedIndexInformer(InformerCache[T]):
             seconds after that, one that does not end is named in the log and left behind.
         watch_error_handler: told of every failure of a list or watch, and of objects that cannot be shown.
         name: for tasks and logs.
-        identifier: who it is among all informers of the process; by `InformerName.with_resource`.
-        metrics: asks for the statistics from time to time; only with an identifier that is reserved.
+        identifier: who it is among all informers of the process; by `InformerName.with_resource`. Without one, an
+            informer with metrics is called `default`, or `default-2` and so on.
+        metrics: asks for the statistics from time to time. Without it, and without an identifier, nothing is counted.
     """
 
     def __init__(
@@ -125,6 +123,8 @@ class SharedIndexInformer(InformerCache[T]):
             fields=checked_fields(fields),
             max_undecodable=max_undecodable,
         )
+        if identifier is None and metrics is not None:
+            identifier = self._default_identity = default_identity(lister_watcher)
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
         self._pipeline: Pipeline[T] = Pipeline(
@@ -138,17 +138,14 @@ class SharedIndexInformer(InformerCache[T]):
             slice_seconds=self._options.slice_seconds,
             report=self._report,
             identity=identifier,
+            stalls=self._stalls,
             undecodable=self._undecodable,
         )
         self._quarantine = self._undecodable.quarantine()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._queue = self._pipeline.queue()
-        self._controller: CacheController | None = None
-        self._state_handlers: list[Callable[[InformerState], Any]] = []
-        self._crash: Exception | None = None
         self._owner = Owner()
-        if metrics is not None and self._pipeline.counters is not None:
-            metrics.register(self)
+        if metrics is not None:
+            self._announce(metrics)
 
     # Handlers.
 
@@ -194,14 +191,6 @@ class SharedIndexInformer(InformerCache[T]):
         """
         self._pipeline.handlers.remove(registration)
 
-    def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
-        """Calls a function with each new state, at once when it changes; it must be quick.
-
-        Raises:
-            UsageError: it is a coroutine function.
-        """
-        self._state_handlers.append(plain_function(handler, "state handler"))
-
     # Configuration.
 
     def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
@@ -212,42 +201,6 @@ class SharedIndexInformer(InformerCache[T]):
         """
         self._before_start("the watch error handler")
         self._watch_error_handler = plain_function(handler, "watch error handler")
-
-    # Observing.
-
-    @property
-    def initial_resource_version(self) -> str:
-        """The version of the first list, from which the cache was filled; "" before that."""
-        return self._controller.reflector.initial_resource_version if self._controller is not None else ""
-
-    @property
-    def state(self) -> InformerState:
-        """What the informer is doing, for probes and people."""
-        state = self._reflector_state()
-        if state.healthy and self._undecodable:  # the reflector does not know of failed reads
-            return replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
-        if self._crash is not None:
-            return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
-        if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
-            return replace(state, phase=Phase.STOPPED)
-        return state
-
-    def _reflector_state(self) -> InformerState:
-        """What the reflector is doing."""
-        return self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
-
-    @property
-    def skipped(self) -> int:
-        """How many objects could not be decoded or shown, or were refused by transform or decoder, so far."""
-        return self._undecodable.skipped
-
-    def statistics(self) -> InformerStatistics:
-        """Numbers for metrics, as they are now; any thread may ask.
-
-        Raises:
-            UsageError: the informer has no identifier, or one that was not reserved: nothing is counted.
-        """
-        return self._pipeline.statistics()
 
     # Life.
 
@@ -361,17 +314,3 @@ class SharedIndexInformer(InformerCache[T]):
             self._watch_error_handler(error)
         except Exception:
             _log.exception("%s: the watch error handler raised", self.name)
-
-    def _state_changed(self, state: InformerState) -> None:
-        for handler in self._state_handlers:
-            try:
-                handler(state)
-            except Exception:
-                _log.exception("%s: a state handler raised", self.name)
-
-    def _readability_changed(self) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: None if self._stopped else self._state_changed(self.state))
-
-    def __repr__(self) -> str:
-        return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from aioinformer.callables import Timed, untimed
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import KeyFuncError
 from aioinformer.keys import (
@@ -61,6 +62,7 @@ class Indexer(Generic[T]):
         indexers: index functions by name: object -> values.
         present: item as stored -> what readers see (for informers; by default the item itself).
         record_of: what is put in by hand -> item as stored (for informers; by default the item itself).
+        timed: wraps index functions, so that their calls are timed (for informers).
     """
 
     def __init__(
@@ -70,11 +72,12 @@ class Indexer(Generic[T]):
         *,
         present: Callable[[Any], T] | None = None,
         record_of: Callable[[Any], Any] = lambda obj: obj,
+        timed: Timed = untimed,
     ) -> None:
         self._key_func = key_func
         self._present = present
         self._record_of = record_of
-        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present)
+        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present, timed)
 
     # Writing. An informer's store is written by the informer alone.
 
@@ -133,6 +136,10 @@ class Indexer(Generic[T]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.cells.item(key) is not None
+
+    def __repr__(self) -> str:
+        indices = ", ".join(sorted(self.get_indexers())) or "none"
+        return f"<{type(self).__name__}, {len(self)} objects, indices: {indices}>"
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.list())

@@ -107,6 +107,7 @@ class Watches:
         state, record = self._state, self.record
         moved, short = record.has_moved(state.position.version), record.is_short(now)
         self.count_end(now)
+        state.need_list("ended")
         if moved:
             state.pace.reset_backoff()
         if moved or not short:
@@ -156,6 +157,7 @@ class Watches:
         else:
             record.silent = True
             state.tell(f"{nothing}: opening the watch again")
+            state.need_list("silent")
             stage = self._again()
         self.count_end(now)
         state.pace.limit_burst(now)
@@ -187,6 +189,7 @@ class Watches:
             self.poll(now, f"no watch is served ({error})")
         elif error.status == 403 or fruitless:
             # Without watches, pages from time to time are better than nothing.
+            self._state.need_list("refused")
             self._state.prefer_list = True
             self._state.fail(error, now, Stage.DECIDE)
         else:
@@ -199,18 +202,21 @@ class Watches:
             state.tell(f"{why}: listing again and again")
         state.pace.delay(now)
         state.prefer_list = True
+        state.list_reason = "polling"
         state.healthy(Phase.POLLING, why)
         state.go(Stage.DECIDE)
 
     def broke(self, error: ApiError, now: float) -> None:
         """The watch ended with an error: it says that an object cannot be shown (unreadable in storage, then deleted
         unsafely). A list shows what is left, unless the server is busy, or such errors are known to pass."""
+        self._state.need_list("error")
         retry = self._internal_errors.count_failure(error, now)
         self._state.fail(error, now, Stage.OPEN if retry or error.status == 429 else Stage.DECIDE)
 
     def broken_line(self, error: DecodeError, now: float) -> None:
         """A line could not be read: once it is read again, then a list shows what it might have said."""
         version = self._state.position.version
+        self._state.need_list("broken")
         if self.record.count_break(version):
             self._state.fail(error, now, Stage.DECIDE)
         else:

@@ -146,6 +146,11 @@ class HttpTransport:
         """The server's URL, without a slash at its end."""
         return self._base
 
+    def __repr__(self) -> str:
+        session = ", borrowed session" if self._borrowed is not None else ""
+        closed = ", closed" if self._closed else ""
+        return f"<{type(self).__name__} {self._base}{session}{closed}>"
+
     async def prepare(self) -> None:
         """Reads the files that the settings name, so that a mistake shows before the first request.
 

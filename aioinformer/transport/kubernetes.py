@@ -126,6 +126,9 @@ class KubernetesTransport:
             reader=reader,
         )
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._http.base_url}>"
+
     async def prepare(self) -> None:
         """Reads the TLS files, so that a mistake shows before the first request. Raises `UsageError`."""
         await self._http.prepare()

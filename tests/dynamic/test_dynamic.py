@@ -207,9 +207,9 @@ async def test_informers_of_a_name_are_measured_and_the_name_is_free_when_they_h
         assert registry.get_sample_value("informer_store_items", labels) is None
 
 
-async def test_metrics_without_a_name_are_refused(transport: HttpTransport) -> None:
-    with pytest.raises(UsageError, match="name=InformerName"):
-        DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
+async def test_metrics_need_no_name(transport: HttpTransport) -> None:
+    informers = DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
+    assert informers.snapshot()["name"].startswith("default")
 
 
 async def test_custom_resources_are_followed_as_their_definitions_come_and_go_and_come_back(
