@@ -48,11 +48,11 @@ class AnswerReader:
         self._chunks: AsyncIterator[bytes] = response.chunks()
         self._slicer = Slicer(options.slice_seconds)
         self._intake = intake
-        self._initial = partial(intake.listed, compare=step.compare, valid=True)
+        self._initial = partial(intake.listed, valid=True)
         self._watch = step.options.watch
         self._idle_timeout = options.idle_timeout
         self._splitter = LineSplitter(options.max_frame)
-        self._parser: ListParser[Record] = ListParser(partial(intake.listed, compare=step.compare), options.max_frame)
+        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame)
 
     async def read(self) -> bytes | None:
         """The next chunk, None at the end of the body.
@@ -166,7 +166,8 @@ class AnswerReader:
         if items:
             yield Listed(items)
         if chunk is None:
-            meta = parser.head().metadata
-            if meta is None or not meta.resource_version:
-                raise DecodeError("the list has no resourceVersion")
-            yield PageEnded(meta.resource_version, meta.continue_ or "")
+            head = parser.head()
+            meta = head.metadata
+            if meta is None or not (meta.resource_version or head.kind):
+                raise DecodeError("the list has neither a kind nor a resourceVersion")
+            yield PageEnded(meta.resource_version or "", meta.continue_ or "")
