@@ -63,7 +63,7 @@ TAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("client", "message"), NEITHER, ids=str)
+@pytest.mark.parametrize(("client", "message"), NEITHER, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("taker", TAKERS)
 def test_what_is_no_client_is_refused_at_once(taker: str, client: Any, message: str) -> None:
     argument, take = TAKERS[taker]
