@@ -17,6 +17,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import is_own, parse_path
 from aioinformer.objects import (
     NO_LABELS,
+    READ,
     Declared,
     Envelope,
     Meta,
@@ -29,6 +30,8 @@ from aioinformer.objects import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from aioinformer.shallow import Wanted
 
 #: So many values of declared fields are remembered, until all of them are forgotten.
 _SEEN = 4096
@@ -53,6 +56,8 @@ class FieldDecoder:
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
+        #: The members that are read, for `decode_in_steps`.
+        self.wanted = _wanted(self.paths)
         #: No value was anything but a text so far. Managed fields are in none of them, and need not be read.
         self._texts = not any("managedFields" in steps for steps in self.paths)
 
@@ -61,6 +66,7 @@ class FieldDecoder:
 
         Raises:
             DecodeError: as `decode_record`.
+            Heavy: as `decode_record`.
         """
         values = self._values
         if values is None:
@@ -89,6 +95,16 @@ class FieldDecoder:
         record = record_of(envelope.metadata, raw)
         record.fields = values.of_any(envelope)
         return record
+
+
+def _wanted(paths: frozenset[tuple[str, ...]]) -> Wanted:
+    tree: dict[str, Any] = {name: dict(within or {}) for name, within in READ.items()}
+    for steps in paths:
+        node = tree
+        for step in steps[:-1]:
+            node = node.setdefault(step, {})
+        node[steps[-1]] = None
+    return tree
 
 
 def _envelope_with(paths: frozenset[tuple[str, ...]], value: Any) -> type[Envelope]:

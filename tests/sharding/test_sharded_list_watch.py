@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.framing import LineSplitter
+from aioinformer.framing import ValueStream
 from aioinformer.list_pager import ListPager
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.resources import Resource
@@ -174,7 +174,7 @@ async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_
 async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_does_without_shards(
     server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioinformer.sharded_list_watch.LineSplitter", partial(LineSplitter, 2000))
+    monkeypatch.setattr("aioinformer.sharded_list_watch.ValueStream", partial(ValueStream, 2000))
     async with informer_of(transport, everything()) as informer:
         await informer.wait_for_sync()
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
