@@ -7,6 +7,7 @@ decoded, a record keeps the values alone, and values that are found again and ag
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +28,7 @@ from aioinformer.objects import (
     record_of,
     without_managed_fields,
 )
+from aioinformer.shallow import LARGE, Heavy, finish, outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,9 +93,16 @@ class FieldDecoder:
             envelope = read(raw, self._decode)
         except DecodeError:
             # Where a path leads through something else than objects, it has no value.
-            return decode_record(raw, valid=valid)
+            return self._of_unusual(decode_record(raw, valid=valid), values)
         record = record_of(envelope.metadata, raw)
         record.fields = values.of_any(envelope)
+        return record
+
+    def _of_unusual(self, record: Record, values: _Values) -> Record:
+        if len(record.raw) > LARGE:
+            raise Heavy
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            record.fields = values.of_any(self._decode(finish(outline(record.raw, self.wanted))))
         return record
 
 

@@ -76,33 +76,32 @@ class ValueStream:
         if self._scanner is not None:
             self._open += chunk
             chunk, at = yield from self._values(self._open, 0, decode, in_steps)
-        last, long = chunk.rfind(b"\n"), min(LARGE, self._max_frame)
+        last, long, begun = chunk.rfind(b"\n"), min(LARGE, self._max_frame), self._parts
         while at <= last:
-            begin, end = at, chunk.index(b"\n", at)
+            end = chunk.index(b"\n", at)
             line = chunk[at:end]
-            if self._parts:
-                line = self._joined(line)
             at = end + 1
+            if begun:
+                line = self._joined(line)
+                begun = self._parts
             if not line or line.isspace():
                 continue
-            error: DecodeError | None = None
+            error: DecodeError | None
             try:
                 if len(line) > long:
                     self._check_size(len(line))
                     if is_heavy(line):
                         raise Heavy
-                value = decode(line)
+                yield decode(line)
+                continue
             except Heavy:
-                pass
+                error = None
             except DecodeError as refused:
                 error = refused
-            else:
-                yield value
-                continue
-            if end - begin < len(line):
-                chunk, begin = line + chunk[end:], 0
-            chunk, at = yield from self._values(chunk, begin, decode, in_steps, error, line)
-            last = chunk.rfind(b"\n")
+            if len(line) > end:
+                chunk, end = line + chunk[end:], len(line)  # it began before this chunk
+            chunk, at = yield from self._values(chunk, end - len(line), decode, in_steps, error, line)
+            last, begun = chunk.rfind(b"\n"), self._parts
         tail = chunk[at:]
         if not tail:
             return

@@ -11,7 +11,7 @@ import msgspec
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.notifications import plain_function
-from aioinformer.objects import Decode, Record, decode_record
+from aioinformer.objects import Decode, Record, decode_record, decode_whatever
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
 from aioinformer.views import MetadataView, View, load_body, view_class
 
@@ -136,7 +136,7 @@ class ObjectType(Generic[T]):
         elif result is None:
             raise DecodeError("the transform returned None; it must return an object", key=record.key)
         else:
-            made = self.decode(_encoded(result))
+            made = decode_whatever(self.decode, _encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made

@@ -176,7 +176,6 @@ _decode_envelope = msgspec.json.Decoder(Envelope).decode
 READ: Wanted = {"metadata": dict.fromkeys(field.encode_name for field in msgspec.structs.fields(Meta))}
 
 _MANAGED_FIELDS = b',"managedFields":['
-_NAME_FIRST = b'"metadata":{"name":"'
 #: So many bytes are searched for them: to search all of an object that has none would cost more than it can save.
 _FRONT = 4096
 
@@ -220,7 +219,9 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
     wanted: Wanted = getattr(decode, "wanted", READ)
     found = yield from find_members(raw, wanted)
     labels = None
-    if found.get("metadata", b"").startswith(b"{"):
+    if found and not found.get("metadata", b"").startswith(b"{"):
+        found["metadata"] = b"null"
+    elif found:
         own = yield from find_members(found["metadata"], wanted["metadata"])
         # Labels are kept as they are: they may be as large as the object, and nothing reads them on arrival.
         labels = own.pop("labels", None)
@@ -228,10 +229,21 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
             if len(own.get(name, b"")) > LARGE:
                 raise DecodeError(f"metadata.{name} is longer than {LARGE} bytes, which no API server accepts")
         found["metadata"] = yield from narrowed(own, wanted["metadata"] or {})
-    record = decode((yield from narrowed(found, {**wanted, "metadata": None})))
+    try:
+        record = decode((yield from narrowed(found, {**wanted, "metadata": None})))
+    except Heavy:  # a declared field is nested deeper than the decoder goes: nothing declared is taken
+        record = decode_record(b'{"metadata":%b}' % found.get("metadata", b"null"))
     record.raw = raw
     record.labels = NO_LABELS if labels is None else msgspec.Raw(labels)
     return record
+
+
+def decode_whatever(decode: Decode, raw: bytes) -> Record:
+    """Make the record of an object at once, however long that takes: for callers that cannot pause."""
+    try:
+        return decode(raw)
+    except Heavy:
+        return finish(decode_in_steps(decode, raw))
 
 
 def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: bool = False) -> Meta | None:
@@ -246,11 +258,14 @@ def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: 
         decode: reads the metadata of an object.
         alone: there must be nothing behind the metadata.
     """
-    shorter = without_managed_fields(raw)
-    if shorter is None or (alone and not shorter.endswith(b"}}")):
+    cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
+    if cut < 0:
+        return None
+    end = raw.find(b"]", cut)  # a single byte is looked for thirty times faster than two
+    if raw[end - 1 :] != b"}]}}" if alone else not raw.startswith(b"}]}", end - 1):
         return None
     try:
-        meta = decode(shorter).metadata
+        meta = decode(raw[:cut] + raw[end + 1 :]).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if meta.labels is not NO_LABELS:

@@ -127,8 +127,9 @@ def narrowed(found: Mapping[str, bytes], wanted: Wanted) -> Steps[bytes]:
     shown = []
     for name, value in found.items():
         within = wanted[name]
-        if within is not None and value.startswith(b"{"):
-            value = yield from outline(value, within)
+        if within is not None:
+            # A path through something else than an object has no value.
+            value = (yield from outline(value, within)) if value.startswith(b"{") else b"null"
         shown.append(b"%b:%b" % (msgspec.json.encode(name), value))
     return b"{%b}" % b",".join(shown)
 

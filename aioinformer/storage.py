@@ -33,7 +33,7 @@ from aioinformer.objects import (
     record_of,
     undecodable,
 )
-from aioinformer.shallow import is_heavy
+from aioinformer.shallow import LARGE, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,10 +84,11 @@ def stripped(record: Record) -> Record:
 
     An object that is too large or too deep to be taken apart at once is kept whole.
     """
-    if is_heavy(record.json):
+    raw = record.json
+    if len(raw) > LARGE and is_heavy(raw):
         return record
     try:
-        document = _decode_raw(record.json)
+        document = _decode_raw(raw)
         metadata = _decode_raw(document["metadata"])
     except RecursionError:
         return record
@@ -122,10 +123,11 @@ def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
 
 def only_metadata(record: Record) -> Record:
     """Nothing but the metadata, should the server have sent more, and unless the object is too large or too deep."""
-    if is_heavy(record.json):
+    raw = record.json
+    if len(raw) > LARGE and is_heavy(raw):
         return record
     try:
-        document = _decode_raw(record.json)
+        document = _decode_raw(raw)
     except RecursionError:
         return record
     if document.keys() <= {"apiVersion", "kind", "metadata"}:

@@ -21,7 +21,7 @@ from aioinformer.errors import DecodeError
 from aioinformer.frozen import FrozenDict, freeze_decoded
 from aioinformer.models import decoder_for
 from aioinformer.models.shapes import attributes_of
-from aioinformer.objects import Record, decode_record, labels_of, undecodable
+from aioinformer.objects import Record, decode_record, decode_whatever, labels_of, undecodable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -319,4 +319,4 @@ def view_class(resource: Resource[Any]) -> type[View]:
 
 
 def _restore(resource: Resource[Any], raw: bytes) -> View:
-    return view_class(resource)(decode_record(raw))
+    return view_class(resource)(decode_whatever(decode_record, raw))
