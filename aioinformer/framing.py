@@ -55,6 +55,8 @@ class ValueStream:
         #: The value that has begun, if it is read by its brackets.
         self._open = bytearray()
         self._scanner: ItemScanner | None = None
+        #: How much of it was searched for a line break, and whether there is one.
+        self._seen, self._lines = 0, False
         self._checks, self._checked = 0, 0
 
     def read(
@@ -203,12 +205,13 @@ class ValueStream:
         assert self._scanner is not None, "it is what looks for the end"
         self._scanner.shift(at)
         if at or data is not self._open:
-            self._open = bytearray(data[at:])
-        size = len(self._open)
-        if self._checks >= _CHECKS and size < 2 * self._checked:
+            self._open, self._seen, self._lines = bytearray(data[at:]), 0, False
+        size, self._lines = len(self._open), self._lines or self._open.find(b"\n", self._seen) >= 0
+        self._seen = size
+        if not self._lines or (self._checks >= _CHECKS and size < 2 * self._checked):
             return
         self._checks, self._checked = self._checks + 1, size
-        if b"\n" in self._open and not _is_begun(bytes(self._open)):
+        if not _is_begun(bytes(self._open)):
             raise error or DecodeError("an event of the watch, of several lines, is not JSON")
 
     def _check_size(self, size: int) -> None:
@@ -227,13 +230,19 @@ def _truncated(text: bytes) -> str:
     return ""
 
 
+#: So many bytes beside a line break are looked at.
+_NEAR = 256
+_VALUE_ENDS = (b"}", b"]", b'"')
+_VALUES = (b"{", b"[", b'"')
 _TRUNCATED = _truncated(b"{")
 
 
 def _is_begun(text: bytes) -> bool:
-    """Whether this may be the beginning of valid JSON; True where that would take too long to say."""
+    """Whether this may be the beginning of valid JSON, of several lines."""
     if is_heavy(text):
-        return True
+        # To read all of it takes too long. A line that ends with a value is followed by no other value in it.
+        end = text.find(b"\n")
+        return text[:end][-_NEAR:].rstrip()[-1:] not in _VALUE_ENDS or text[end:][:_NEAR].lstrip()[:1] not in _VALUES
     try:
         return _truncated(text) in (_TRUNCATED, "")
     except RecursionError:

@@ -31,7 +31,7 @@ LARGE = 64 * 1024
 _HEAVY = 3 * 512 * 1024
 _VALUE = 8
 #: Members that are looked at in one step.
-_MEMBERS = 64
+_MEMBERS = 32
 
 _KEY = re.compile(rb'[ \t\r\n,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)

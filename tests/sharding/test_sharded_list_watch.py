@@ -222,3 +222,15 @@ async def test_bookmarks_take_the_place_of_what_is_left_out_but_in_a_streaming_l
     lines = b"".join([chunk async for chunk in response.chunks()]).splitlines(keepends=True)
     bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n'
     assert lines == [end, bookmark] if initial else [bookmark, end, bookmark]
+
+
+@pytest.mark.conformance("SHD-02")
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_events_of_several_lines_are_left_out_all_the_same(size: int) -> None:
+    event = {"type": "ADDED", "object": {"metadata": {"name": "a", "uid": "u", "resourceVersion": "8"}}}
+    body = json.dumps(event, indent=2).encode() * 2
+    lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    response = await lister.request(ListOptions(watch=True))
+    left = b"".join([chunk async for chunk in response.chunks()]).splitlines()
+    assert [json.loads(line)["type"] for line in left] == ["BOOKMARK"] * 2
+    assert lister.left_out == 2
