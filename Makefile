@@ -19,7 +19,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e soak simulate lint format types layers docs bench bench-peers generate lock clean
+.PHONY: help demo test e2e record-oracle soak simulate lint format types layers docs bench bench-peers generate lock clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,6 +35,9 @@ test: $(VENV)/.package $(VENV)/.dev ## The tests; those on a real API server whe
 e2e: $(VENV)/.package $(VENV)/.dev ## Only the tests on a real API server
 	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'AIOINFORMER_TEST_CLUSTER must name the folder of a test cluster (see docs/testing.md)'; exit 2; }
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+
+record-oracle: $(VENV)/.package $(VENV)/.dev ## Play the scripted servers to client-go anew (needs go; ARGS="gone" for one group)
+	@$(BIN)/python -m tests.oracle.record $(ARGS)
 
 simulate: $(VENV)/.package $(VENV)/.dev ## Informers on virtual time, against every fault (SEEDS=10000 FIRST=1)
 	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(ARGS)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ResourceVersionTooLarge,
         SelectorError,
         TransportError,
+        UnknownOption,
         UsageError,
     )
     from aioinformer.event_broadcaster import EventBroadcaster
@@ -101,7 +102,7 @@ if TYPE_CHECKING:
     from aioinformer.threaded_handler import ThreadedHandler
     from aioinformer.tracking import AsyncTracker, SingleFileTracker
     from aioinformer.undelta_store import UndeltaStore
-    from aioinformer.waiting import wait_for_cache_sync
+    from aioinformer.waiting import SyncResult, wait_for_cache_sync
     from aioinformer.workqueue import QueueShutDown, WorkQueue
 
 __version__ = "0.1.0"
@@ -195,12 +196,14 @@ __all__ = [
     "SharedInformerFactory",
     "SingleFileTracker",
     "Store",
+    "SyncResult",
     "TTLPolicy",
     "Term",
     "ThreadSafeStore",
     "ThreadedHandler",
     "TransportError",
     "UndeltaStore",
+    "UnknownOption",
     "UnknownResource",
     "UsageError",
     "WithMaxWaitRateLimiter",
@@ -240,7 +243,7 @@ _MODULES = {
         "errors": (
             "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
             "InformerStopped KeyFuncError NotFound OptionError ResourceVersionTooLarge SelectorError "
-            "TransportError UsageError"
+            "TransportError UnknownOption UsageError"
         ),
         "event_broadcaster": "EventBroadcaster",
         "event_recorder": "EventRecorder FakeRecorder",
@@ -293,7 +296,7 @@ _MODULES = {
         "threaded_handler": "ThreadedHandler",
         "tracking": "AsyncTracker SingleFileTracker",
         "undelta_store": "UndeltaStore",
-        "waiting": "wait_for_cache_sync",
+        "waiting": "SyncResult wait_for_cache_sync",
         "workqueue": "QueueShutDown WorkQueue",
     }.items()
     for name in names.split()

@@ -48,14 +48,10 @@ class AnswerReader:
         self._chunks: AsyncIterator[bytes] = response.chunks()
         self._slicer = Slicer(options.slice_seconds)
         self._intake = intake
-        listed, listed_in_steps = (
-            partial(intake.listed, compare=step.compare),
-            partial(intake.listed_in_steps, compare=step.compare),
-        )
         #: What makes events of the values of a watch, at once and in steps.
         self._initial = (
-            partial(decode_watch_line, intake=partial(listed, valid=True)),
-            partial(decode_event_in_steps, intake=listed_in_steps),
+            partial(decode_watch_line, intake=partial(intake.listed, valid=True)),
+            partial(decode_event_in_steps, intake=intake.listed_in_steps),
         )
         self._changed = (
             partial(decode_watch_line, intake=intake.changed),
@@ -64,7 +60,7 @@ class AnswerReader:
         self._watch = step.options.watch
         self._idle_timeout = options.idle_timeout
         self._values = ValueStream(options.max_frame)
-        self._parser: ListParser[Record] = ListParser(listed, options.max_frame, in_steps=listed_in_steps)
+        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame, in_steps=intake.listed_in_steps)
 
     async def read(self) -> bytes | None:
         """The next chunk, None at the end of the body.
@@ -180,7 +176,8 @@ class AnswerReader:
         if items:
             yield Listed(items)
         if chunk is None:
-            meta = parser.head().metadata
-            if meta is None or not meta.resource_version:
-                raise DecodeError("the list has no resourceVersion")
-            yield PageEnded(meta.resource_version, meta.continue_ or "")
+            head = parser.head()
+            meta = head.metadata
+            if meta is None or not (meta.resource_version or head.kind):
+                raise DecodeError("the list has neither a kind nor a resourceVersion")
+            yield PageEnded(meta.resource_version or "", meta.continue_ or "")

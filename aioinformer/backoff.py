@@ -73,12 +73,16 @@ class Backoff:
         self._ends = now + delay
         return delay
 
-    def brake(self, now: float) -> float:
-        """Notes that something went wrong at `now`, whether it costs a delay or not.
+    def reset(self) -> None:
+        """Make the next delay the first again."""
+        self._delay, self._ends = 0.0, float("-inf")
+
+    def limit_burst(self, now: float) -> float:
+        """Count one end of a request at `now`, whether it costs a delay or not.
 
         Returns:
-            The time before which nothing should be tried: what failed for the third time waits until two and a half
-            first delays after the first of the three. Failures that are all delayed never get there.
+            The time before which nothing should be tried: after the third of a burst, two and a half first delays
+            after the first of the three. Failures that are all delayed never get there.
         """
         self._recent.append(now)
         return self._recent[0] + 2.5 * self._options.initial

@@ -35,7 +35,9 @@ class BulkChange:
         self._items: dict[str, Any] | None = {} if fresh else None
         self._made: dict[str, Index[Any]] = {}
         if fresh:
-            self._made = {index.name: Index(index.name, index.function, cells._present) for index in self._indices()}
+            self._made = {
+                index.name: Index(index.name, index.function, cells._present, cells._timed) for index in self._indices()
+            }
 
     def put(self, key: str, item: Any) -> None:
         """Adds or replaces an item."""

@@ -7,13 +7,14 @@ calls it Controller (CTL-01 to CTL-05); what reconciles stands on top of informe
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import FIFOClosed, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.options import ReflectorOptions
+from aioinformer.quarantine import Quarantine
 from aioinformer.reflector import Reflector, WatchErrorHandler
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class CacheControllerConfig:
         on_state: told of every change of the state.
         before_read: awaited before more is read.
         counters: counts lists and watches there.
+        quarantine: remembers the objects that do not decode.
     """
 
     queue: Queue[Record]
@@ -70,6 +72,7 @@ class CacheControllerConfig:
     on_state: Callable[[InformerState], Any] = lambda state: None
     before_read: Callable[[], Awaitable[None]] | None = None
     counters: InformerCounters | None = None
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
 
 class CacheController:
@@ -92,6 +95,7 @@ class CacheController:
             on_state=config.on_state,
             before_read=config.before_read,
             counters=config.counters,
+            quarantine=config.quarantine,
         )
 
     async def run(self) -> None:
@@ -124,6 +128,8 @@ class CacheController:
                 version = await config.queue.pop_batch(self._process, config.flush)
             except FIFOClosed:
                 return
+            if config.quarantine.leaving:
+                config.quarantine.settle()
             config.on_version(version)
 
     def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:

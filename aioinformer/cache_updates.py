@@ -15,6 +15,7 @@ from aioinformer.bulk_change import BulkChange
 from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.objects import KeptRecord, Record
+from aioinformer.undecodable import Undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,6 +44,7 @@ class CacheUpdates(Generic[T]):
         unpresentable: told of an object of which nothing can be made that listeners could see, and why.
         known: the part of the cache that is the whole collection, where that is not all of it. Other parts may change
             while this one is replaced.
+        undecodable: knows of objects whose last version was not readable: another one may be.
     """
 
     def __init__(
@@ -53,13 +55,18 @@ class CacheUpdates(Generic[T]):
         waiters: KeyWaiters[T],
         unpresentable: Callable[[str, Exception], None] = lambda key, error: None,
         known: KnownObjects | None = None,
+        undecodable: Undecodable | None = None,
     ) -> None:
+        undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
+        self._unread = undecodable.unread.reasons
+        self._release = undecodable.release
         self._cells = indexer.cells
         self._known = known or indexer.cells
         self._present = objects.present
         self._distribute = processor.distribute
         self._waiters = waiters
         self._awaited = waiters.awaited()
+        self._versions = waiters.versions
         self._unpresentable = unpresentable
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -120,6 +127,10 @@ class CacheUpdates(Generic[T]):
         for notification in told:
             self._distribute(notification)
         for key in changed:
+            if self._versions.opaque and key in listed:
+                self._versions.saw(listed[key].resource_version)
+            if self._unread:
+                self._release(key)
             if key in self._awaited:
                 record = cells.item(key)
                 self._waiters.changed(key, self._shown(key, record) if record is not None else None)
@@ -152,6 +163,10 @@ class CacheUpdates(Generic[T]):
         if notification is None:
             return
         self._cells.put(key, record)
+        if self._versions.opaque:
+            self._versions.saw(record.resource_version)
+        if self._unread:
+            self._release(key)
         self._distribute(notification)
         if key in self._awaited:
             self._waiters.changed(key, self._shown(key, record))
@@ -163,6 +178,7 @@ class CacheUpdates(Generic[T]):
         try:
             obj = self._present(record)
         except Exception as error:
+            self._unread.pop(record.key, None)  # what was said of another version
             self._unpresentable(record.key, error)
             return None
         if old is None:
@@ -175,7 +191,10 @@ class CacheUpdates(Generic[T]):
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._cells.delete(key)
+        if self._versions.opaque and isinstance(obj, Record):
+            self._versions.saw(obj.resource_version)
         if old is None:  # nobody was told of it
+            self._release(key)
             return
         if isinstance(obj, DeletedFinalStateUnknown):
             # What the queue knew when the tombstone was made may be older than what has been told since.
@@ -183,6 +202,8 @@ class CacheUpdates(Generic[T]):
         else:
             last = self._shown(key, obj)
             self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last))
+        if self._unread:
+            self._release(key)
         if key in self._awaited:
             self._waiters.changed(key, None)
 

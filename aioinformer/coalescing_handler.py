@@ -19,29 +19,33 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import (
     AddNotification,
     DeleteNotification,
+    HandlerWrapper,
     Notification,
     UpdateNotification,
     delivery_to,
 )
+from aioinformer.overdue import OverdueCalls
 from aioinformer.owner import IN_HANDLER, Owner, is_cancelled
+from aioinformer.stalls import Stalls, Steps
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _NEVER: Final = object()
 
 
-class CoalescingHandler:
+class CoalescingHandler(HandlerWrapper):
     """Stands between an informer and a slow handler.
 
         async with CoalescingHandler(handler) as latest:
@@ -57,6 +61,9 @@ class CoalescingHandler:
 
     Attributes:
         errors: how often the handler raised.
+        handler: as it was given.
+        name: for tasks and logs.
+        call_began: when the call under way began, by the loop's clock; None if there is none.
 
     Raises:
         UsageError: this is no handler.
@@ -64,8 +71,15 @@ class CoalescingHandler:
 
     def __init__(self, handler: Any) -> None:
         self.errors = 0
+        self.handler = handler
         self._deliver = delivery_to(handler)
-        self._name = f"coalescing handler {type(handler).__name__}"
+        self._functions = HandlerNames(handler)
+        self.name = f"coalescing handler ({self._functions})"
+        self._stalls = Stalls(self.name)
+        self._overdue = OverdueCalls(lambda: (self,))
+        #: What the handler was called for last, and since when by the loop's clock; None between two calls.
+        self._current: Notification[Any] | None = None
+        self.call_began: float | None = None
         #: What waits, and the last state that the handler knows of before it.
         self._waiting: dict[str, tuple[Notification[Any], Any]] = {}
         self._news = asyncio.Event()
@@ -89,9 +103,32 @@ class CoalescingHandler:
         """An object is gone."""
         self._put(obj, DeleteNotification(obj))
 
+    @property
+    def behind(self) -> int:
+        """How much waits behind the call under way."""
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the handler is at work."""
+        return self.call_began is not None or bool(self._waiting)
+
+    def call(self) -> HandlerCall | None:
+        """The call under way; None if there is none."""
+        notification, began = self._current, self.call_began
+        if notification is None or began is None:
+            return None
+        return self._functions.call(notification, asyncio.get_running_loop().time() - began)
+
     async def run(self) -> None:
         """Tells the handler, until cancelled."""
         IN_HANDLER.set(True)
+        try:
+            await Steps(self._run(), self._stalls, self._blocked)
+        finally:
+            self._overdue.close()
+
+    async def _run(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()
@@ -101,7 +138,7 @@ class CoalescingHandler:
                 await asyncio.sleep(0)
 
     async def __aenter__(self) -> Self:
-        self._owner.start(self.run, self._name)
+        self._owner.start(self.run, self.name)
         return self
 
     async def __aexit__(
@@ -127,7 +164,14 @@ class CoalescingHandler:
             self._waiting[key] = merged, told
         self._news.set()
 
+    def _blocked(self, seconds: float) -> None:
+        if self._current is not None:
+            self._stalls.blame(self.name, self._current, key_of, seconds)
+
     async def _call(self, key: str, notification: Notification[Any]) -> None:
+        self._current, self.call_began = notification, asyncio.get_running_loop().time()
+        if not self._overdue.armed:
+            self._overdue.arm()
         try:
             result = self._deliver(notification)
             if inspect.isawaitable(result):
@@ -136,7 +180,9 @@ class CoalescingHandler:
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise
             self.errors += 1
-            _log.exception("%s raised for %s", self._name, key)
+            _log.exception("%s raised for %s", self.name, key)
+        finally:
+            self.call_began = None
 
 
 def _told_before(notification: Notification[Any]) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
 from aioinformer.compression import Codec, Compression
+from aioinformer.logger import get_logger
 from aioinformer.objects import Record
 from aioinformer.slices import Slicer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aioinformer.store import ThreadSafeStore
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Compressor:

@@ -8,13 +8,13 @@ decode are left out, and so is a version that the server has forgotten by then.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.errors import AioinformerError, DecodeError, Expired, OptionError
 from aioinformer.list_pager import read_page
+from aioinformer.logger import get_logger
 from aioinformer.objects import KeptRecord
 from aioinformer.options import ListOptions
 from aioinformer.slices import Slicer
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aioinformer.objects import Decode, Record
     from aioinformer.options import ReflectorOptions
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Asks for the comparison wherever options do not say anything: "report", or "raise" (also "1" and "true").
 ENVIRONMENT_VARIABLE: Final = "AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR"

@@ -31,12 +31,14 @@ from aioinformer.served import (
     parse_resource_name,
 )
 from aioinformer.transport import Request
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.resources import Resource
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 __all__ = ["Discovery", "DiscoveryIncomplete", "ServedResources", "ServedVersion", "UnknownResource"]
 
@@ -67,12 +69,12 @@ class Discovery:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         *,
         backoff: BackoffOptions | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
-        self._transport = transport
+        self._transport = transport_of(transport)
         self._backoff = Backoff(backoff, random=random)
         self._served: ServedResources | None = None
         self._asking = asyncio.Lock()

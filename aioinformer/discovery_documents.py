@@ -136,6 +136,12 @@ class LegacyResources(msgspec.Struct):
         )
 
 
+# Now, by one thread: event loops in two threads may be the first to read one, and msgspec learns what is in a class
+# when it is first asked to decode it.
+for _document in (Root, LegacyResources):
+    msgspec.json.Decoder(_document)
+
+
 def _aggregated(group: str, served: _AggregatedVersion) -> ServedVersion:
     # A stale version is one whose own server does not answer: what is listed was true once, and may not be all.
     failure = "" if served.freshness == "Current" else "its server does not answer; the list may be out of date"

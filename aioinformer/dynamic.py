@@ -8,7 +8,6 @@ is as good as gone; another one has an informer of its own.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -18,22 +17,34 @@ from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.discovery import Discovery
 from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer_set import InformerSet, synced_in_time
+from aioinformer.identity import InformerName, identity_for, name_for
+from aioinformer.informer_options import Making, named_options
+from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
+from aioinformer.notifications import plain_function
+from aioinformer.option_checks import check_options, check_seconds, check_share
 from aioinformer.resources import Resource
+from aioinformer.resync import checked_period
+from aioinformer.scopes import Scope, check_namespace, key_of
 from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.transport.clients import Client
+from aioinformer.waiting import SyncResult, all_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from aioinformer.identity import InformerName
+    from kubernetes_asyncio.client import ApiClient
+
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,52 +53,62 @@ class _Following:
 
     begin: Callable[[DynamicInformer], Any]
     wanted: Callable[[Resource[Any]], Any]
-    options: InformerOptions[Any]
+    options: dict[str, Any]
 
 
 class DynamicInformers:
-    """Makes informers of any resource, each resource's once, and owns them while it runs.
+    """Makes informers of any resource, one for each resource and scope, and owns them while it runs.
 
     To be entered with `async with`; leaving it ends them all. Informers that are asked for while it runs are started at
     once, those before when it is entered.
 
     Args:
-        transport: the server.
+        transport: the server: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or a URL. Only what is
+            made of the latter two is closed on leaving.
         resync_period: the default of all informers, in seconds; 0 for never.
         namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
         tweak_list_options: changes the options of every list and watch in place.
         options: of all informers: paging, time-outs, backoff.
+        max_undecodable: of all informers: the share of objects, from 0 to 1, above which one is not ready; None for no
+            limit.
         shutdown_grace: seconds a handler that is running at the stop has to finish.
 
         name: of the informers, for metrics; released when they have ended. What `follow` reads definitions with is not
-            among them.
-        metrics: asks informers for their numbers, from time to time; only those with a name.
+            among them. By default, and if a string is in use, the first free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
     """
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection | ApiClient | str,
         resync_period: float = 0.0,
         *,
         namespace: str = "",
         tweak_list_options: Callable[[ListOptions], None] | None = None,
         options: ReflectorOptions | None = None,
+        max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
-        name: InformerName | None = None,
+        name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        if metrics is not None and name is None:
-            raise UsageError("metrics go by names: give the informers one, name=InformerName(...)")
-        self.discovery = Discovery(transport)
-        self._transport = transport
-        self._resync_period = resync_period
+        check_namespace(namespace)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_options(options)
+        check_share(max_undecodable)
+        self._client = Client(transport, "transport")
+        self.discovery = Discovery(self._client.transport)
         self._namespace = namespace
-        self._tweak = tweak_list_options
-        self._options = options
+        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
+        self._making = Making(
+            resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options
+        )
         self._shutdown_grace = shutdown_grace
-        self._name = name
+        self._name = name_for(name, metrics)
         self._metrics = metrics
-        self._informers = InformerSet("dynamic informers")
+        self._informers: InformerSet[DynamicInformer] = InformerSet(
+            "dynamic informers", "enter `async with` of the DynamicInformers"
+        )
+        self._scopes: dict[DynamicInformer, Scope] = {}
         self._following: _Following | None = None
         #: The resource that is followed of each definition.
         self._chosen: dict[str, Resource[Any]] = {}
@@ -95,23 +116,28 @@ class DynamicInformers:
     # Informers.
 
     async def informer(self, name: str | Resource[Any], **options: Unpack[InformerOptions[Any]]) -> DynamicInformer:
-        """The one informer of a resource. The first call makes it, with what is given; later calls find it.
+        """Return the informer of a resource and scope; the first call makes it.
+
+        Options mean what they mean for `SharedInformerFactory.informer_for`.
 
         Args:
             name: as kubectl takes it: "pods", "deployments.apps", "widgets.example.com", "apps/v1/deployments". A
                 `Resource` needs no discovery, and may be one that the server does not serve yet.
-            options: see `InformerOptions`; without effect on an informer that exists.
+            options: see `InformerOptions`.
 
         Raises:
             InformerStopped: the stop has begun.
             UnknownResource: the server does not serve it.
-            UsageError: it cannot be listed and watched, this is no name of a resource, or an option makes no sense.
+            UnknownOption: there is no such option.
+            UsageError: it cannot be listed and watched, this is no name of a resource, or an option makes no sense or
+                differs from that of the informer that exists.
             DiscoveryIncomplete: whether the server serves it could not be found out.
             TransportError: the server was not reached.
             ApiError: the server refuses to tell.
         """
+        named = named_options(options, "informer()")
         resource = name if isinstance(name, Resource) else await self.discovery.resolve(name)
-        return self._informer_for(resource, options)
+        return self._informer_for(resource, named)
 
     def follow(
         self,
@@ -132,13 +158,17 @@ class DynamicInformers:
         """
         if self._following is not None:
             raise UsageError("follow() was called before: one follower can begin different things")
-        self._following = _Following(begin, wanted, options)
+        self._following = _Following(begin, wanted, named_options(options, "follow()"))
         definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
-        lister_watcher: ListWatch[Any] = ListWatch(self._transport, definitions)
-        informer = self._informers.by_gvr["definitions"] = SharedIndexInformer(
-            lister_watcher, decoder=CustomResourceDefinition, options=self._options, shutdown_grace=self._shutdown_grace
+        lister_watcher: ListWatch[Any] = ListWatch(self._client.transport, definitions)
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            lister_watcher,
+            decoder=CustomResourceDefinition,
+            options=self._making.options,
+            shutdown_grace=self._shutdown_grace,
         )
+        self._informers.add_other(informer)
         informer.add_event_handler(
             on_add=self._defined,
             on_update=lambda old, new: self._defined(new),
@@ -147,28 +177,42 @@ class DynamicInformers:
         self._informers.start_informers()
 
     def informers(self) -> dict[str, DynamicInformer]:
-        """All informers by the `gvr` of their resource: a copy."""
-        return {gvr: each for gvr, each in self._informers.by_gvr.items() if isinstance(each, DynamicInformer)}
+        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the common one."""
+        return dict(self._informers.by_key)
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
 
     # Life.
 
     async def wait_for_cache_sync(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
-    ) -> dict[str, bool]:
+    ) -> SyncResult:
         """Waits until every informer that there is now has filled its cache.
 
         Args:
             timeout: in seconds, None for no limit.
 
         Returns:
-            For each resource, by `gvr`, whether its cache is filled: all of them, unless the time was too short.
+            Whether all caches are filled, and whether each is: a mapping with the keys of `informers()`.
 
         Raises:
             InformerStopped: one stopped before that.
             Exception: what an informer crashed with.
         """
-        return await synced_in_time(self.informers(), timeout)
+        return await all_synced(self.informers(), timeout=timeout)
+
+    def is_ready(self) -> bool:
+        """Whether every informer is ready; see `SharedIndexInformer.is_ready`."""
+        return self._informers.is_ready()
 
     async def __aenter__(self) -> Self:
         self._informers.check()
@@ -185,40 +229,48 @@ class DynamicInformers:
         finally:
             if self._name is not None:
                 self._name.release()
+            await self._client.aclose()
 
     def _informer_for(
         self,
         resource: Resource[Any],
-        options: InformerOptions[Any],
+        named: dict[str, Any],
         begin: Callable[[DynamicInformer], Any] = lambda informer: None,
     ) -> DynamicInformer:
-        known = self._informers.by_gvr.get(resource.gvr)
-        if isinstance(known, DynamicInformer):
+        resource = replace(resource, model="")
+        key = key_of(resource, named, Scope(self._namespace))
+        known = self._informers.find(key, named)
+        if known is not None:
             return known
         self._informers.check()
         if self._informers.stopped:
-            raise InformerStopped(f"the dynamic informers were stopped before they were asked for {resource.gvr}")
-        resource.require("list", "watch")
-        chosen: dict[str, Any] = {"options": self._options, **options}
-        period = chosen.pop("resync_period", None)
-        if chosen.pop("metadata_only", False):
-            chosen["storage"] = "metadata"
+            raise InformerStopped(f"the dynamic informers were stopped before they were asked for {key}")
+        resource.require("list")
+        making = self._making.with_options(named)
         informer = DynamicInformer(
-            self._lister_watcher(resource),
-            self._resync_period if period is None else period,
+            self._lister_watcher(resource, key.scope),
+            indexers=named.get("indexers"),
+            name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self._shutdown_grace,
-            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
             metrics=self._metrics,
-            **chosen,
+            **making.arguments(),
         )
         begin(informer)
-        self._informers.by_gvr[resource.gvr] = informer
+        self._informers.add(key, informer, making)
+        self._scopes[informer] = key.scope
         self._informers.start_informers()
         return informer
 
-    def _lister_watcher(self, resource: Resource[Any]) -> ListWatch[Any]:
-        namespace = self._namespace if resource.namespaced else ""
-        return ListWatch(self._transport, replace(resource, model=""), namespace, tweak=self._tweak)
+    def _lister_watcher(self, resource: Resource[Any], scope: Scope) -> ListWatch[Any]:
+        return ListWatch(
+            self._client.transport,
+            replace(resource, model=""),
+            scope.namespace,
+            scope.label_selector,
+            scope.field_selector,
+            tweak=self._tweak,
+        )
 
     # Definitions.
 
@@ -233,18 +285,27 @@ class DynamicInformers:
         resource = next(iter(served.values()))
         if following.wanted(resource):
             _log.info("custom resource %s is followed", resource.gvr)
-            self._informer_for(resource, following.options, following.begin)
+            try:
+                self._informer_for(resource, following.options, following.begin)
+            except UsageError as error:
+                _log.error("custom resource %s is not followed: %s", resource.gvr, error)
             self._chosen[definition.name] = resource
 
     def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
         self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, {})
 
     def _serve(self, name: str, served: Mapping[str, Resource[Any]]) -> None:
-        for gvr, informer in self.informers().items():
+        for key, informer in self.informers().items():
             if informer.resource.group_resource != name:
                 continue
-            if gvr in served and served[gvr].namespaced is not informer.resource.namespaced:
-                informer.move(self._lister_watcher(served[gvr]))
-            if informer.served is not (gvr in served):
-                _log.info("custom resource %s is %s", gvr, "withdrawn" if informer.served else "back")
-                informer.serve(gvr in served)
+            resource = served.get(informer.resource.gvr)
+            if resource is not None and resource.namespaced is not informer.resource.namespaced:
+                scope = self._scopes[informer]
+                if scope.namespace and scope.namespace != self._namespace and not resource.namespaced:
+                    resource = None  # nothing of it is in the namespace that was asked for
+                else:
+                    namespace = scope.namespace or self._namespace if resource.namespaced else ""
+                    informer.move(self._lister_watcher(resource, replace(scope, namespace=namespace)))
+            if informer.served is not (resource is not None):
+                _log.info("custom resource %s is %s", key, "withdrawn" if informer.served else "back")
+                informer.serve(resource is not None)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 class DynamicInformer(SharedIndexInformer[Any]):
     """A `SharedIndexInformer` that can be told whether its resource is served. To begin with, it is."""
 
+    _served = True  # metrics may ask while this is being made
+
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
         self._only_metadata = options.get("storage") == Storage.METADATA
-        self._served = True
         self._change = asyncio.Event()
 
     @property
@@ -51,10 +52,8 @@ class DynamicInformer(SharedIndexInformer[Any]):
         self.resource = lister_watcher.resource
         self._change.set()
 
-    @property
-    def state(self) -> InformerState:
-        """What the informer is doing, for probes and people."""
-        state = super().state
+    def _reflector_state(self) -> InformerState:
+        state = super()._reflector_state()
         if self._served or self._stopped or not self._started:
             return state
         return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
@@ -70,5 +69,6 @@ class DynamicInformer(SharedIndexInformer[Any]):
                 # What was queued then is of before.
                 self._queue = self._pipeline.queue()
             else:
+                self._quarantine.clear()
                 await self._pipeline.forget(self._indexer.cells.all_keys())
                 await self._change.wait()

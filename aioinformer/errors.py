@@ -5,6 +5,7 @@ AioinformerError
 ├── UsageError                the caller did something that cannot work; the message names the remedy
 │   ├── InformerStopped       a stopped informer was asked to do something
 │   ├── OptionError           an option has a value that makes no sense (also a ValueError)
+│   ├── UnknownOption         a keyword argument that does not exist (also a TypeError)
 │   ├── SelectorError         a label or field selector that does not parse (also a ValueError)
 │   └── IndexNotFound         an index was asked for that was never added (also a KeyError)
 ├── NotFound                  a lister does not hold the object (also a KeyError)
@@ -26,9 +27,20 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from aioinformer.visible import visible
+
+_LONGEST = 1000
+
 
 class AioinformerError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of everything this package raises on purpose.
+
+    `str()` of each is one line without control characters, whatever a server, a plugin or a file put into the message:
+    it can be printed and logged as it is.
+    """
+
+    def __str__(self) -> str:
+        return visible(Exception.__str__(self))  # not that of KeyError, which quotes
 
 
 class UsageError(AioinformerError):
@@ -43,15 +55,16 @@ class OptionError(UsageError, ValueError):
     """An option has a value that makes no sense; the message names the option and what it may be."""
 
 
+class UnknownOption(UsageError, TypeError):
+    """A keyword argument does not exist; the message names it, the nearest one that does, and all of them."""
+
+
 class SelectorError(UsageError, ValueError):
     """A selector does not follow the grammar of Kubernetes."""
 
 
 class IndexNotFound(UsageError, KeyError):
     """An index was asked for by a name under which none was added."""
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else "no such index"
 
 
 class NotFound(AioinformerError, KeyError):
@@ -64,9 +77,6 @@ class NotFound(AioinformerError, KeyError):
         super().__init__(f'{group_resource} "{name}" not found')
         self.group_resource = group_resource
         self.name = name
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
     def __reduce__(self) -> tuple[type[NotFound], tuple[str, str]]:
         return type(self), (self.group_resource, self.name)
@@ -108,7 +118,8 @@ class ApiError(AioinformerError):
     Attributes:
         status: the HTTP status, or the `code` of a Status object that came inside a stream.
         reason: the machine-readable `reason` of the Status ("Forbidden"), or the HTTP phrase.
-        message: what the server said, cut to a sane length.
+        message: what the server said, cut to a sane length, with control characters made visible; `reason` and
+            `causes` likewise.
         retry_after: seconds before which the server does not want to be asked again, or None.
         causes: reasons of `details.causes`, as in `ResourceVersionTooLarge`.
     """
@@ -124,10 +135,10 @@ class ApiError(AioinformerError):
     ) -> None:
         super().__init__(f"{status} {reason}: {message}" if message else f"{status} {reason}".strip())
         self.status = status
-        self.reason = reason
-        self.message = message
+        self.reason = visible(reason)
+        self.message = visible(message)
         self.retry_after = retry_after
-        self.causes = causes
+        self.causes = tuple(map(visible, causes))
 
 
 class Expired(ApiError):
@@ -149,12 +160,12 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     body = body or {}
     code = body.get("code")
     status = status or (code if isinstance(code, int) and 100 <= code < 1000 else 500)
-    reason, message = _printable(body.get("reason")) or _phrase(status), _printable(body.get("message"))
+    reason, message = _cut(body.get("reason")) or _phrase(status), _cut(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     entries = details.get("causes")
     causes = tuple(
-        str(cause.get("reason") or cause.get("message") or "")
+        _cut(cause.get("reason") or cause.get("message"))
         for cause in (entries if isinstance(entries, (list, tuple)) else ())
         if isinstance(cause, Mapping)
     )
@@ -179,6 +190,5 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _printable(text: object) -> str:
-    """What a server says, fit for logs and terminals: cut, and without characters that control them."""
-    return "".join(character if character.isprintable() else " " for character in str(text or "")[:1000])
+def _cut(text: object) -> str:
+    return str(text or "")[:_LONGEST]

@@ -21,7 +21,9 @@ import anyio
 from aioinformer.errors import UsageError
 from aioinformer.event_recorder import EventRecorder
 from aioinformer.event_recording import EventRecording
+from aioinformer.logger import get_logger
 from aioinformer.owner import Owner, is_cancelled
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="EventRecording | EventWatch")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class EventWatch:
@@ -173,6 +175,8 @@ class EventBroadcaster:
             UsageError: the broadcaster has ended, or writes to this sink already.
         """
         self._check_open()
+        if not all(callable(getattr(sink, method, None)) for method in ("create", "patch")):
+            raise UsageError(f"sink: expected a sink such as CoreEventSink(transport), not {type(sink).__name__}")
         name = f"event recording to {type(sink).__name__}"
         if any(isinstance(taker, EventRecording) and taker.sink is sink for taker in self._takers):
             raise UsageError(f"{name} was started already; a second one would write every event twice")
@@ -191,6 +195,8 @@ class EventBroadcaster:
             UsageError: the broadcaster has ended.
         """
         self._check_open()
+        if not callable(handler):
+            raise UsageError(f"handler: expected a function of an Event, not {type(handler).__name__}")
         return self._take(EventWatch(handler, self._queue_size))
 
     def start_logging(self, logger: logging.Logger = _log, level: int = logging.INFO) -> EventWatch:
@@ -210,7 +216,8 @@ class EventBroadcaster:
         def log(event: Event) -> None:
             about = event.regarding
             key = f"{about.namespace}/{about.name}" if about.namespace else about.name
-            logger.log(level, "%s %s: %s %s: %s", about.kind, key, event.type, event.reason, event.note)
+            line = f"{about.kind} {key}: {event.type} {event.reason}: {event.note}"
+            logger.log(level, "%s", visible(line))
 
         return self.start_event_watcher(log)
 
@@ -219,8 +226,8 @@ class EventBroadcaster:
     async def __aenter__(self) -> Self:
         if self._started:
             raise UsageError("an event broadcaster runs once; make another one")
-        self._started = True
         self._owner.start(self._run, "event broadcaster")
+        self._started = True
         return self
 
     async def __aexit__(

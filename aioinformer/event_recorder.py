@@ -87,7 +87,7 @@ class _Recording(ABC):
             UsageError: the type is another, the reason is empty, or nothing says of which kind the object is.
             KeyFuncError: the object has no name.
         """
-        check(type, reason)
+        check(type, reason, message)
         other = get_reference(related) if related is not None else None
         self._take(get_reference(obj), type, reason, message, action or reason, other, annotations)
 
@@ -218,16 +218,18 @@ class FakeRecorder(_Recording):
         self.events.append(f"{type} {reason} {message}")
 
 
-def check(type: str, reason: str) -> None:
+def check(type: str, reason: str, message: str) -> None:
     """Does nothing if Events can be like this.
 
     Raises:
-        UsageError: the type is unknown, or the reason is empty.
+        UsageError: the type is unknown, the reason is empty, or the message is no text.
     """
     if type not in _TYPES:
         raise UsageError(f"type of an event must be {' or '.join(map(repr, _TYPES))}, not {type!r}")
-    if not reason:
-        raise UsageError("reason of an event must be a word for machines; it must not be empty")
+    if not reason or not isinstance(reason, str):
+        raise UsageError(f"reason of an event must be a word for machines, not {reason!r}")
+    if not isinstance(message, str):
+        raise UsageError(f"message of an event must be a text, not {message!r}")
 
 
 def generate_event_name(obj: str, number: int) -> str:

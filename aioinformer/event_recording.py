@@ -20,13 +20,14 @@ all others wait; a series is written by whichever worker comes first.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.logger import get_logger
+from aioinformer.owner import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from aioinformer.event_object import Event
     from aioinformer.event_sink import EventSink
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class EventRecording:
     def record(self, event: Event) -> None:
         """Takes an Event. A plain call that never waits."""
         self._recorded += 1
-        result = self._correlator.event_correlate(event, asyncio.get_running_loop().time())
+        result = self._correlator.event_correlate(event, running_loop("an event is recorded").time())
         if result.skip:
             self._skipped += 1
         else:

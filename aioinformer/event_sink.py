@@ -13,6 +13,7 @@ from aioinformer.event_correlator import EventCorrelator
 from aioinformer.event_series import EventSeriesCorrelator
 from aioinformer.exchange import exchange
 from aioinformer.transport import Request
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.event_correlator import Correlator
     from aioinformer.event_object import Event
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 _TIMEOUT = 30.0
 _JSON = "application/json"
@@ -51,7 +53,7 @@ class CoreEventSink:
 
     api_version = "v1"
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport | Connection) -> None:
         self._api = _EventApi(transport, "")
 
     def new_correlator(self) -> Correlator:
@@ -76,7 +78,7 @@ class SeriesEventSink:
 
     api_version = "events.k8s.io/v1"
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport | Connection) -> None:
         self._api = _EventApi(transport, "events.k8s.io")
 
     def new_correlator(self) -> Correlator:
@@ -92,7 +94,7 @@ class SeriesEventSink:
         await self._api.patch(event.namespace, event.name, event.events_changes())
 
 
-async def discover_event_sink(transport: Transport) -> CoreEventSink | SeriesEventSink:
+async def discover_event_sink(transport: Transport | Connection) -> CoreEventSink | SeriesEventSink:
     """The sink for the newer API where the server has it, for the older one where not (EV-13).
 
     Raises:
@@ -112,11 +114,11 @@ async def discover_event_sink(transport: Transport) -> CoreEventSink | SeriesEve
 class _EventApi:
     """Creates and patches Events of one API."""
 
-    def __init__(self, transport: Transport, group: str) -> None:
+    def __init__(self, transport: Transport | Connection, group: str) -> None:
         resource = catalog.find(group, "v1", "events")
         assert resource is not None
         self._resource = resource
-        self._transport = transport
+        self._transport = transport_of(transport)
 
     async def create(self, namespace: str, event: Mapping[str, Any]) -> None:
         await self._send("POST", self._resource.path(namespace), _JSON, event)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
-from aioinformer.catalog import find
+from aioinformer.catalog import BUILTIN_RESOURCES, find
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer_set import InformerSet, synced_in_time
+from aioinformer.identity import InformerName, identity_for, name_for
+from aioinformer.informer_options import Making, named_options
+from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
-from aioinformer.queue_choice import QueueKind
+from aioinformer.notifications import plain_function
+from aioinformer.option_checks import check_options, check_seconds, check_share
+from aioinformer.resources import Resource
 from aioinformer.resync import checked_period
+from aioinformer.scopes import Scope, check_namespace, key_of
 from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.transport.clients import Client
+from aioinformer.waiting import SyncResult, all_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,18 +29,18 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.identity import InformerName
     from aioinformer.informer_options import InformerOptions
     from aioinformer.metrics import MetricsProvider
     from aioinformer.options import ListOptions, ReflectorOptions
-    from aioinformer.resources import Resource
+    from aioinformer.snapshots import FactorySnapshot
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 T = TypeVar("T")
 
 
 class SharedInformerFactory(Accessors):
-    """Makes informers, each resource's once, and owns them while it runs.
+    """Makes informers, one for each resource and scope, and owns them while it runs.
 
     `async with factory:` starts what was asked for before; `start()` and `wait_for_cache_sync()` start what was asked
     for since. Leaving it ends them all. It may be entered and left by different tasks.
@@ -40,7 +49,8 @@ class SharedInformerFactory(Accessors):
     all others go by `for_resource`.
 
     Args:
-        client: a transport, or an `ApiClient` of kubernetes_asyncio.
+        client: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or the URL of the server. Only what
+            the factory makes of the latter two is closed by `shutdown`.
         resync_period: the default of all informers, in seconds; 0 for never.
 
         namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
@@ -49,15 +59,18 @@ class SharedInformerFactory(Accessors):
 
         transform: of all informers: sees each object before anybody else does; what it returns is cached.
         options: of all informers: paging, time-outs, backoff.
+        max_undecodable: of all informers: the share of objects, from 0 to 1, above which one is not ready; None for no
+            limit.
         shutdown_grace: seconds a handler that is running at the stop has to finish.
 
-        name: of the informers, for metrics; released by `shutdown`.
-        metrics: asks informers for their numbers, from time to time; only those with a name.
+        name: of the informers, for metrics; released by `shutdown`. By default, and if a string is in use, the first
+            free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
     """
 
     def __init__(
         self,
-        client: Transport | ApiClient,
+        client: Transport | Connection | ApiClient | str,
         resync_period: float = 0.0,
         *,
         # Selection
@@ -67,68 +80,90 @@ class SharedInformerFactory(Accessors):
         # Informers
         transform: Callable[[Any], Any] | None = None,
         options: ReflectorOptions | None = None,
+        max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
         # Metrics
-        name: InformerName | None = None,
+        name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        if metrics is not None and name is None:
-            raise UsageError("metrics go by names: give the factory one, name=InformerName(...)")
-        self._client = client
-        self._transport: Transport | None = None
-        self._resync_period = checked_period(resync_period)
+        check_namespace(namespace)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_options(options)
+        check_share(max_undecodable)
+        self._client = Client(client)
         self._namespace = namespace
-        self._tweak = tweak_list_options
+        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
+        self._making = Making(
+            transform=plain_function(transform, "transform"),
+            resync_period=checked_period(resync_period),
+            max_undecodable=max_undecodable,
+            options=options,
+        )
         self._custom_resync = {
             gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
         }
         for gvr in self._custom_resync:
-            if "/" not in gvr:
-                raise UsageError(f"custom_resync: {gvr!r} is no resource; write it as v1/pods or apps/v1/deployments")
-        self._transform = transform
-        self._options = options
+            _check_gvr(gvr)
         self._shutdown_grace = shutdown_grace
-        self._name = name
+        self._name = name_for(name, metrics)
         self._metrics = metrics
-        self._informers = InformerSet("informer factory")
+        self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
+            "informer factory", "call factory.start(), or enter `async with factory`"
+        )
 
     # Informers.
 
     def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """The one informer of a resource. The first call makes it, with what is given; later calls find it.
+        """Return the informer of a resource and scope; the first call makes it.
+
+        Namespace and selectors say which informer is meant: several scopes of a resource are several informers. What is
+        not named of them is as the factory has it. `tweak_list_options` of the factory comes last, on top of them.
+
+        Later calls get the informer that exists. Options that they do not name are those of that informer; indexes that
+        it does not have are added.
 
         Args:
             resource: which.
-            options: see `InformerOptions`; without effect on an informer that exists.
+            options: see `InformerOptions`.
 
         Raises:
             InformerStopped: the factory was shut down, and has no such informer.
-            UsageError: an option makes no sense, or the resource cannot be listed and watched.
+            UnknownOption: there is no such option.
+            UsageError: an option makes no sense, or differs from that of the informer that exists; or the resource
+                cannot be listed.
         """
-        informer = self._informers.by_gvr.get(resource.gvr)
-        if informer is not None:
-            return informer
+        if not isinstance(resource, Resource):
+            raise UsageError(
+                f"resource: expected a Resource, not {resource!r}; for_resource() takes names of built-in ones"
+            )
+        named = named_options(options, "informer_for()")
+        key = key_of(resource, named, Scope(self._namespace))
+        known = self._informers.find(key, named)
+        if known is not None:
+            return known
         if self._informers.stopped:
-            raise InformerStopped(f"the factory was shut down before it was asked for {resource.gvr}; make a new one")
-        resource.require("list", "watch")
-        period = options.get("resync_period")
-        lister_watcher = ListWatch(
-            self._reach(), resource, self._namespace if resource.namespaced else "", tweak=self._tweak
-        )
-        informer = self._informers.by_gvr[resource.gvr] = SharedIndexInformer(
-            lister_watcher,
-            self._custom_resync.get(resource.gvr, self._resync_period) if period is None else period,
-            indexers=options.get("indexers"),
-            decoder=options.get("decoder"),
-            transform=options.get("transform") or self._transform,
-            storage="metadata" if options.get("metadata_only") else options.get("storage", "bytes"),
-            fields=options.get("fields", ()),
-            queue=options.get("queue", QueueKind.DELTA),
-            options=options.get("options") or self._options,
+            raise InformerStopped(f"the factory was shut down before it was asked for {key}; make a new one")
+        resource.require("list")
+        period = self._custom_resync.get(resource.gvr, self._making.resync_period)
+        making = replace(self._making, resync_period=period).with_options(named)
+        scope = key.scope
+        informer: SharedIndexInformer[T] = SharedIndexInformer(
+            ListWatch(
+                self._client.transport,
+                resource,
+                scope.namespace,
+                scope.label_selector,
+                scope.field_selector,
+                tweak=self._tweak,
+            ),
+            indexers=named.get("indexers"),
+            name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self._shutdown_grace,
-            identifier=self._name.with_resource(resource) if self._name is not None else None,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
             metrics=self._metrics,
+            **making.arguments(),
         )
+        self._informers.add(key, informer, making)
         return informer
 
     def for_resource(self, resource: Resource[T] | str) -> NamespacedAccessor[T] | ClusterAccessor[T]:
@@ -142,8 +177,21 @@ class SharedInformerFactory(Accessors):
         """
         if isinstance(resource, str):
             resource = _built_in(resource)
+        elif not isinstance(resource, Resource):
+            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
         accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
         return accessor(self, resource)
+
+    def informers(self) -> dict[str, SharedIndexInformer[Any]]:
+        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the factory's."""
+        return dict(self._informers.by_key)
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
 
     # Life.
 
@@ -160,24 +208,28 @@ class SharedInformerFactory(Accessors):
     async def wait_for_cache_sync(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
-    ) -> dict[str, bool]:
+    ) -> SyncResult:
         """Starts what is not started, and waits until every cache is filled. Handlers may not have been told yet.
 
         Args:
             timeout: in seconds, None for no limit.
 
         Returns:
-            For each resource, by `gvr`, whether its cache is filled: all of them, unless the time was too short.
+            Whether all caches are filled, and whether each is: a mapping with the `gvr` of each resource ("v1/pods") as
+            key, or that and the scope ("v1/pods?namespace=shop&labelSelector=app=web") if it is not the factory's own.
 
         Raises:
             InformerStopped: the factory was shut down before that.
             Exception: what an informer crashed with.
         """
         self.start()
-        return await synced_in_time(self._informers.by_gvr, timeout)
+        return await all_synced(self._informers.by_key, timeout=timeout)
 
     def is_ready(self) -> bool:
-        """Whether every informer asked for runs and has filled its cache: what a readiness probe wants to know."""
+        """Whether every informer asked for is ready: it runs, its cache is filled, and objects can be decoded.
+
+        This is what a readiness probe wants to know; see `SharedIndexInformer.is_ready`.
+        """
         return self._informers.is_ready()
 
     async def shutdown(self) -> None:
@@ -191,9 +243,7 @@ class SharedInformerFactory(Accessors):
         finally:
             if self._name is not None:
                 self._name.release()
-            transport, self._transport = self._transport, None
-            if transport is not None and transport is not self._client:
-                await transport.aclose()  # type: ignore[attr-defined]  # made here, so it is a KubernetesTransport
+            await self._client.aclose()
 
     async def __aenter__(self) -> Self:
         self._check()
@@ -209,28 +259,24 @@ class SharedInformerFactory(Accessors):
     ) -> None:
         await self.shutdown()
 
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
+
     def _check(self) -> None:
         self._informers.check()
         if self._informers.stopped:
             raise InformerStopped("the factory was shut down; make a new one")
 
-    def _reach(self) -> Transport:
-        if self._transport is None:
-            self._transport = _transport_of(self._client)
-        return self._transport
 
-
-def _transport_of(client: Any) -> Transport:
-    if hasattr(client, "call_api"):
-        from aioinformer.transport.kubernetes import KubernetesTransport
-
-        return KubernetesTransport(client)
-    if not callable(getattr(client, "request", None)):
-        raise UsageError(
-            f"client: expected a transport or an ApiClient of kubernetes_asyncio, not {type(client).__name__}"
-        )
-    transport: Transport = client
-    return transport
+def _check_gvr(gvr: str) -> None:
+    """Refuse what cannot be the name of a resource; those of groups that are not built in may be anything."""
+    group_version, _, plural = gvr.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    known = [each.gvr for each in BUILTIN_RESOURCES if (each.group, each.version) == (group, version)]
+    if not version or not plural or (known and gvr not in known):
+        nearest = get_close_matches(gvr, known, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
+        raise UsageError(f"custom_resync: {gvr!r} is no resource; {hint}")
 
 
 def _built_in(gvr: str) -> Resource[Any]:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.errors import UsageError
+from aioinformer.errors import DecodeError, UsageError
 from aioinformer.frozen import freeze
 from aioinformer.objects import Record, labels_of
-from aioinformer.selectors import FieldSelector, parse_field_selector
+from aioinformer.read_failures import announce
+from aioinformer.selectors import FieldSelector, field_selector_of
 from aioinformer.shallow import members
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
             value = msgspec.json.decode(record.json)
         except RecursionError:  # one object must not keep readers from all others by its depth
             return _shallow_value(record.json, steps)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            announce(record, "not JSON")
+            raise DecodeError(f"{record.key}: not JSON", key=record.key, version=record.resource_version) from None
     else:
         value = item if isinstance(item, Mapping) else item.to_dict()
     for step in steps:
@@ -124,7 +128,7 @@ class FieldIndexFunc:
         return f"FieldIndexFunc({self.path!r})"
 
 
-def field_filter(selector: str | FieldSelector) -> Callable[[Any], bool]:
+def field_filter(selector: str | FieldSelector | Mapping[str, str]) -> Callable[[Any], bool]:
     """A function that tells whether an object has certain values, for filtering handlers and lists.
 
     Args:
@@ -133,7 +137,7 @@ def field_filter(selector: str | FieldSelector) -> Callable[[Any], bool]:
     Raises:
         SelectorError: it does not parse.
     """
-    parsed = parse_field_selector(selector) if isinstance(selector, str) else selector
+    parsed = field_selector_of(selector, "selector")
 
     def passes(item: Any) -> bool:
         return parsed.matches(lambda path: _text(field_value(item, parse_path(path))))

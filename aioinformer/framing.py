@@ -238,12 +238,14 @@ _TRUNCATED = _truncated(b"{")
 
 
 def _is_begun(text: bytes) -> bool:
-    """Whether this may be the beginning of valid JSON, of several lines."""
+    """Whether the whole lines of this may be the beginning of valid JSON."""
+    first, last = text.find(b"\n"), text.rfind(b"\n") + 1
+    begun = text[:last]  # what is cut within a number or a letter is not a beginning
     if is_heavy(text):
         # To read all of it takes too long. A line that ends with a value is followed by no other value in it.
-        end = text.find(b"\n")
-        return text[:end][-_NEAR:].rstrip()[-1:] not in _VALUE_ENDS or text[end:][:_NEAR].lstrip()[:1] not in _VALUES
+        before, behind = text[:first][-_NEAR:].rstrip(), text[first : first + _NEAR].lstrip()
+        return before[-1:] not in _VALUE_ENDS or behind[:1] not in _VALUES
     try:
-        return _truncated(text) in (_TRUNCATED, "")
+        return _truncated(begun) in (_TRUNCATED, "")
     except RecursionError:
         return True

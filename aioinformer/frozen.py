@@ -15,19 +15,37 @@ V = TypeVar("V")
 
 _PRIVATE = ("data", "stringData")
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_REDACTED = "<redacted>"
 
 
-class FrozenDict(dict[K, V]):
+class _Open(dict[Any, Any]):
+    """A `FrozenDict` before it is closed: `dict` fills it in C, then its class is exchanged."""
+
+    __slots__ = ()
+
+
+class _WithoutInit(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.__new__(cls, *args, **kwargs)
+
+
+class FrozenDict(dict[K, V], metaclass=_WithoutInit):
     """A `dict` that refuses every write with a `TypeError`. What `freeze` makes is frozen in depth.
 
     It is accepted wherever a `dict` is read, `json.dumps` and kubernetes_asyncio's `ApiClient` included. Copies are the
     caller's own: `copy()`, `copy.copy()` and `|` give a plain `dict` with the same values, `to_dict()` and
     `copy.deepcopy()` one that is plain and mutable in depth. Pickling keeps the type.
 
-    The text of one that is a Secret names what it holds and does not show it: objects get into logs.
+    The text of one that is a Secret (see `FrozenSecret`) or has its kind names what it holds and does not show it:
+    objects get into logs. Neither is kubectl's copy of what was applied shown, in whatever object.
     """
 
     __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> FrozenDict[K, V]:
+        made = super().__new__(cls)
+        dict.update(made, *args, **kwargs)
+        return made
 
     def to_dict(self) -> dict[K, Any]:
         """A plain, mutable copy in depth."""
@@ -37,6 +55,7 @@ class FrozenDict(dict[K, V]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping belongs to a cached object and cannot be changed; change a copy, from to_dict()")
 
+    __init__ = _refuse  # `__new__` fills it: to initialise it again would be a write
     __setitem__ = _refuse
     __delitem__ = _refuse
     __ior__ = _refuse
@@ -47,6 +66,9 @@ class FrozenDict(dict[K, V]):
     update = _refuse
 
     def __repr__(self) -> str:
+        if _APPLIED in self:  # the annotations of some object
+            shown: dict[Any, Any] = {**self, _APPLIED: _REDACTED}
+            return repr(shown)
         return repr(_redacted(self)) if _is_secret(self) else super().__repr__()
 
     def __copy__(self) -> dict[K, V]:
@@ -56,30 +78,53 @@ class FrozenDict(dict[K, V]):
         return self.to_dict()
 
     def __reduce__(self) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
-        return FrozenDict, (dict(self),)
+        return type(self), (dict(self),)
 
     def __reduce_ex__(self, _: Any) -> tuple[type[FrozenDict[K, V]], tuple[dict[K, V]]]:
         return self.__reduce__()
 
 
+class FrozenSecret(FrozenDict[K, V]):
+    """An object of the resource `secrets`, whatever kind it says it is of: its text never shows what it holds."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(_redacted(self))
+
+
+def as_secret(value: FrozenDict[K, V]) -> FrozenSecret[K, V]:
+    """Return the same object, from now on with the text of a Secret."""
+    made: Any = value
+    made.__class__ = FrozenSecret
+    return made  # type: ignore[no-any-return]
+
+
 def _is_secret(value: Mapping[Any, Any]) -> bool:
-    # In lists objects say no kind; but of what has data, only Secrets have a type.
-    return "metadata" in value and value.get("kind", "Secret" if "type" in value else "") == "Secret"
+    kind = value.get("kind")
+    if kind is None:  # as in lists; of what has metadata and data, only Secrets have a type
+        return "metadata" in value and "type" in value
+    return kind in ("Secret", "SecretList")
 
 
 def _redacted(secret: Mapping[Any, Any]) -> dict[Any, Any]:
     shown = dict(secret)
     for name in _PRIVATE:
-        if isinstance(held := shown.get(name), Mapping):
-            shown[name] = dict.fromkeys(held, "<redacted>")
-    metadata = shown["metadata"]
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if isinstance(annotations, Mapping) and _APPLIED in annotations:
-        shown["metadata"] = {**metadata, "annotations": {**annotations, _APPLIED: "<redacted>"}}
+        if held := shown.get(name):
+            shown[name] = dict.fromkeys(held, _REDACTED) if isinstance(held, Mapping) else _REDACTED
+    if isinstance(items := shown.get("items"), (list, tuple)):
+        shown["items"] = [_redacted(item) if isinstance(item, Mapping) else item for item in items]
     return shown
 
 
 _EMPTY: FrozenDict[Any, Any] = FrozenDict()
+
+
+def closed(value: dict[K, V]) -> FrozenDict[K, V]:
+    """Return a `FrozenDict` of a dict, as fast as `dict` makes a copy."""
+    made: Any = _Open(value)
+    made.__class__ = FrozenDict
+    return made  # type: ignore[no-any-return]
 
 
 def freeze(value: Any) -> Any:
@@ -106,7 +151,9 @@ def freeze_decoded(value: Any) -> Any:
                 value[key] = freeze_decoded(item) if item else _EMPTY
             elif type(item) is list:
                 value[key] = freeze_decoded(item)
-        return FrozenDict(value)
+        made: Any = _Open(value)  # what `closed` does, without the call
+        made.__class__ = FrozenDict
+        return made
     if kind is list:
         return tuple([freeze_decoded(item) for item in value])
     return value

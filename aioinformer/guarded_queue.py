@@ -189,6 +189,11 @@ class GuardedQueue(Generic[T, P]):
     def __len__(self) -> int:
         return len(self._state)
 
+    def __repr__(self) -> str:
+        synced = "synced" if self.has_synced() else "not synced"
+        closed = ", closed" if self._closed else ""
+        return f"<{type(self).__name__}, {len(self)} queued, {synced}, version {self._state.version!r}{closed}>"
+
     def key_of(self, obj: Any) -> str:
         """The key of an object, a delta, deltas (of the newest) or a tombstone (DF-10, RF-18).
 

@@ -36,7 +36,7 @@ class IncomingList:
     def begin(self) -> None:
         """A list begins: what it brings is all that counts."""
         self._records = ListedObjects()
-        self._quarantine.clear()
+        self._quarantine.begin()
 
     def take(self, item: Record | DecodeError) -> bool:
         """Notes an object, or what stands in its place; whether the list had not shown it before."""
@@ -44,13 +44,13 @@ class IncomingList:
             self._records.setdefault(item.key, KeptRecord.of(item.key))
             return self.skip(item)
         new = self._records.put(item.key, item)
-        if self._quarantine:
+        if self._quarantine.remembers:
             self._quarantine.release(item.key)
         return new
 
     def take_all(self, items: Collection[Record | DecodeError]) -> bool:
         """As `take`, for many; whether the list had not shown all of them before."""
-        if self._quarantine or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
+        if self._quarantine.remembers or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
             news = [self.take(item) for item in items]  # all of them, whatever the first is
             return any(news)
         put, new = self._records.put, False
@@ -61,7 +61,7 @@ class IncomingList:
     def drop(self, key: str) -> None:
         """An object was deleted while the list was on its way."""
         self._records.pop(key, None)
-        self._quarantine.release(key)
+        self._quarantine.release(key, gone=True)
 
     def skip(self, error: DecodeError) -> bool:
         """Notes an object that does not decode; whether that is news."""
@@ -73,4 +73,5 @@ class IncomingList:
     def end(self) -> ListedObjects[Record]:
         """The list is complete: its objects by key. Not a copy, which would hold the loop if there are many."""
         records, self._records = self._records, ListedObjects()
+        self._quarantine.end(records)
         return records

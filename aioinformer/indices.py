@@ -6,12 +6,13 @@ garbage collector does not walk those, however many objects there are.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from aioinformer.callables import Timed, function_name, untimed
 from aioinformer.errors import UsageError
 from aioinformer.fields import FieldIndexFunc
-from aioinformer.keys import meta_namespace_index_func
+from aioinformer.keys import deletion_handling_meta_namespace_key_func, meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Record
 
@@ -24,7 +25,7 @@ IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
 #: name -> index function, or the path of a field
 Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
@@ -58,11 +59,17 @@ class Index(Generic[T]):
         name: of the index, for logs and errors.
         function: object -> values.
         present: item as stored -> what the function sees; None for the item itself.
+        timed: wraps a user's function, so that its calls are timed.
     """
 
-    def __init__(self, name: str, function: IndexFunc[T], present: Callable[[Any], T] | None) -> None:
+    def __init__(
+        self, name: str, function: IndexFunc[T], present: Callable[[Any], T] | None, timed: Timed = untimed
+    ) -> None:
         self.name = name
         self.function = function
+        own = isinstance(function, FieldIndexFunc) or function is meta_namespace_index_func
+        what = f"index function {name!r}, {function_name(function)},"
+        self._call = function if own else timed(function, what, deletion_handling_meta_namespace_key_func)
         # A path is followed in the item itself, where the values of declared fields are.
         self._present = None if isinstance(function, FieldIndexFunc) else present
         #: value -> keys, in the order in which they came
@@ -83,7 +90,7 @@ class Index(Generic[T]):
         if self.settles_records and isinstance(item, Record):
             return (item.namespace,)
         try:
-            values = self.function(self._present(item) if self._present and not seen else item)
+            values = self._call(self._present(item) if self._present and not seen else item)
             if isinstance(values, str):
                 raise TypeError("an index function returns a sequence of strings, not a string")
             result = tuple(values) if values is not None else ()

@@ -19,8 +19,11 @@ from aioinformer.lister import ClusterLister, Lister
 from aioinformer.notifications import plain_function
 from aioinformer.object_type import ObjectType
 from aioinformer.slices import Slicer
+from aioinformer.stalls import Stalls
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX, Indexer
+from aioinformer.undecodable import Undecodable
+from aioinformer.versions import version_number
 from aioinformer.waiters import KeyWaiters, VersionWaiters
 
 if TYPE_CHECKING:
@@ -40,8 +43,14 @@ class InformerCache(Generic[T]):
         name: for people.
         slice_seconds: how long indexing may hold the event loop at a time.
 
-        indexers, decoder, transform, storage, fields: as for `SharedIndexInformer`.
+        indexers, decoder, transform, storage, fields, max_undecodable: as for `SharedIndexInformer`.
+
+    Attributes:
+        start_requested: whether the informer runs, has run, or will run in a moment.
+        start_hint: how to start it, for the error of a lister that is read before that.
     """
+
+    start_hint = "enter `async with informer`, or await informer.run()"
 
     def __init__(
         self,
@@ -54,9 +63,11 @@ class InformerCache(Generic[T]):
         transform: Transform[T] | None,
         storage: str,
         fields: Iterable[str],
+        max_undecodable: float | None,
     ) -> None:
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
+        self._stalls = Stalls(self.name)
         self._compressor = Compressor() if storage == Storage.COMPRESSED else None
         self._objects: ObjectType[T] = ObjectType(
             resource,
@@ -65,13 +76,18 @@ class InformerCache(Generic[T]):
             storage=storage,
             fields=[*fields, *field_paths(indexers or {})],
             compression=self._compressor.tier if self._compressor is not None else None,
+            timed=self._stalls.timed,
         )
-        self._indexer: Indexer[T] = Indexer(present=self._objects.present)
+        self._indexer: Indexer[T] = Indexer(
+            present=self._objects.present, record_of=self._objects.record_of, timed=self._stalls.timed
+        )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
+        self._undecodable = Undecodable(self._indexer.cells, max_undecodable, self._readability_changed)
         self._slice_seconds = slice_seconds
+        self.start_requested = False
         self._synced = Latch()
         self._versions = VersionWaiters()
-        self._keys: KeyWaiters[T] = KeyWaiters()
+        self._keys: KeyWaiters[T] = KeyWaiters(self._versions)
         self._started = False
         self._stopped = False
 
@@ -88,8 +104,41 @@ class InformerCache(Generic[T]):
     def lister(self) -> Lister[T]:
         """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
         if not self.resource.namespaced:
-            return cast("Lister[T]", ClusterLister(self._indexer, self.resource))
-        return Lister(self._indexer, self.resource)
+            return cast("Lister[T]", ClusterLister(self._indexer, self.resource, self))
+        return Lister(self._indexer, self.resource, self)
+
+    def undecodable(self) -> dict[str, str]:
+        """Return the objects whose last version cannot be decoded, as far as that is known: key -> why.
+
+        Of these objects the cache shows an earlier version, or nothing. Objects whose name cannot be read are one
+        entry, under the key "". A body that is decoded when it is first read counts from its first failure.
+        """
+        return self._undecodable.reasons()
+
+    def check_readable(self) -> None:
+        """Do nothing if the informer runs, has run, or will run in a moment.
+
+        Raises:
+            UsageError: it was never asked to start, so that its cache is empty and stays so.
+        """
+        if not (self.start_requested or self._started or self._stopped):
+            raise UsageError(f"the {self.name} was never started: {self.start_hint}")
+
+    def check_absent(self, key: str) -> None:
+        """Do nothing if an object that the cache does not hold does not exist, as far as that is known.
+
+        Raises:
+            DecodeError: it exists, and cannot be decoded.
+        """
+        self._undecodable.check(key)
+
+    def is_ready(self) -> bool:
+        """Whether the informer runs, has filled its cache, and so many objects can be decoded that it can be relied on.
+
+        False while the collection is not empty and none of its objects can be decoded, until one has been; and while
+        the share of objects that cannot be decoded is larger than `max_undecodable`, if that is given.
+        """
+        return self._started and not self._stopped and bool(self._synced) and self._undecodable.acceptable()
 
     def has_synced(self) -> bool:
         """Whether the cache has been filled from the first list; handlers may not have been told yet."""
@@ -113,7 +162,7 @@ class InformerCache(Generic[T]):
             UsageError: the informer was started.
         """
         self._before_start("the transform")
-        self._objects.transform = plain_function(transform, "transform")
+        self._objects.set_transform(transform)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
@@ -164,19 +213,43 @@ class InformerCache(Generic[T]):
         """
         await self._synced.wait()
 
-    async def wait_for_resource_version(self, resource_version: str) -> None:
-        """Returns once the cache contains everything up to a version: of an own write, for one.
+    async def wait_for_resource_version(
+        self,
+        resource_version: str,
+        timeout: float | None = 30.0,  # noqa: ASYNC109 - an outage is not to hold up a controller for ever
+    ) -> None:
+        """Return once the cache contains everything up to a version: of your own write, for one.
+
+        The versions of Kubernetes' own servers are numbers, and any later one ends the wait. Those of other servers may
+        be any text, which has no order: then the wait ends once the cache has seen exactly this version, now or among
+        the last 1000.
 
         Args:
             resource_version: as in the metadata of what the server answered to a write of this resource.
+            timeout: in seconds, None for no limit.
 
         Raises:
             UsageError: this is no version.
+            TimeoutError: the cache did not come to it in time; the message has the version that it is at.
             InformerStopped: the informer stopped before that.
         """
         if not resource_version or type(resource_version) is not str:
             raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
-        await self._versions.wait(resource_version)
+        opaque = version_number(resource_version) < 0
+        if opaque and any(record.resource_version == resource_version for record in self._indexer.cells.items()):
+            return
+        deadline = asyncio.timeout(timeout)
+        try:
+            async with deadline:
+                await self._versions.wait(resource_version)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            hint = "; it is no number, and only seeing exactly this version ends the wait" if opaque else ""
+            raise TimeoutError(
+                f"{self.name}: resource version {resource_version!r} was not reached within {timeout} s, the cache is "
+                f"at {self._versions.version!r}{hint}"
+            ) from None
 
     @overload
     async def wait_for(
@@ -233,6 +306,9 @@ class InformerCache(Generic[T]):
         """Everything up to this version is in the cache."""
         self._indexer.bookmark(version)
         self._versions.reached(version)
+
+    def _readability_changed(self) -> None:
+        """The first object cannot be read, or the last of these was replaced; called in any thread."""
 
     def _end(self, failure: BaseException) -> None:
         """Nothing more will come: who waits is raised this."""

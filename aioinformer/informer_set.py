@@ -3,35 +3,96 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from aioinformer.errors import UsageError
+from aioinformer.identity import InformerName
+from aioinformer.informer_options import Making, merge_indexers
+from aioinformer.outages import Outages
 from aioinformer.owner import Owner, collapsed
-from aioinformer.waiting import wait_for_cache_sync
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.snapshots import FactorySnapshot, factory_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.scopes import InformerKey
+
+I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741
 
 
-class InformerSet:
+class InformerSet(Generic[I]):
     """Owns informers while it runs. It may be entered and left by different tasks.
 
     Args:
         name: for tasks.
+        start_hint: how to start what is in it, for errors.
 
     Attributes:
-        by_gvr: all of them, by the `gvr` of their resource. Who adds one says when to start it.
+        by_key: all of them that can be asked for, by the text of their `InformerKey`.
         stopped: whether the stop was asked for: no informer is started any more.
     """
 
-    def __init__(self, name: str) -> None:
-        self.by_gvr: dict[str, SharedIndexInformer[Any]] = {}
+    def __init__(self, name: str, start_hint: str) -> None:
+        self.by_key: dict[str, I] = {}
         self.stopped = False
         self._name = name
-        self._started: set[str] = set()
+        self._start_hint = start_hint
+        self._makings: dict[str, Making] = {}
+        #: Informers that serve this one, and that nobody asks for.
+        self._others: list[SharedIndexInformer[Any]] = []
+        self._started: set[SharedIndexInformer[Any]] = set()
         self._owner = Owner()
         self._tasks: asyncio.TaskGroup | None = None
+        self._outages = Outages(name, lambda: len(self.informers()))
+
+    # What is in it.
+
+    def find(self, key: InformerKey, options: Mapping[str, Any]) -> I | None:
+        """Return the informer of a key, with the indexes that are asked for; None if there is none.
+
+        Args:
+            key: which.
+            options: from `named_options`: what it is expected to be made of.
+
+        Raises:
+            UsageError: it is made of something else, or has another index of a name. Nothing is changed then.
+            InformerStopped: it has stopped, and does not have an index that is asked for.
+        """
+        informer = self.by_key.get(str(key))
+        if informer is None:
+            return None
+        differences = self._makings[str(key)].differences(options)
+        if (mine := informer.resource.model) != (asked := key.resource.model):
+            differences.append(f"model of the Resource is {mine!r}, not {asked!r}")
+        if differences:
+            raise UsageError(
+                f"{key} has an informer already, and its options are others: {'; '.join(differences)}. "
+                "Ask for it with the same options, or without them; or make another factory"
+            )
+        if new := merge_indexers(informer.get_indexer(), options.get("indexers") or {}):
+            informer.add_indexers(new)
+        return informer
+
+    def add(self, key: InformerKey, informer: I, making: Making) -> None:
+        """Take in an informer. Who adds one says when to start it."""
+        self._adopt(informer)
+        self.by_key[str(key)] = informer
+        self._makings[str(key)] = making
+
+    def add_other(self, informer: SharedIndexInformer[Any]) -> None:
+        """Take in an informer that serves the set, and that nobody asks for."""
+        self._adopt(informer)
+        self._others.append(informer)
+
+    def informers(self) -> list[SharedIndexInformer[Any]]:
+        """Return all informers."""
+        return [*self.by_key.values(), *self._others]
+
+    def _adopt(self, informer: SharedIndexInformer[Any]) -> None:
+        informer.start_hint = self._start_hint
+
+    # Life.
 
     @property
     def running(self) -> bool:
@@ -50,23 +111,26 @@ class InformerSet:
         """Starts the set, or what was added to it since."""
         if not self._owner.running:
             self._owner.start(self._run, self._name)
-        else:
-            self.start_informers()
+        self.start_informers()
 
     async def enter(self) -> None:
         """The same; returns when it has begun."""
         if not self._owner.running:
+            self._expect_start()
             await self._owner.enter(self._run, self._name)
         else:
             self.start_informers()
 
     def start_informers(self) -> None:
         """Starts the informers that do not run yet, if the set runs; before that, nothing happens."""
+        if self._owner.running:
+            self._expect_start()
         if self._tasks is None:
             return
-        for gvr, informer in self.by_gvr.items():
-            if gvr not in self._started:
-                self._started.add(gvr)
+        for informer in self.informers():
+            if informer not in self._started:
+                self._started.add(informer)
+                informer.outages = self._outages
                 self._tasks.create_task(informer.run(), name=informer.name)
 
     async def stop(self) -> None:
@@ -82,10 +146,31 @@ class InformerSet:
             self._retire()
 
     def is_ready(self) -> bool:
-        """Whether every informer runs and has filled its cache."""
-        return self._owner.running and all(
-            informer.has_synced() and not informer.is_stopped() for informer in self.by_gvr.values()
-        )
+        """Whether every informer is ready."""
+        return self._owner.running and all(informer.is_ready() for informer in self.informers())
+
+    def _expect_start(self) -> None:
+        for informer in self.informers():
+            informer.start_requested = True
+
+    def snapshot(self, name: str) -> FactorySnapshot:
+        """What all informers are doing.
+
+        Args:
+            name: of the owner, for metrics.
+        """
+        snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
+        return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
+
+    def describe(self, owner: object, name: object) -> str:
+        """The `repr` of the owner."""
+        informers = list(self.by_key.values())
+        life = "stopped" if self.stopped else "running" if self.running else "not started"
+        synced = sum(informer.has_synced() for informer in informers)
+        unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
+        named = f" {name.name}" if isinstance(name, InformerName) else ""
+        failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
+        return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
 
     async def _run(self) -> None:
         try:
@@ -104,20 +189,5 @@ class InformerSet:
 
     def _retire(self) -> None:
         # A task that is cancelled before its first step never takes it.
-        for informer in self.by_gvr.values():
+        for informer in self.informers():
             informer.retire()
-
-
-async def synced_in_time(
-    informers: Mapping[str, SharedIndexInformer[Any]],
-    timeout: float | None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
-) -> dict[str, bool]:
-    """Waits until all have filled their caches, or the time is over; which of them have.
-
-    Raises:
-        InformerStopped: one stopped before that.
-        Exception: what an informer crashed with.
-    """
-    informers = dict(informers)
-    await wait_for_cache_sync(*informers.values(), timeout=timeout)
-    return {gvr: informer.has_synced() for gvr, informer in informers.items()}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.durations import DurationCounter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aioinformer.durations import Durations
     from aioinformer.identity import InformerNameAndResource
 
@@ -33,6 +36,13 @@ class InformerStatistics:
         watches: from the first byte to the end; those that have ended.
         short_watches: of these, the ones that ended within a second, and brought nothing.
         watched: events in them.
+        phase: what the informer is doing, as in `InformerState`.
+        healthy: whether the cache follows the server.
+        handler_errors: how often handlers raised.
+        undecodable: objects whose last version cannot be decoded or shown.
+        skipped: how often an object was skipped for that.
+        last_event_age: seconds since the server last sent anything; None if it never did.
+        relists: lists that became necessary, by reason; how many attempts they took does not matter.
     """
 
     identity: InformerNameAndResource
@@ -46,6 +56,13 @@ class InformerStatistics:
     watches: Durations
     short_watches: int
     watched: int
+    phase: str = "new"
+    healthy: bool = False
+    handler_errors: int = 0
+    undecodable: int = 0
+    skipped: int = 0
+    last_event_age: float | None = None
+    relists: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def version_number(self) -> float | None:
@@ -59,7 +76,7 @@ class InformerStatistics:
 class InformerCounters:
     """What is counted for it."""
 
-    __slots__ = ("listed", "lists", "processing", "short_watches", "watched", "watches")
+    __slots__ = ("listed", "lists", "processing", "relists", "short_watches", "watched", "watches")
 
     def __init__(self) -> None:
         self.processing = DurationCounter(PROCESSING_BOUNDS)
@@ -68,3 +85,5 @@ class InformerCounters:
         self.watches = DurationCounter(REQUEST_BOUNDS)
         self.short_watches = 0
         self.watched = 0
+        #: By reason.
+        self.relists: Counter[str] = Counter()

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 from contextlib import asynccontextmanager, contextmanager
@@ -24,19 +23,24 @@ from uuid import uuid4
 
 import anyio
 
-from aioinformer.errors import AioinformerError, ApiError, UsageError
+from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.lease_attempts import LeaseAttempts
 from aioinformer.lease_lock import LeaseLock
+from aioinformer.logger import get_logger
+from aioinformer.notifications import plain_function
+from aioinformer.owner import running_loop
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LeadershipLost(AioinformerError):
@@ -86,7 +90,7 @@ class LeaderElector:
     lower ones.
 
     Args:
-        transport: reaches the server.
+        transport: reaches the server; a `Connection` stands for its transport.
         name: of the Lease, which is made if it does not exist.
         namespace: where the Lease lives.
 
@@ -108,7 +112,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         name: str,
         namespace: str = "default",
         *,
@@ -124,9 +128,12 @@ class LeaderElector:
             raise UsageError(f"a Lease has a name and a namespace, not {name!r} in {namespace!r}")
         if identity == "":
             raise UsageError("identity must not be empty; leave it out to get one")
+        if options is not None and not isinstance(options, LeaderElectionOptions):
+            raise UsageError(f"options must be LeaderElectionOptions(...), not {type(options).__name__}")
+        plain_function(on_new_leader, "on_new_leader")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
         self._options = options or LeaderElectionOptions()
-        lock = LeaseLock(transport, name, namespace)
+        lock = LeaseLock(transport_of(transport), name, namespace)
         self.lease = str(lock)
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
@@ -148,6 +155,7 @@ class LeaderElector:
             LeadershipLost: on leaving, leadership ended before the block did.
             UsageError: this elector competes or leads already.
         """
+        running_loop(f"an elector of {self.lease} competes")
         with self._once():
             await self._acquire()
             self._scope = scope = asyncio.timeout_at(self._machine.deadline)
@@ -220,10 +228,8 @@ class LeaderElector:
                 # An answer that took too long is true no more.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
-                pause = self._options.retry_period * (1 + JITTER * self._random())
-                if verdict is Verdict.FAILED and isinstance(self._machine.error, ApiError):
-                    pause = max(pause, self._machine.error.retry_after or 0)
-                await asyncio.sleep(pause)
+                # As in client-go, `Retry-After` does not delay the next try: the lease may be free long before it ends.
+                await asyncio.sleep(self._options.retry_period * (1 + JITTER * self._random()))
         except BaseException:
             # Cancelled in the middle of a write, we may have become the leader without knowing.
             if self._machine.claimed:

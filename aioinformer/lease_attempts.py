@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from aioinformer.errors import TransportError
 from aioinformer.lease import LeaderElectionOptions, LeaseMachine, LeaseReply, Verdict
+from aioinformer.logger import get_logger
 from aioinformer.retry import is_conflict
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Between two tries to release a lease that somebody else writes to.
 _RELEASE_PAUSE = 0.1

@@ -11,7 +11,6 @@ an object, and says every five minutes, or when it is asked ("pinged"), that it 
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,17 +19,20 @@ import msgspec
 from aioinformer.errors import AioinformerError, NotFound, UsageError
 from aioinformer.exchange import exchange
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.owner import Owner
 from aioinformer.rate_limiting_queue import RateLimitingQueue
 from aioinformer.ratelimiters import ItemExponentialFailureRateLimiter
 from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.transport import Request
+from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from aioinformer.transport import Transport
+    from aioinformer.transport.credentials import Connection
 
 LEASE_CANDIDATES: Resource[Any] = Resource(
     "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""
@@ -39,7 +41,7 @@ LEASE_CANDIDATES: Resource[Any] = Resource(
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
 _TIMEOUT = 30.0
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class LeaseCandidate:
@@ -68,7 +70,7 @@ class LeaseCandidate:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         name: str,
         namespace: str = "default",
         *,
@@ -85,7 +87,7 @@ class LeaseCandidate:
             )
         self.name = name
         self.lease = lease
-        self._transport = transport
+        self._transport = transport_of(transport)
         self._namespace = namespace
         self._renew_period = renew_period
         self._spec = {
@@ -148,7 +150,7 @@ class LeaseCandidate:
             body["spec"] = {**body.get("spec", {}), **self._spec, "renewTime": now}
         request = Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(body), total_timeout=_TIMEOUT)
         written = await exchange(self._transport, request, LEASE_CANDIDATES.kind)
-        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"])
+        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"], timeout=None)
 
 
 def _time(text: Any) -> float:

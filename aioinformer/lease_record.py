@@ -31,13 +31,12 @@ class LeaseRecord:
         spec = lease.get("spec")
         if not isinstance(spec, Mapping):
             return cls()
-        duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         return cls(
             holder_identity=str(spec.get("holderIdentity") or ""),
-            lease_duration_seconds=duration if isinstance(duration, int) else 0,
+            lease_duration_seconds=_int32(spec.get("leaseDurationSeconds")),
             acquire_time=str(spec.get("acquireTime") or ""),
             renew_time=str(spec.get("renewTime") or ""),
-            lease_transitions=transitions if isinstance(transitions, int) else 0,
+            lease_transitions=_int32(spec.get("leaseTransitions")),
         )
 
     def into(self, lease: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
@@ -59,3 +58,8 @@ class LeaseRecord:
     def term(self) -> tuple[str, str, int]:
         """What tells one term from all others."""
         return self.holder_identity, self.acquire_time, self.lease_transitions
+
+
+def _int32(value: object) -> int:
+    """The number, as far as the API's type holds it: a larger one cannot be added to a time."""
+    return value if isinstance(value, int) and abs(value) < 2**31 else 0

@@ -21,24 +21,34 @@ class ListHead(msgspec.Struct, gc=False):
     kind: str = ""
 
 
+class _List(ListHead, gc=False):
+    items: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_head = msgspec.json.Decoder(_List).decode  # here, since event loops in two threads may be the first
+
+
 def head_of(document: bytes) -> ListHead:
-    """Reads it.
+    """Read what a list says of itself. Its kind may be any: a custom resource chooses what its lists are called.
+
+    Args:
+        document: the list; its items may be left out, their brackets may not.
 
     Raises:
         DecodeError: it is no list.
         ApiError: it is a Status.
     """
     try:
-        head = msgspec.json.decode(document, type=ListHead)
+        head = _decode_head(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise not_a_list(document) from error
     if head.kind == "Status":
         raise status_error(0, document)
     if head.kind == "Table":
         raise DecodeError("the server answered with a Table; informers need the objects themselves")
-    if head.kind and not head.kind.endswith("List"):
-        raise DecodeError("the server answered with something that is not a list")
-    return head
+    if head.items is msgspec.UNSET:
+        raise DecodeError("the server answered with something that is not a list: it has no items")
+    return ListHead(head.metadata, head.kind)
 
 
 def status_error(status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:

@@ -58,6 +58,9 @@ class _WholeList(ListHead, gc=False):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
+_decode_whole_list = msgspec.json.Decoder(_WholeList).decode
+
+
 class ListParser(Generic[T]):
     """Takes the body of a list apart.
 
@@ -322,7 +325,7 @@ class ListParser(Generic[T]):
     def _whole(self) -> Iterator[T | DecodeError | None]:
         document = bytes(self._buffer).removeprefix(BOM)
         try:
-            whole = msgspec.json.decode(document, type=_WholeList)
+            whole = _decode_whole_list(document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_a_list(document) from error
         if whole.items is msgspec.UNSET and whole.kind not in ("Status", "Table"):

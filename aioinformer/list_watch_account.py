@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.steps import Accepted, Ended, Failed, Idled, Watched
+from aioinformer.steps import Accepted, Ended, Failed, Idled, Pending, Watched
 from aioinformer.trace import Trace
 
 if TYPE_CHECKING:
@@ -36,12 +36,25 @@ class ListWatchAccount:
         self._clock = clock
         self._counters = counters
         self._list: Trace | None = None
+        self._asked_watch = False
+        #: Why a list is necessary; "" while none is.
+        self._needed = ""
         self._watch_since: float | None = None
         self._events = 0
 
-    def sends(self, step: Send) -> None:
-        """A request is about to be sent."""
+    def sends(self, step: Send, reason: str = "first") -> None:
+        """A request is about to be sent.
+
+        Args:
+            step: the request.
+            reason: why the last list was necessary.
+        """
         self._watch_over()
+        self._asked_watch = step.options.watch
+        if step.initial and self._needed != reason:
+            self._needed = reason
+            if self._counters is not None:
+                self._counters.relists[reason] += 1
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(f"{self._name}: {kind}", self._clock)
@@ -56,13 +69,13 @@ class ListWatchAccount:
                 self._events += len(events)
                 if self._counters is not None:
                     self._counters.watched += len(events)
-            case Accepted() if self._list is None:
+            case Accepted() | Pending() if self._asked_watch and self._list is None and self._watch_since is None:
                 self._watch_since = self._clock()
-            case Failed() | Ended() | Idled():
+            case Failed() | Ended():
                 self._watch_over()
-                if self._list is not None:
-                    self._list.step("failed")
-                    self._list_over()
+                self._list_failed()
+            case Idled():  # which ends a list, but not a watch, unless another request follows
+                self._list_failed()
 
     def listed(self, objects: int, *, streamed: bool) -> None:
         """A list is complete; if it was streamed, its stream is a watch from now on."""
@@ -75,8 +88,14 @@ class ListWatchAccount:
 
     def queued(self) -> None:
         """All of a list is in the queue."""
+        self._needed = ""
         if self._list is not None:
             self._list.step("queued")
+            self._list_over()
+
+    def _list_failed(self) -> None:
+        if self._list is not None:
+            self._list.step("failed")
             self._list_over()
 
     def _list_over(self) -> None:

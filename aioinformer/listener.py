@@ -14,25 +14,30 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
+from dataclasses import dataclass
+from operator import length_hint
+from time import time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.keys import deletion_handling_meta_namespace_key_func
+from aioinformer.callables import origin
+from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.latch import Latch
-from aioinformer.notifications import AddNotification, Batch, Delivery, Notification, UpdateNotification
+from aioinformer.logger import get_logger
+from aioinformer.notifications import AddNotification, Batch, Delivery, Notification
 from aioinformer.owner import IN_HANDLER, is_cancelled
-from aioinformer.slices import Slicer
+from aioinformer.slices import clock_of
+from aioinformer.stalls import LIMIT, Stalls, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Callable, Iterator, Sized
 
+    from aioinformer.overdue import OverdueCalls
     from aioinformer.resync import ResyncSchedule
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
 _TURN: Final = 2
@@ -43,6 +48,21 @@ _SLOW_CALL: Final = 0.1
 _WHILE: Final = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class HandlerError:
+    """The last exception of a handler, without its message, which may quote an object.
+
+    Attributes:
+        error: its type, and the file and line that raised it: "KeyError at app/pods.py:42".
+        key: of the object.
+        time: in seconds since the epoch.
+    """
+
+    error: str
+    key: str
+    time: float
+
+
 class ProcessorListener(Generic[T]):
     """The account of one registered handler.
 
@@ -51,9 +71,27 @@ class ProcessorListener(Generic[T]):
         deliver: hands a notification to the handler.
         resync: when it takes part in resyncs.
         slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
+        handler: as it was given, for names.
+        stalls: names functions that block the loop.
+
+    Attributes:
+        errors: how often the handler raised.
+        last_error: the last of these; None if there was none.
+        longest_call: the longest call that has ended, in seconds; awaiting included.
+        on_error: called with each error.
+        overdue: looks after calls that do not return; None if nobody does.
     """
 
-    def __init__(self, name: str, deliver: Delivery, resync: ResyncSchedule, slice_seconds: float = 0.0005) -> None:
+    def __init__(
+        self,
+        name: str,
+        deliver: Delivery,
+        resync: ResyncSchedule,
+        slice_seconds: float = 0.0005,
+        *,
+        handler: Any = None,
+        stalls: Stalls | None = None,
+    ) -> None:
         self.name = name
         self.resync = resync
         #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
@@ -61,28 +99,76 @@ class ProcessorListener(Generic[T]):
         #: Set when the handler will not be called any more.
         self.finished = asyncio.Event()
         self.errors = 0
-        #: How many notifications wait, those of the batch under way included.
-        self.pending = 0
-        self._deliver = deliver
+        self.last_error: HandlerError | None = None
+        self.longest_call = 0.0
+        self.on_error: Callable[[], None] = lambda: None
+        self.overdue: OverdueCalls | None = None
         #: All listeners that have their turns with this one, which is one of them.
         self.peers: Sized = (self,)
+        self._deliver = deliver
+        self._functions = HandlerNames(handler)
+        self._stalls = stalls or Stalls(name)
         self._slice_seconds = slice_seconds
-        self._slicer = Slicer(slice_seconds)
         self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
+        #: How many notifications wait in batches that are not under way, and how many came in at all.
+        self._waiting = self._taken = 0
+        #: What is left of the batch under way; None between two batches.
+        self._left: Iterator[Any] | None = None
+        #: The notification that the handler was given last, and when by the loop's clock; True while it has it.
+        self._current: Notification[T] | None = None
+        self._began = 0.0
+        self._clock: Callable[[], float] = lambda: 0.0
+        #: That of the last call that took long.
+        self._slow: Notification[T] | None = None
+        self._delivering = False
         self._quiet_until = 0.0
         self._initial = 0
         self._upstream_synced = False
         self._stopped = False
-        self._delivering = False
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def pending(self) -> int:
+        """How many notifications wait, the one that the handler is at included."""
+        left = self._left
+        return self._waiting + (length_hint(left) if left is not None else 0) + self._delivering
+
+    @property
+    def behind(self) -> int:
+        """How many notifications wait behind the call under way."""
+        return self.pending - self._delivering
+
+    @property
+    def calls(self) -> int:
+        """How many notifications the handler was given, what it has not returned from included."""
+        return self._taken - self.pending + self._delivering
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is under way."""
+        return self._left is not None
+
+    @property
+    def call_began(self) -> float | None:
+        """When the call under way began, by the loop's clock; None if there is none."""
+        return self._began if self._delivering else None
+
+    def call(self) -> HandlerCall | None:
+        """The call under way; None if there is none. Any thread may ask."""
+        notification, began = self._current, self._began
+        if not self._delivering or notification is None:
+            return None
+        seconds = max(0.0, self._clock() - began)
+        return self._functions.call(notification, seconds)
 
     def add(self, batch: Batch[T]) -> None:
         """Queues what is to be told."""
         if not self._stopped:
-            self._initial += batch.initial
-            self.pending += batch.size
             self._added.put_nowait(batch)
+            self._initial += batch.initial
+            self._waiting += batch.size
+            self._taken += batch.size
 
     def upstream_synced(self) -> None:
         """All of the initial list has been added."""
@@ -105,6 +191,8 @@ class ProcessorListener(Generic[T]):
             return
         self._stopped = True
         self._added, self._next = asyncio.Queue(), asyncio.Queue()  # what waits must not live as long as registrations
+        self._taken -= self._waiting
+        self._waiting = 0
         if not self._tasks:
             self.finished.set()
         for task in self._tasks if not self._delivering else self._tasks[:1]:
@@ -116,7 +204,8 @@ class ProcessorListener(Generic[T]):
 
     def pass_over(self) -> None:
         """One object of the initial list cannot be shown to the handler: that counts as an error of it."""
-        self.errors += 1
+        self._count_error()
+        self._taken -= 1
         self._initial -= 1
         self._check_synced()
 
@@ -149,21 +238,31 @@ class ProcessorListener(Generic[T]):
     async def run(self) -> None:
         """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
         IN_HANDLER.set(True)
-        deliver, due, clock = self._deliver, self._slicer.due, asyncio.get_running_loop().time
+        await Steps(self._run(), self._stalls, self._blocked)
+
+    async def _run(self) -> None:
+        deliver = self._deliver
+        clock = self._clock = clock_of(asyncio.get_running_loop())
+        notable = 0.0
+        now = clock()
+        slice_ends = now + self._share()
         while not self.stopped():
             waits = self._next.empty()
             batch = await self._next.get()
-            self._slicer.seconds = self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
-                self._slicer.start()
-            timed = self.pending > _DEEP
-            begun = 0.0
+                now = clock()
+                slice_ends = now + self._share()
+            self._began = now
+            if self.overdue is not None and not self.overdue.armed:
+                self.overdue.arm()
+            self._waiting -= batch.size
+            notifications = iter(batch.notifications)
+            self._left = batch.source or notifications
             # Between two calls nobody else has a turn, and would see it, unless it says so.
             self._delivering = True
             try:
-                for notification in batch.notifications:
-                    if timed:
-                        begun = clock()
+                for notification in notifications:
+                    self._current = notification
                     # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
                     try:
                         result = deliver(notification)
@@ -174,41 +273,63 @@ class ProcessorListener(Generic[T]):
                         # unless it is this task that is to end.
                         if isinstance(error, asyncio.CancelledError) and is_cancelled():
                             raise
-                        self.errors += 1
-                        _log.exception("%s raised for %s", self.name, _key_of(notification))
+                        self._failed(notification, error)
                     if type(notification) is AddNotification and notification.is_in_initial_list:
                         # Attempts count, not successes: a handler that raises becomes synced, too.
                         self._initial -= 1
                         self._check_synced()
-                    if timed:
-                        self._watch_over(begun, clock())
-                    if due():
+                    began, self._began = now, (now := clock())
+                    if now - began > notable:
+                        notable = self._account_for(now - began, now)
+                    if now >= slice_ends:
                         self._delivering = False
-                        await self._slicer.let_go()
+                        await asyncio.sleep(0)
+                        now = self._began = clock()
+                        slice_ends = now + self._share()
                         self._delivering = True
                     if self._stopped:
                         return
             finally:
                 self._delivering = False
-            self.pending -= batch.size
-            del batch  # it may be all of a list, and the next may be long in coming
+                if self._stopped:
+                    self._taken -= length_hint(self._left)
+                self._left = None
+            del batch, notifications  # it may be all of a list, and the next may be long in coming
 
-    def _watch_over(self, begun: float, ended: float) -> None:
-        if ended - begun > _SLOW_CALL and ended >= self._quiet_until:
-            self._quiet_until = ended + _WHILE
+    def _share(self) -> float:
+        """How long this listener may have the loop before others have a turn."""
+        return self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
+
+    def _failed(self, notification: Notification[T], error: BaseException) -> None:
+        key = key_of(notification)
+        self._count_error()
+        self.last_error = HandlerError(origin(error), key, time())
+        _log.error("%s raised for %s", self.name, key, exc_info=error)
+
+    def _count_error(self) -> None:
+        self.errors += 1
+        self.on_error()
+
+    def _account_for(self, seconds: float, now: float) -> float:
+        """Take in a call that was longer than those before it, or slow; return how long the next of these must be."""
+        self.longest_call = max(self.longest_call, seconds)
+        if seconds > _SLOW_CALL:
+            self._slow = self._current
+        if seconds > _SLOW_CALL and now >= self._quiet_until and self.pending > _DEEP:
+            self._quiet_until = now + _WHILE
             waiting = self.pending
-            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, ended - begun, waiting)
+            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, seconds, waiting)
+        return min(self.longest_call, _SLOW_CALL)
+
+    def _blocked(self, seconds: float) -> None:
+        """Blame a block of the loop on the call that took long; many quick calls in a long slice are none."""
+        call = self.call()
+        culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
+        if culprit is not None:
+            function = self._functions.of(culprit)
+            subject = self.name if function in self.name else f"{self.name}, in {function},"
+            self._stalls.blame(subject, culprit, key_of, seconds)
 
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:
             self.synced.set()
-
-
-def _key_of(notification: Notification[Any]) -> str:
-    obj = notification.new if isinstance(notification, UpdateNotification) else notification.obj
-    if isinstance(obj, DeletedFinalStateUnknown):
-        return obj.key
-    try:
-        return deletion_handling_meta_namespace_key_func(obj)
-    except Exception:
-        return "an object without key"

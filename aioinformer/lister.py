@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.fields import field_filter, parse_path
 from aioinformer.keys import meta_namespace_index_func
+from aioinformer.logger import get_logger
 from aioinformer.objects import Record, labels_of
 from aioinformer.selectors import (
     FieldSelector,
     LabelSelector,
     Operator,
+    field_selector_of,
+    label_selector_of,
     nothing,
-    parse_field_selector,
-    parse_label_selector,
 )
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 
@@ -26,36 +27,66 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Selector: TypeAlias = str | LabelSelector
+Selector: TypeAlias = str | LabelSelector | Mapping[str, str]
 
 _NOTHING = nothing()
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
+
+
+class CacheOwner(Protocol):
+    """The informer that fills a cache, as far as readers need it."""
+
+    def check_readable(self) -> None:
+        """Raises UsageError if it was never asked to start."""
+        ...
+
+    def check_absent(self, key: str) -> None:
+        """Raises DecodeError if an object that is not in the cache exists and cannot be decoded."""
+        ...
+
+    def undecodable(self) -> dict[str, str]:
+        """The objects whose last version cannot be decoded: key -> why."""
+        ...
 
 
 class _Reader(Generic[T]):
     _namespace = ""
 
-    def __init__(self, indexer: Indexer[T], resource: Resource[T]) -> None:
+    def __init__(self, indexer: Indexer[T], resource: Resource[T], owner: CacheOwner | None = None) -> None:
         self._indexer = indexer
         self._resource = resource
+        self._owner = owner
 
-    def list(self, selector: Selector = "", *, field_selector: str | FieldSelector = "") -> builtins.list[T]:
+    def __repr__(self) -> str:
+        where = f" in {self._namespace}" if self._namespace else ""
+        return f"<{type(self).__name__} of {self._resource.gvr}{where}, {len(self._indexer)} objects in the cache>"
+
+    def list(
+        self, selector: Selector = "", *, field_selector: str | FieldSelector | Mapping[str, str] = ""
+    ) -> builtins.list[T]:
         """All objects, or those that match.
 
         An index by a path (`indexers={"app": "metadata.labels.app"}`) is used where the selectors ask for a value of
         it: the list costs what has that value, not what the cache holds.
 
+        Objects that cannot be decoded are missing, or are there in an earlier version: `undecodable` names them.
+
         Args:
-            selector: of labels, as kubectl takes it, `"app=web,tier in (a,b)"`, or a parsed one.
-            field_selector: of any field, `"spec.nodeName=a,status.phase!=Running"`; declared ones cost no decoding.
+            selector: of labels: text as kubectl takes it, `"app=web,tier in (a,b)"`; a mapping of labels that objects
+                must have, `{"app": "web"}`; or a parsed one.
+            field_selector: of any field: `"spec.nodeName=a,status.phase!=Running"`, a mapping of paths to values, or a
+                parsed one. Declared fields cost no decoding.
 
         Raises:
             SelectorError: a selector does not parse.
+            UsageError: the informer was never asked to start, and its cache is empty.
         """
-        labels = parse_label_selector(selector) if isinstance(selector, str) else selector
+        labels = label_selector_of(selector)
+        fields = field_selector_of(field_selector)
+        if self._owner is not None and not len(self._indexer):
+            self._owner.check_readable()
         if labels == _NOTHING:  # LST-01: nothing is looked at for nothing
             return []
-        fields = parse_field_selector(field_selector) if isinstance(field_selector, str) else field_selector
         found = self._candidates(labels, fields)
         if not labels.empty:
             matches = labels.matches
@@ -64,6 +95,22 @@ class _Reader(Generic[T]):
             passes = field_filter(fields)
             found = [item for item in found if passes(item)]
         return self._indexer.presented(found)
+
+    def undecodable(self) -> builtins.list[str]:
+        """Return the keys of the objects whose last version cannot be decoded, sorted.
+
+        `list` does not show their last version. A body that is decoded when it is first read counts from its first
+        failure. Objects whose name cannot be read have no key; `informer.undecodable()` counts them, and says why.
+
+        Raises:
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        if self._owner is None:
+            return []
+        if not len(self._indexer):
+            self._owner.check_readable()
+        prefix = f"{self._namespace}/" if self._namespace else ""
+        return sorted(key for key in self._owner.undecodable() if key and key.startswith(prefix))
 
     def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
         """Items among which are all that match."""
@@ -92,8 +139,20 @@ class _Reader(Generic[T]):
     def _get(self, key: str, name: str) -> T:
         obj = self._indexer.get_by_key(key)
         if obj is None:
+            obj = self._missed(key)
+        if obj is None:
             raise NotFound(self._resource.group_resource, name)
         return obj
+
+    def _missed(self, key: str) -> T | None:
+        owner = self._owner
+        if owner is None:
+            return None
+        if not len(self._indexer):
+            owner.check_readable()
+        owner.check_absent(key)
+        # An object that decodes again may have come into the cache between the first look and the check.
+        return self._indexer.get_by_key(key)
 
 
 class ClusterLister(_Reader[T]):
@@ -107,6 +166,8 @@ class ClusterLister(_Reader[T]):
 
         Raises:
             NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
         """
         return self._get(name, name)
 
@@ -114,8 +175,10 @@ class ClusterLister(_Reader[T]):
 class NamespaceLister(_Reader[T]):
     """Reads one namespace of a cache; costs what the namespace holds, not what the cache holds."""
 
-    def __init__(self, indexer: Indexer[T], resource: Resource[T], namespace: str) -> None:
-        super().__init__(indexer, resource)
+    def __init__(
+        self, indexer: Indexer[T], resource: Resource[T], namespace: str, owner: CacheOwner | None = None
+    ) -> None:
+        super().__init__(indexer, resource, owner)
         self._namespace = namespace
 
     def get(self, name: str) -> T:
@@ -123,6 +186,8 @@ class NamespaceLister(_Reader[T]):
 
         Raises:
             NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
         """
         return self._get(f"{self._namespace}/{name}", name)
 
@@ -135,6 +200,8 @@ class Lister(ClusterLister[T]):
 
         Raises:
             NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
         """
         return self._get(key, key)
 
@@ -146,4 +213,4 @@ class Lister(ClusterLister[T]):
         """
         if not namespace:
             raise UsageError('namespaced("") means nothing: name a namespace, or use the lister itself for all of them')
-        return NamespaceLister(self._indexer, self._resource, namespace)
+        return NamespaceLister(self._indexer, self._resource, namespace, self._owner)

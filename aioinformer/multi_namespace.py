@@ -12,7 +12,7 @@ handlers, and one state:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,11 +20,13 @@ from aioinformer.cache_controller import CacheController
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
+from aioinformer.scopes import check_namespace
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 from aioinformer.store import NAMESPACE_INDEX
 from aioinformer.versions import version_number
+from aioinformer.waiting import SyncResult, all_synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from aioinformer.fifo import Queue
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
+    from aioinformer.reflector import Reflector
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
@@ -54,8 +58,9 @@ class _KnownInNamespace:
 class _Member:
     """One namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, quarantine: Quarantine) -> None:
         self.controller: CacheController | None = None
+        self.quarantine = quarantine
         self.queue: Queue[Record] | None = None
         self.task: asyncio.Task[None] | None = None
         self.version = ""
@@ -64,6 +69,20 @@ class _Member:
     @property
     def state(self) -> InformerState:
         return self.controller.reflector.state if self.controller else InformerState(Phase.NEW, "", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Syncing:
+    """One namespace, for those who wait for several."""
+
+    name: str
+    member: _Member
+
+    def has_synced(self) -> bool:
+        return bool(self.member.synced)
+
+    async def wait_for_sync(self) -> None:
+        await self.member.synced.wait()
 
 
 class MultiNamespaceInformer(SharedIndexInformer[T]):
@@ -81,6 +100,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         UsageError: the resource has no namespaces, or an option makes no sense.
     """
 
+    _tasks: asyncio.TaskGroup | None = None  # metrics may ask while this is being made
+
     def __init__(
         self,
         lister_watcher_for: Callable[[str], ListerWatcher[T]],
@@ -88,15 +109,19 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         resync_period: float = 0.0,
         **options: Any,
     ) -> None:
+        if not callable(lister_watcher_for):
+            raise UsageError(
+                "lister_watcher_for: expected a function, lambda namespace: ListWatch(transport, resource, namespace), "
+                f"not {type(lister_watcher_for).__name__}"
+            )
         super().__init__(lister_watcher_for(""), resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
         self._only_metadata = options.get("storage") == Storage.METADATA
         self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {_checked(namespace): _Member() for namespace in namespaces}
+        self._members: dict[str, _Member] = {each: self._member() for each in _checked(namespaces)}
         #: What ends in a namespace that was removed; it may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -136,11 +161,12 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             UsageError: one is no namespace; nothing is changed then.
             Exception: what `lister_watcher_for` raised; nothing is changed then, either.
         """
-        wanted = dict.fromkeys(map(_checked, namespaces))
+        wanted = _checked(namespaces)
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
-        fresh = {namespace: _Member() for namespace in wanted if namespace not in self._members}
-        lister_watchers = {each: self._lister_watcher_for(each) for each in fresh} if self._tasks is not None else {}
+        new = [namespace for namespace in wanted if namespace not in self._members]
+        lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
+        fresh = {namespace: self._member() for namespace in new}
         leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
         self._members |= fresh
         self._advance()
@@ -153,6 +179,28 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             for member in fresh.values():
                 await member.synced.wait()
 
+    async def wait_for_cache_sync(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    ) -> SyncResult:
+        """Waits until the objects of every namespace that is looked at now are in the cache.
+
+        Args:
+            timeout: in seconds, None for no limit.
+
+        Returns:
+            Whether all are, and whether those of each are: a mapping with keys like "v1/pods?namespace=shop".
+
+        Raises:
+            InformerStopped: the informer stopped, or a namespace was removed, before that.
+            Exception: what the informer crashed with.
+        """
+        gvr = self.resource.gvr
+        return await all_synced(
+            {f"{gvr}?namespace={each}": _Syncing(each, member) for each, member in self._members.items()},
+            timeout=timeout,
+        )
+
     # What a single informer asks its one reflector.
 
     @property
@@ -160,11 +208,10 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         """ "": the namespaces were listed at different versions."""
         return ""
 
-    @property
-    def state(self) -> InformerState:
+    def _reflector_state(self) -> InformerState:
         """That of the first namespace that is not healthy; the reason names it."""
         if self._tasks is None:
-            return super().state
+            return super()._reflector_state()
         states = {namespace: member.state for namespace, member in sorted(self._members.items())}
         if not states:
             return InformerState(Phase.WATCHING, "", 0.0)
@@ -172,11 +219,10 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         state = states[namespace]
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
 
-    @property
-    def skipped(self) -> int:
-        """How many objects could not be decoded, or were refused, in the namespaces that are looked at."""
-        undecodable = sum(each.controller.reflector.skipped for each in self._members.values() if each.controller)
-        return undecodable + self._pipeline.unpresentable
+    def reflectors(self) -> dict[str, Reflector]:
+        """What lists and watches, by namespace."""
+        members = list(self._members.items())
+        return {namespace: each.controller.reflector for namespace, each in members if each.controller}
 
     # Life.
 
@@ -219,6 +265,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 on_version=processed,
                 name=f"{self.name} in {namespace}",
                 resync_period=0.0,
+                quarantine=member.quarantine,
                 on_state=lambda state: self._state_changed(self.state),
             )
         )
@@ -234,8 +281,12 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             if self._members.get(namespace) is not member:
                 await self._pipeline.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace))
 
+    def _member(self) -> _Member:
+        return _Member(self._undecodable.quarantine())
+
     def _remove(self, namespace: str) -> asyncio.Task[None] | None:
         member = self._members.pop(namespace)
+        self._undecodable.dismiss(member.quarantine)
         member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
         if member.task is not None:
             self._leaving.setdefault(namespace, set()).add(member.task)
@@ -266,7 +317,13 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             self._filled()
 
 
-def _checked(namespace: Any) -> str:
-    if not isinstance(namespace, str) or not namespace or "/" in namespace:
-        raise UsageError(f"{namespace!r} is no namespace; for all of them, use a SharedIndexInformer")
-    return namespace
+def _checked(namespaces: Iterable[str]) -> dict[str, None]:
+    """The namespaces in their order, each once."""
+    if isinstance(namespaces, str):
+        raise UsageError(f"namespaces must be a list of names, not a string: [{namespaces!r}]")
+    wanted = dict.fromkeys(namespaces)
+    for namespace in wanted:
+        check_namespace(namespace, "namespaces")
+        if not namespace:
+            raise UsageError("namespaces must be named one by one; for all of them, use a SharedIndexInformer")
+    return wanted

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -12,11 +11,12 @@ import msgspec
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class AddNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -50,11 +50,13 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         notifications: may be made on the way, and then only once.
         size: how many.
         initial: how many of them belong to the initial list.
+        source: what they are made of, for those that are made on the way: its length is how many are left.
     """
 
     notifications: Iterable[Notification[T]]
     size: int
     initial: int = 0
+    source: Iterator[Any] | None = None
 
     @classmethod
     def of(cls, notifications: list[Notification[T]]) -> Batch[T]:
@@ -114,8 +116,20 @@ class ResourceEventHandlerDetailedFuncs(Generic[T]):
     on_delete: Callable[[Any], Any] | None = None
 
 
+class HandlerWrapper:
+    """A handler that passes notifications on to another one.
+
+    Attributes:
+        handler: the other one.
+    """
+
+    __slots__ = ()
+
+    handler: Any
+
+
 @dataclass(frozen=True, slots=True)
-class FilteringResourceEventHandler(Generic[T]):
+class FilteringResourceEventHandler(HandlerWrapper, Generic[T]):
     """Passes on what concerns objects that the filter lets through (CTL-07).
 
     An update that makes an object pass is an add, one that makes it fail is a delete.
@@ -217,8 +231,10 @@ def plain_function(function: _F, what: str) -> _F:
     """The function, if it can be called where nothing is awaited.
 
     Raises:
-        UsageError: it is a coroutine function, whose result nobody would await.
+        UsageError: it is no function, or a coroutine function, whose result nobody would await.
     """
+    if function is not None and not callable(function):
+        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
     return function

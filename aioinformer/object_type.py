@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from aioinformer.callables import Timed, function_name, untimed
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
+from aioinformer.keys import deletion_handling_meta_namespace_key_func as object_key
+from aioinformer.logger import get_logger
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
 from aioinformer.objects import Decode, Record, decode_record, decode_whatever
-from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, tier_for
-from aioinformer.views import MetadataView, View, load_body, view_class
+from aioinformer.refusals import is_validation, refusal
+from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, decoded_secret, tier_for
+from aioinformer.views import MetadataView, View, decoded_body, load_body, view_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -44,6 +48,7 @@ class ObjectType(Generic[T]):
         storage: in what form objects are kept, see `aioinformer.storage`.
         fields: paths to decode with the metadata, see `aioinformer.fields`.
         compression: for the tier of that name.
+        timed: wraps transform and decoder, so that their calls are timed.
     """
 
     def __init__(
@@ -55,19 +60,24 @@ class ObjectType(Generic[T]):
         storage: str = Storage.BYTES,
         fields: Iterable[str] = (),
         compression: Compression | None = None,
+        timed: Timed = untimed,
     ) -> None:
         self.storage = Storage.of(storage)
         if decoder is not None and self.storage is Storage.DICT:
             raise UsageError('storage="dict" and decoder= contradict each other: choose one')
-        self._decode = _body_decoder(decoder) if decoder is not None else None
+        self._timed = timed
+        self._decode: Callable[[bytes], T] | None = None
+        if decoder is not None:
+            self._decode = timed(_body_decoder(decoder), f"decoder {function_name(decoder)}", _key_of)
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
+        self._decoded: Tier = decoded_secret if resource.holds_secrets else decoded
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
         self._tier: Tier | None = None
-        self.transform = plain_function(transform, "transform")
+        self.set_transform(transform)
         self.declare(fields)
 
     def declare(self, fields: Iterable[str]) -> None:
@@ -78,7 +88,18 @@ class ObjectType(Generic[T]):
         """
         self._fields += fields
         self._field_decoder = FieldDecoder(self._fields) if self._fields else None
-        self._tier = self._compression or tier_for(self.storage, self._field_decoder)
+        tier = self._decoded if self.storage is Storage.DICT else tier_for(self.storage, self._field_decoder)
+        self._tier = self._compression or tier
+
+    def set_transform(self, transform: Transform[T] | None) -> None:
+        """Let a function see each object that comes in, instead of the one before.
+
+        Raises:
+            UsageError: it is a coroutine function.
+        """
+        self.transform = transform = plain_function(transform, "transform")
+        if transform is not None:
+            self.transform = self._timed(transform, f"transform {function_name(transform)}", object_key)
 
     @property
     def decode(self) -> Decode:
@@ -101,7 +122,7 @@ class ObjectType(Generic[T]):
         if self._decode is not None:
             seen = load_body(record, self._decode)
         else:
-            seen = (record if isinstance(record, DictRecord) else decoded(record)).recall()
+            seen = (record if isinstance(record, DictRecord) else self._decoded(record)).recall()
         return seen
 
     def admit(self, record: Record) -> Record:
@@ -118,16 +139,33 @@ class ObjectType(Generic[T]):
             record = self._tier(record)
             if self._compression is None:
                 source = record  # what a tier leaves out, no reader sees: neither the first nor the model
-        if self._decode is not None and (body := load_body(source, self._decode)) is not None:
+        if self._decode is not None and (body := decoded_body(source, self._decode)) is not None:
             record.hold(body)
         return record
+
+    def record_of(self, obj: Any) -> Record:
+        """Return the record to cache for an object that somebody puts into the cache by hand, as tests do.
+
+        Args:
+            obj: what readers see, a model of kubernetes_asyncio or of the user's own, or a mapping as on the wire.
+
+        Raises:
+            DecodeError: it is no object of the API.
+        """
+        if isinstance(obj, Record):
+            return obj
+        record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
+        return self.admit(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
         obj = self.present(record)
         try:
             result = transform(obj)
-        except Exception:
-            _log.exception("the transform raised for %s", record.key)
+        except Exception as error:
+            if is_validation(error):  # its text, and so its traceback, may quote the object
+                _log.error("the transform raised for %s: %s", record.key, refusal(error))
+            else:
+                _log.exception("the transform raised for %s", record.key)
             raise
         if result is obj:
             return record
@@ -140,6 +178,10 @@ class ObjectType(Generic[T]):
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made
+
+
+def _key_of(raw: bytes) -> str:
+    return decode_record(raw).key
 
 
 def _encoded(obj: Any) -> bytes:
@@ -175,11 +217,12 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
         try:
-            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                raise TypeError("msgspec and pydantic cannot make one of JSON")
-            return msgspec.json.Decoder(decoder).decode
+            with BUILDING:
+                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                    raise TypeError("msgspec and pydantic cannot make one of JSON")
+                return build_decoder(decoder)
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):
         raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
-    return decoder
+    return plain_function(decoder, "decoder")

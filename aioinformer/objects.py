@@ -16,21 +16,12 @@ import msgspec
 from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
 from aioinformer.shallow import LARGE, Heavy, Steps, Wanted, find_members, finish, is_heavy, narrowed, outline
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NO_LABELS = msgspec.Raw(b"{}")
-#: Kind and apiVersion as API servers write them in front of an object.
-_TYPE = re.compile(rb'^\{"kind":"[^"\\]*","apiVersion":"[^"\\]*",')
-
-
-class BodyRef(weakref.ref[Any]):
-    """The record's memory of a decoded body that somebody still holds; it forgets itself with the body."""
-
-    __slots__ = ("record",)
-
-    record: Record
 
 
 class HeldBody:
@@ -43,12 +34,6 @@ class HeldBody:
 
     def __call__(self) -> Any:
         return self.body
-
-
-def _forget(reference: weakref.ref[Any]) -> None:
-    assert isinstance(reference, BodyRef)
-    if reference.record.body is reference:
-        reference.record.body = None
 
 
 class Declared(msgspec.Struct, gc=False):
@@ -64,6 +49,10 @@ class Declared(msgspec.Struct, gc=False):
 class Record(msgspec.Struct, gc=False, eq=False):
     """One version of one object, as the cache keeps it. Never changed, but for the memory of its decoded body.
 
+    It must be in no cycle, which the garbage collector would not see. So the body, and what refers to it weakly, know
+    nothing of the record: a body may outlive it for long, or be that of many records. Threads may recall and remember
+    at the same time: one may overwrite what another has remembered, and a reader then decodes once more.
+
     Attributes:
         key: `namespace/name`, or `name`.
         namespace: "" for cluster-scoped objects.
@@ -73,7 +62,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         labels: still encoded: a JSON object or null.
         raw: the object as it is stored: its own JSON, unless a storage tier keeps it in another form.
         fields: what was decoded beside the metadata; None if no fields are declared.
-        body: reference to the decoded body while somebody holds it.
+        body: refers to the decoded body while somebody holds it; a reference that is dead is dropped by `recall`.
     """
 
     key: str
@@ -84,7 +73,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
     labels: msgspec.Raw
     raw: bytes
     fields: Declared | None = None
-    body: BodyRef | HeldBody | None = None
+    body: weakref.ref[Any] | HeldBody | None = None
 
     @property
     def json(self) -> bytes:
@@ -97,19 +86,19 @@ class Record(msgspec.Struct, gc=False, eq=False):
         if reference is None:
             return None
         body = reference()
-        if isinstance(reference, HeldBody):
+        if body is None:
+            self.body = None
+        elif isinstance(reference, HeldBody):
             self.remember(body)
         return body
 
     def remember(self, body: Any) -> None:
         """Lets the next reader find this decoded body, as long as somebody holds it."""
         try:
-            reference = BodyRef(body, _forget)
+            # Without a callback it is the one such reference to the body, however many records remember it.
+            self.body = weakref.ref(body)
         except TypeError:  # not every class can be referred to weakly: each reader decodes for itself then
             self.body = None
-            return
-        reference.record = self
-        self.body = reference
 
     def hold(self, body: Any) -> None:
         """Keeps a body that was decoded on arrival until the first reader takes it over."""
@@ -119,14 +108,23 @@ class Record(msgspec.Struct, gc=False, eq=False):
         """Whether both are the same version of the same incarnation of the object."""
         return self.resource_version == other.resource_version and self.uid == other.uid
 
+    def same_bytes(self, other: Record) -> bool:
+        """Return whether both are the same bytes; kind and apiVersion, which lists leave out, do not count."""
+        first, second = self.raw, other.raw
+        if type(self) is not type(other):
+            return False
+        return first == second or first[_behind_type(first) :] == second[_behind_type(second) :]
+
     def same_content(self, other: Record) -> bool:
-        """Whether both say the same; kind and apiVersion, which lists leave out, do not count."""
+        """Return whether both say the same; kind and apiVersion, which lists leave out, do not count."""
+        if self.same_bytes(other):
+            return True
         first, second = self.json, other.json
         if first == second:
             return True
         if is_heavy(first) or is_heavy(second):
             # Decoding both could block the event loop for a second: only the same bytes are known to say the same.
-            return _TYPE.sub(b"{", first, count=1) == _TYPE.sub(b"{", second, count=1)
+            return first[_behind_type(first) :] == second[_behind_type(second) :]
         try:
             mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -137,7 +135,16 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return bool(mine == theirs)
 
     def __repr__(self) -> str:
-        return f"<Record {self.key} version {self.resource_version}>"
+        return visible(f"<Record {self.key} version {self.resource_version}>")
+
+
+#: What servers write first in an object that a watch brings, and leave out in a list.
+_TYPE = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"\\]*",){0,2}')
+
+
+def _behind_type(raw: bytes) -> int:
+    """The offset of what follows kind and apiVersion."""
+    return match.end() if (match := _TYPE.match(raw)) else 0
 
 
 _E = TypeVar("_E", bound="Envelope")

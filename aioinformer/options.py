@@ -68,8 +68,9 @@ class ReflectorOptions:
             after a fail-over, and comes in one body (client-go's way, for servers that must be spared).
         min_watch_timeout: watches ask the server to end them after a random time between this and its double.
         stream_patience: a streaming list that brings no new object for so long is not one.
-        idle_timeout: an answer that brings nothing whole for so long while it is read is given up: a watch without an
-            event (bookmarks come once a minute), a page of a list without a new object.
+        idle_timeout: a watch without an event or bookmark (which come once a minute) for so long is opened again. If
+            the next one brings nothing either, the collection is quiet: then only TCP keepalive, or the end that the
+            server was asked for, ends a watch. A page of a list without a new object for so long is a failure.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
         slice_seconds: how long work may hold the event loop at a time.
@@ -94,12 +95,12 @@ class ReflectorOptions:
     max_internal_error_retry_duration: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.page_size < 0:
+        if not isinstance(self.page_size, int) or self.page_size < 0:
             raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
-        if self.min_watch_timeout < 1:
+        if not self.min_watch_timeout >= 1:
             raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
         for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
         if not self.max_internal_error_retry_duration >= 0:
             raise OptionError(
@@ -138,6 +139,10 @@ class ReflectorOptions:
     def next_page(self, token: str) -> ListOptions:
         """The request for a page that follows another; it must not name a version again."""
         return ListOptions(limit=self.page_size, continue_token=token)
+
+    def probe(self) -> ListOptions:
+        """The request for a single object, which shows the server's version."""
+        return ListOptions(limit=1)
 
     def watch(self, version: str, share: float) -> ListOptions:
         """The request for a watch.

@@ -7,16 +7,51 @@ another. So whatever can be entered with `async with` runs in a task of its own,
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import anyio
+
+from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 #: True in handlers, and in what they start: what they wait to see the end of may be waiting for them.
 IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
+
+
+def running_loop(what: str) -> asyncio.AbstractEventLoop:
+    """Return the event loop of asyncio that runs here.
+
+    Args:
+        what: the caller wants to do, for the error: "the informer factory starts".
+
+    Raises:
+        UsageError: none does; the message says what runs in its place, as far as that can be known.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    library = _other_library()
+    if library:
+        raise UsageError(
+            f"{what} in a running event loop of asyncio, and this is {library}: run the program with asyncio.run(...)"
+        )
+    raise UsageError(
+        f"{what} in a running event loop of asyncio, and none runs in this thread: call it within a coroutine that "
+        "asyncio.run(...) runs, or by loop.call_soon_threadsafe(...) from another thread"
+    )
+
+
+def _other_library() -> str:
+    sniffio: Any = sys.modules.get("sniffio")  # other libraries say there that they run
+    try:
+        return str(sniffio.current_async_library()) if sniffio is not None else ""
+    except Exception:  # none runs
+        return ""
 
 
 class Owner:
@@ -42,7 +77,7 @@ class Owner:
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         """Starts the task."""
-        self._task = asyncio.get_running_loop().create_task(run(), name=name)
+        self._task = running_loop(f"{name} starts").create_task(run(), name=name)
         # What it ends with is told by stop(), or by whoever waits; it must not be told a second time by asyncio.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 

@@ -11,8 +11,8 @@ The stop has an order (SI-04): first nothing new comes in, then nobody joins, th
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
@@ -21,10 +21,13 @@ import anyio
 from aioinformer.cache_updates import CacheUpdates
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.informer_statistics import InformerCounters, InformerStatistics
+from aioinformer.logger import get_logger
 from aioinformer.processor import SharedProcessor
 from aioinformer.queue_choice import queue_of
+from aioinformer.refusals import refusal
 from aioinformer.registrations import Registrations
 from aioinformer.slices import Slicer, discard
+from aioinformer.undecodable import Undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -34,12 +37,14 @@ if TYPE_CHECKING:
     from aioinformer.identity import InformerNameAndResource
     from aioinformer.object_type import ObjectType
     from aioinformer.objects import Record
+    from aioinformer.stalls import Stalls
+    from aioinformer.state import InformerState
     from aioinformer.store import Indexer
     from aioinformer.waiters import KeyWaiters
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: A batch is written of in the log if so much waited, and it took longer than this for each, or for all (RF-16).
 _DEEP: Final = 10
@@ -62,13 +67,14 @@ class Pipeline(Generic[T]):
         slice_seconds: how long work may hold the event loop at a time.
         report: takes errors that are nobody's fault who is here.
         identity: whose numbers are counted; nothing is, without one that is reserved (MET-03).
+        stalls: names handlers that block the loop.
+        undecodable: counts objects that cannot be shown to handlers.
 
     Attributes:
         processor: tells the handlers.
         handlers: who is told.
         updates: brings the cache up to date.
         counters: what is counted, if anything is.
-        unpresentable: how often an object could not be shown to handlers.
     """
 
     def __init__(
@@ -84,12 +90,20 @@ class Pipeline(Generic[T]):
         slice_seconds: float,
         report: Callable[[Exception], None],
         identity: InformerNameAndResource | None = None,
+        stalls: Stalls | None = None,
+        undecodable: Undecodable | None = None,
     ) -> None:
-        self.unpresentable = 0
+        self._undecodable: Undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
         self._updates_of: Callable[[KnownObjects | None], CacheUpdates[T]] = partial(
-            CacheUpdates, indexer, objects, self.processor, waiters, self._cannot_present
+            CacheUpdates,
+            indexer,
+            objects,
+            self.processor,
+            waiters,
+            self._cannot_present,
+            undecodable=self._undecodable,
         )
         self.updates = self._updates_of(None)
         self.handlers: Registrations[T] = Registrations(
@@ -100,6 +114,7 @@ class Pipeline(Generic[T]):
             self._cannot_present,
             resync_period=resync_period,
             slice_seconds=slice_seconds,
+            stalls=stalls,
         )
         self.counters = InformerCounters() if identity is not None and identity.reserved else None
         self._identity = identity
@@ -126,8 +141,16 @@ class Pipeline(Generic[T]):
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
-    def statistics(self) -> InformerStatistics:
+    @property
+    def queued(self) -> int:
+        """What waits between reflector and cache."""
+        return sum(len(queue) for each in self._queues if (queue := each()) is not None)
+
+    def statistics(self, state: InformerState) -> InformerStatistics:
         """The numbers of now.
+
+        Args:
+            state: of the informer.
 
         Raises:
             UsageError: nothing is counted.
@@ -139,7 +162,7 @@ class Pipeline(Generic[T]):
             identity=identity,
             objects=len(self._indexer),
             resource_version=self._indexer.last_store_sync_resource_version(),
-            queued=sum(len(queue) for each in self._queues if (queue := each()) is not None),
+            queued=self.queued,
             pending=max((listener.pending for listener in tuple(self.processor.listeners)), default=0),
             processing=counters.processing.snapshot(),
             lists=counters.lists.snapshot(),
@@ -147,6 +170,13 @@ class Pipeline(Generic[T]):
             watches=counters.watches.snapshot(),
             short_watches=counters.short_watches,
             watched=counters.watched,
+            phase=str(state.phase),
+            healthy=state.healthy,
+            handler_errors=self.processor.errors,
+            undecodable=len(self._undecodable.reasons()),
+            skipped=self._undecodable.skipped,
+            last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
+            relists=counters.relists.copy(),
         )
 
     async def run(
@@ -197,7 +227,8 @@ class Pipeline(Generic[T]):
         self.processor.flush()
 
     def _cannot_present(self, key: str, error: Exception) -> None:
-        self.unpresentable += 1
+        reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
+        self._undecodable.unread.add(key, reason)
         _log.error("%s: %s cannot be shown, and is passed over", self._name, key, exc_info=error)
         failure = DecodeError(f"{key} cannot be shown: {type(error).__name__}", key=key)
         failure.__cause__ = error

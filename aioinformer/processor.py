@@ -7,35 +7,43 @@ late finds the store and the batches in step.
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 
+from aioinformer.logger import get_logger
 from aioinformer.notifications import Batch, Notification
+from aioinformer.overdue import OverdueCalls
 
 if TYPE_CHECKING:
     from aioinformer.listener import ProcessorListener
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: So many seconds a handler has to end after it was cancelled.
 CLEANING_UP = 10.0
 
 
 class SharedProcessor(Generic[T]):
-    """Hands notifications to listeners, and owns their tasks while it runs."""
+    """Hands notifications to listeners, and owns their tasks while it runs.
+
+    Attributes:
+        listeners: those that are handed them.
+        errors: how often handlers raised, removed ones included.
+    """
 
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
+        self.errors = 0
         #: Removed, but their handler is still at its last call.
         self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
         #: Positions in the outbox of notifications that are for listeners that are resyncing only.
         self._syncs: set[int] = set()
         self._tasks: asyncio.TaskGroup | None = None
+        self._overdue = OverdueCalls(lambda: (*self.listeners, *self._leaving))
 
     def distribute(self, notification: Notification[T], *, sync: bool = False) -> None:
         """Puts a notification into the next batch; `sync`: for listeners that are resyncing only (SI-29)."""
@@ -61,6 +69,8 @@ class SharedProcessor(Generic[T]):
         """One more from now on."""
         self.listeners.append(listener)
         listener.peers = self.listeners
+        listener.overdue = self._overdue
+        listener.on_error = self._count_error
         if self._tasks is not None:
             listener.start(self._tasks)
 
@@ -70,6 +80,9 @@ class SharedProcessor(Generic[T]):
             self.listeners.remove(listener)
             self._leaving = [each for each in (*self._leaving, listener) if not each.finished.is_set()]
         listener.stop()
+
+    def _count_error(self) -> None:
+        self.errors += 1
 
     def should_resync(self, now: float) -> bool:
         """Whether any listener takes part in a resync now; each makes up its mind."""
@@ -87,6 +100,7 @@ class SharedProcessor(Generic[T]):
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._tasks = None
+                self._overdue.close()
 
     async def stop(self, grace: float) -> None:
         """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish.
@@ -109,13 +123,3 @@ class SharedProcessor(Generic[T]):
             if not listener.finished.is_set():
                 _log.error("%s did not end within %g s of being cancelled: left behind", listener.name, CLEANING_UP)
                 listener.abandon()
-
-
-def describe(handler: Any) -> str:
-    """A handler's name for people: that of its first function, or of its class (SI-34)."""
-    for name in ("on_add", "on_update", "on_delete"):
-        method = getattr(handler, name, None)
-        qualified = getattr(method, "__qualname__", "")
-        if qualified and "<" not in qualified:
-            return str(qualified)
-    return type(handler).__name__

@@ -1,11 +1,11 @@
 """Metrics for Prometheus, by the names that client-go's have. Needs `aioinformer[prometheus]`.
 
     metrics = PrometheusMetrics()
-    factory = SharedInformerFactory(transport, name=InformerName("shop"), metrics=metrics)
+    factory = SharedInformerFactory(transport, metrics=metrics, name="shop")
     queue = RateLimitingQueue(name="orders", metrics=metrics)
 
 Numbers are asked for when Prometheus asks. A series is about an informer or a queue: its labels are the names that the
-program chose, and the resource. Nothing of an object is ever in a label or a value.
+program chose, the resource, and what part of it the informer follows. Nothing of an object is ever in a label or value.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from aioinformer.errors import UsageError
 from aioinformer.queue_statistics import QueueStatistics
+from aioinformer.state import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from aioinformer.informer_statistics import InformerStatistics
     from aioinformer.metrics import MetricsSource
 
-_INFORMER: Final = ("name", "group", "version", "resource")
+#: The scope comes last: a series without one does not have the label.
+_INFORMER: Final = ("name", "group", "version", "resource", "scope")
+_PHASE: Final = (*_INFORMER[:4], "phase", "scope")
+_REASON: Final = (*_INFORMER[:4], "reason", "scope")
 _QUEUE: Final = ("name",)
 
 
@@ -110,8 +114,32 @@ def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
     )
     watch_duration = SummaryMetricFamily("reflector_watch_duration_seconds", "How long watches last.", labels=_INFORMER)
     watched = SummaryMetricFamily("reflector_items_per_watch", "How many events watches bring.", labels=_INFORMER)
+    healthy = GaugeMetricFamily("informer_healthy", "Whether the cache follows the server.", labels=_INFORMER)
+    phase = GaugeMetricFamily("informer_phase", "1 for what the informer is doing, 0 for all else.", labels=_PHASE)
+    errors = CounterMetricFamily("informer_handler_errors", "How often handlers raised.", labels=_INFORMER)
+    undecodable = GaugeMetricFamily(
+        "informer_undecodable_objects", "Objects whose last version cannot be decoded or shown.", labels=_INFORMER
+    )
+    skipped = CounterMetricFamily(
+        "informer_skipped_objects", "How often an object was skipped that cannot be decoded or shown.", labels=_INFORMER
+    )
+    age = GaugeMetricFamily(
+        "informer_last_event_age_seconds", "How long ago the server last sent anything.", labels=_INFORMER
+    )
+    relists = CounterMetricFamily("reflector_relists", "Lists that became necessary, by reason.", labels=_REASON)
     for each in informers:
         labels = _labels(each)
+        place, scope = labels[:4], labels[4:]
+        healthy.add_metric(labels, each.healthy)
+        for known in Phase:
+            phase.add_metric((*place, known, *scope), known == each.phase)
+        errors.add_metric(labels, each.handler_errors)
+        undecodable.add_metric(labels, each.undecodable)
+        skipped.add_metric(labels, each.skipped)
+        if each.last_event_age is not None:
+            age.add_metric(labels, each.last_event_age)
+        for reason, count in each.relists.items():
+            relists.add_metric((*place, reason, *scope), count)
         objects.add_metric(labels, each.objects)
         queued.add_metric(labels, each.queued)
         pending.add_metric(labels, each.pending)
@@ -126,8 +154,9 @@ def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
         watch_duration.add_metric(labels, each.watches.count, each.watches.total)
         watched.add_metric(labels, each.watches.count, each.watched)
     return [
+        *(healthy, phase, age, errors, undecodable, skipped),
         *(objects, version, queued, pending, processing),
-        *(lists, list_duration, listed, watches, short, watch_duration, watched),
+        *(lists, list_duration, listed, relists, watches, short, watch_duration, watched),
     ]
 
 
@@ -167,8 +196,9 @@ def _add(histogram: HistogramMetricFamily, labels: tuple[str, ...], durations: D
 def _labels(numbers: InformerStatistics | QueueStatistics) -> tuple[str, ...]:
     if isinstance(numbers, QueueStatistics):
         return (numbers.name,)
-    resource = numbers.identity.resource
-    return (numbers.identity.name, resource.group, resource.version, resource.plural)
+    identity, resource = numbers.identity, numbers.identity.resource
+    labels = (identity.name, resource.group, resource.version, resource.plural)
+    return (*labels, identity.scope) if identity.scope else labels
 
 
 def _has_ended(numbers: InformerStatistics | QueueStatistics) -> bool:

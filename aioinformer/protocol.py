@@ -1,27 +1,32 @@
 """The list/watch protocol: what to ask the server next, and what its answers mean.
 
 Rule 1. Whatever decides what to ask next lives here, and nothing else does: no socket, no clock, no chance, no await.
-        `next_step()` says what to do, `receive()` is told what came of it; time is an argument.
+        `next_step()` says what to do, `receive()` takes what came of it; time is an argument.
 Rule 2. It never ends and never gives up. There is a next step in every state, for every answer in every state.
-Rule 3. It is never hot. Whatever goes wrong costs a delay of the one backoff, and nothing is asked before the time
-        that the server named. What may happen at once may happen at once *one time*: the second of its kind in a row
-        costs a delay (`pace`).
+Rule 3. It is never hot. A failure costs a delay of the one backoff, and nothing is sent before the time that the
+        server named. A few kinds of errors may be followed by a request at once *one time* (`pace`); and no
+        combination of them makes more than three requests in two seconds.
 Rule 4. It is never silent. Whatever costs a delay shows in `phase` and `reason` until the opposite is proven: a watch
-        that is open. What is pardoned is told to the log, unless it is an answer that ended cleanly.
+        that is open, or a list where no watch is served. Errors that cost no delay are log lines.
+Rule 5. The end of a watch is no failure, however it ends, if the watch brought anything new or lasted a second; nor is
+        silence. Both only mean that the watch is opened again from the last version (`watches`).
 
 The stages:
 
 ```
-        ┌──────────────── the cache is no basis any more (410, rewound version, broken lines) ───────────────┐
-        ▼                                                                                                    │
-    DECIDE ──> STREAM ── initial-events-end ──> WATCH <── accepted ── OPEN <── delay ── watch ended or failed ┤
-        │        │ refused, ignored               ▲                    ▲                                     │
-        │        ▼                                └────────────────────┼─────────────────────────────────────┘
-        └──────> LIST ──────────── last page ──────────────────────────┘
+        ┌────────────────── the cache is no basis any more (410, lower versions, broken lines) ──────────────────┐
+        ▼                                                                                                        │
+    DECIDE ──> STREAM ── initial-events-end ──> WATCH <── accepted ── OPEN <── watch ended, or failed and delay ─┤
+      ▲ │        │ refused, ignored               ▲                   │ ▲                                        │
+      │ │        ▼                                └───────────────────┼─┼────────────────────────────────────────┤
+      │ └──────> LIST ──────────── last page ─────────────────────────┼─┤                                        │
+      └───────── delay (polling) <─────────────────── 405 ────────────┘ └── CHECK <── silent, server was lost ───┘
 ```
 
 A failure in STREAM or LIST leads back to DECIDE, by way of a delay. Each stage is what the *next* step serves;
-`_reading` tells whether its request was sent, and the answer is being read.
+`reading` tells whether its request was sent, and the answer is being read (`protocol_state`). CHECK lists a single
+object, to learn the server's version: a server that was restored from a backup is silent until it has passed the
+version of the watch.
 
 Sources: API concepts ("Efficient detection of changes", "Streaming lists", "410 Gone", "Retrieving large results sets
 in chunks"), KEP-3157; client-go's Reflector, from which this differs where the docs say so.
@@ -29,17 +34,14 @@ in chunks"), KEP-3157; client-go's Reflector, from which this differs where the 
 
 from __future__ import annotations
 
-from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge
+from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge, TransportError
 from aioinformer.incoming_list import IncomingList
 from aioinformer.options import ReflectorOptions
-from aioinformer.pace import Pace
 from aioinformer.paging import Paging
-from aioinformer.quarantine import Quarantine
-from aioinformer.retry_with_deadline import RetryWithDeadline
-from aioinformer.state import Phase
+from aioinformer.protocol_state import ProtocolState, Stage
 from aioinformer.steps import (
     Accepted,
     Answer,
@@ -51,6 +53,7 @@ from aioinformer.steps import (
     Idled,
     Listed,
     PageEnded,
+    Pending,
     Read,
     Replaced,
     Send,
@@ -58,29 +61,21 @@ from aioinformer.steps import (
     Wait,
     Watched,
 )
-from aioinformer.versions import is_older
 from aioinformer.watch_reading import WatchReader
-from aioinformer.watch_record import WatchRecord
+from aioinformer.watches import Watches
+from aioinformer.wire import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.objects import Record
     from aioinformer.options import ListOptions
+    from aioinformer.quarantine import Quarantine
+    from aioinformer.state import Phase
     from aioinformer.wire import WatchEvent
 
 #: After so long a server that could not stream lists is asked again whether it can.
 STREAMING_PROBE = 600.0
-
-_PHASES = {401: Phase.UNAUTHORIZED, 403: Phase.FORBIDDEN, 404: Phase.NOT_FOUND, 405: Phase.NOT_ALLOWED}
-
-
-class _Stage(Enum):
-    DECIDE = "decide"
-    STREAM = "stream"
-    LIST = "list"
-    OPEN = "open"
-    WATCH = "watch"
 
 
 class ListWatchProtocol:
@@ -90,14 +85,10 @@ class ListWatchProtocol:
         options: how to list and watch.
         random: numbers in [0, 1): spreads delays and watch time-outs.
         known: the cached record of a key, for objects whose last version does not decode.
-        tell: takes a line for the log for whatever is decided out of the ordinary.
-        report: takes each error with which a list or a watch ended: an answer, within a stream, or concluded here.
-
-    Attributes:
-        phase: what to show.
-        reason: why.
-        version: where the next watch starts: the version of the last event, bookmark or list taken in.
-        quarantine: the objects that do not decode.
+        tell: takes a line for the log for every decision out of the ordinary.
+        report: takes each error that ended a list or a watch and is a failure.
+        watchable: False if the resource is known to have no watch: then it is only listed, again and again.
+        quarantine: remembers the objects that do not decode.
     """
 
     def __init__(
@@ -108,81 +99,99 @@ class ListWatchProtocol:
         known: Callable[[str], Record | None] = lambda key: None,
         tell: Callable[[str], None] = lambda line: None,
         report: Callable[[Exception], None] = lambda error: None,
+        watchable: bool = True,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.options = options or ReflectorOptions()
-        self.phase = Phase.SYNCING
-        self.reason = ""
-        self.version = ""
-        self.quarantine = Quarantine()
-        self._random = random
-        self._tell = tell
-        self._report = report
-        self._reported: Exception | None = None
-        self._pace = Pace(self.options.backoff, random=random)
-        self._stage = _Stage.DECIDE
-        self._reading = False
-        #: The server does not have the version that we hold: ask without one.
-        self._without_version = False
-        #: The server's versions went backwards: equal versions prove nothing.
-        self._compare = False
-        self._streaming_from = 0.0
-        self._prefer_list = False
+        self._watchable = watchable
+        self._state = state = ProtocolState(self.options.backoff, random, tell, report, quarantine)
+        self._watches = Watches(state, self.options, random)
         #: What the list or the stream under way has brought.
-        self._incoming = IncomingList(self.quarantine, tell)
-        self._progress_at = 0.0
+        self._incoming = IncomingList(state.quarantine, tell)
         self._paging = Paging(self.options, self._incoming)
-        self._reader = WatchReader(self._incoming, self.quarantine, known, tell)
-        self._watches = WatchRecord()
-        self._internal_errors = RetryWithDeadline(
-            lambda error: isinstance(error, ApiError) and error.status == 500,
-            self.options.max_internal_error_retry_duration,
-            self.options.backoff.reset_after,
-        )
+        self._reader = WatchReader(self._incoming, state.quarantine, known, tell)
+        self._progress_at = 0.0
+        self._streaming_from = 0.0
+
+    @property
+    def phase(self) -> Phase:
+        """What to show."""
+        return self._state.phase
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return self._state.reason
+
+    @property
+    def version(self) -> str:
+        """The version of the last list, event or bookmark, where the next watch starts; "" before the first."""
+        return self._state.position.version
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The objects that do not decode."""
+        return self._state.quarantine
+
+    @property
+    def list_reason(self) -> str:
+        """Why the last list was necessary, as in `ProtocolState`."""
+        return self._state.list_reason
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._state.pace.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next request may be sent, after a failure; None while all is well. It may be past."""
+        return self._state.pace.not_before if self._state.pace.attempts else None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._state}, {self._watches.record}>"
 
     # What to do next.
 
     def next_step(self, now: float) -> Step:
-        """What to do, given that it is `now`; asking again without an answer gives the same step."""
-        if now < self._pace.not_before:
-            return Wait(self._pace.not_before)
-        if self._reading:
-            if self._stage is _Stage.WATCH:
-                return Read()
-            streaming = self._stage is _Stage.STREAM
-            patience = self.options.stream_patience if streaming else self.options.idle_timeout
-            return Read(self._progress_at + patience, initial=True)
-        if self._stage is _Stage.DECIDE:
+        """Return what to do at `now`; calling it again without an answer in between returns the same step."""
+        state = self._state
+        if now < state.pace.not_before:
+            return Wait(state.pace.not_before)
+        if state.reading:
+            if state.stage is Stage.WATCH:
+                return self._watches.reading
+            idle_timeout = self.options.idle_timeout
+            patience = self.options.stream_patience if state.stage is Stage.STREAM else idle_timeout
+            return Read(self._progress_at + patience, initial=True, silence=idle_timeout)
+        if state.stage is Stage.DECIDE:
             self._decide(now)
-        match self._stage:
-            case _Stage.STREAM:
-                return Send(
-                    self.options.stream(self._held() or "", self._random()), initial=True, compare=self._compare
-                )
-            case _Stage.LIST:
-                return Send(self._paging.request(self._held()), initial=True, compare=self._compare)
+        match state.stage:
+            case Stage.STREAM:
+                return Send(self._watches.stream(now), initial=True, patience=self.options.stream_patience)
+            case Stage.LIST:
+                return Send(self._paging.request(state.position.held), initial=True)
+            case Stage.CHECK:
+                return Send(self.options.probe())
             case _:
-                return Send(self.options.watch(self.version, self._random()))
+                return self._watches.open(now)
 
     def _decide(self, now: float) -> None:
         self._incoming.begin()
         self._paging.begin()
-        stream = self.options.streaming_list and now >= self._streaming_from and not self._prefer_list
-        self._prefer_list = False
-        self._go(_Stage.STREAM if stream else _Stage.LIST)
+        streams = self.options.streaming_list and self._watchable and now >= self._streaming_from
+        self._state.go(Stage.STREAM if streams and not self._state.prefer_list else Stage.LIST)
+        self._state.prefer_list = False
 
     def ahead(self, token: str) -> ListOptions | None:
-        """The request that will follow this page, if all goes well; it may be sent now. None if there is none."""
-        listing = self._stage is _Stage.LIST and self._reading
+        """Return the request that follows this page, if all goes well; it may be sent now. None if there is none."""
+        listing = self._state.stage is Stage.LIST and self._state.reading
         return self._paging.ahead(token) if listing else None
-
-    def _held(self) -> str | None:
-        """The version that a list may be asked by: "" if there is none, None if the server does not have it."""
-        return None if self._without_version else self.version
 
     # What it means.
 
     def receive(self, answer: Answer, now: float) -> list[Conclusion]:
-        """Takes in what came of the last step, and returns what is now known."""
+        """Take in what came of the last step, and return what is now known."""
         match answer:
             case Watched(events):
                 return self._events(events, now)
@@ -192,94 +201,116 @@ class ListWatchProtocol:
                 return self._page_ended(version, token, now)
             case Accepted():
                 self._accepted(now)
+            case Pending():
+                self._pending(now)
             case Ended():
-                self._over(now)
                 self._ended(now)
             case Failed(error):
                 # What begins well and then breaks may be a proxy that cannot stream: pages are next.
-                self._prefer_list = self._reading and self._stage is _Stage.STREAM
-                self._over(now)
+                self._state.prefer_list = self._state.reading and self._state.stage is Stage.STREAM
                 self._failed(error, now)
             case Idled(seconds):
-                self._over(now)
                 self._idled(seconds, now)
-            case Elapsed():
-                if self._reading and self._stage is _Stage.STREAM:
-                    self._no_streaming(now, "no new object for too long")
-                elif self._reading and self._stage is _Stage.LIST:
-                    self._idled(self.options.idle_timeout, now)
+            case Elapsed() if self._state.reading:
+                self._elapsed(now)
         return []
 
     def _accepted(self, now: float) -> None:
-        self._reading = True
+        if self._watches.headless:
+            self._watches.headless = False
+            return
+        self._state.reading = True
         self._progress_at = now
-        self._watches.opened(now)
         self._paging.page_begins()
-        if self._stage is _Stage.OPEN:
-            self._go(_Stage.WATCH)
-            self._healthy()
+        self._watches.begin()
+        if self._state.stage is Stage.OPEN:
+            self._watches.follow()
+
+    def _pending(self, now: float) -> None:
+        if self._state.stage is Stage.STREAM:
+            self._no_streaming(now, f"no answer came for {self.options.stream_patience:g} s")
+        elif self._state.stage is Stage.OPEN:
+            self._accepted(now)
+            self._watches.headless = True
+
+    def _elapsed(self, now: float) -> None:
+        match self._state.stage:
+            case Stage.STREAM:
+                self._no_streaming(now, "no new object for too long")
+            case Stage.WATCH:  # a quiet one, which the server should have ended
+                self._watches.ended(now)
+            case _:
+                self._idled(self.options.idle_timeout, now)
 
     # Lists.
 
     def _listed(self, items: list[Record | DecodeError], now: float) -> None:
+        if self._state.stage is Stage.CHECK:
+            return
         if self._paging.take(items):
             self._progress_at = now
-        elif self._stage is _Stage.LIST and now - self._progress_at >= self.options.idle_timeout:
+        elif self._state.stage is Stage.LIST and now - self._progress_at >= self.options.idle_timeout:
             self._idled(self.options.idle_timeout, now)
 
     def _page_ended(self, version: str, token: str, now: float) -> list[Conclusion]:
-        self._reading = False
+        self._state.reading = False
+        if self._state.stage is Stage.CHECK:
+            if self._state.position.is_ahead_of(version):
+                self._rewound(version, "list", now)
+            else:
+                self._watches.checked()
+            return []
         if not token:
-            return self._replaced(version, _Stage.OPEN, now)
+            return self._replaced(version, Stage.OPEN, now)
         if self._paging.is_circular(token):
             # Nothing is known of what this list did not come to: it must not look deleted.
-            self._fail(DecodeError("the server hands out the same page again and again"), now, _Stage.DECIDE)
+            self._state.fail(DecodeError("the server hands out the same page again and again"), now, Stage.DECIDE)
         elif self._paging.is_empty():
             # API concepts, "limit": all objects of a page may have been filtered out. For ever, if it is not meant.
-            self._pace.brake(now)
+            self._state.pace.limit_burst(now)
         self._paging.turn(token)
         return []
 
-    def _replaced(self, version: str, then: _Stage, now: float) -> list[Conclusion]:
-        if not version:
-            self._prefer_list = then is _Stage.WATCH
-            self._fail(DecodeError("the list has no resourceVersion"), now, _Stage.DECIDE)
+    def _replaced(self, version: str, then: Stage, now: float) -> list[Conclusion]:
+        position = self._state.position
+        if not version and (position.versioned or then is Stage.WATCH):
+            self._state.prefer_list = then is Stage.WATCH
+            self._state.fail(DecodeError("the list has no resourceVersion"), now, Stage.DECIDE)
             return []
-        if is_older(version, self.version) and not (self._compare and self._without_version):
-            self._rewound(version, now)
+        if position.is_ahead_of(version) and not position.doubt:
+            self._rewound(version, "list", now)
             return []
         records = self._incoming.end()
-        self._without_version = False
-        # What is cached of an object that did not decode is of before the versions went back, and may be for long.
-        self._compare = self._compare and bool(self.quarantine)
+        position.take_list(version)
         self._watches.listed()
-        self.version = version
-        self._go(then)
+        if then is Stage.WATCH:
+            self._watches.follow()
+        elif self._watchable:
+            self._state.go(then)
+        else:
+            self._watches.poll(now, "the resource has no watch")
         return [Replaced(records, version)]
 
     # Watches.
 
     def _events(self, events: list[WatchEvent], now: float) -> list[Conclusion]:
-        self._watches.took(len(events))
         conclusions: list[Conclusion] = []
-        if self._stage is _Stage.STREAM:
+        if self._state.stage is Stage.STREAM:
             events = self._initial_events(events, now, conclusions)
-        if self._stage is _Stage.WATCH and events:
+        if self._state.stage is Stage.WATCH and events:
+            self._watches.count_events(len(events))
             self._ongoing_events(events, now, conclusions)
         return conclusions
 
     def _initial_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> list[WatchEvent]:
-        """Takes in the beginning of a streaming list; returns the events that do not belong to it."""
+        """Take in the beginning of a streaming list; return the events that do not belong to it."""
         said = self._reader.initial(events)
         if said.news:
             self._progress_at = now
         if said.failure is not None:
-            self._over(now)
             self._failed(said.failure, now)
         elif said.complete:
-            conclusions += self._replaced(said.version, _Stage.WATCH, now)
-            if self._stage is _Stage.WATCH:
-                self._healthy()
+            conclusions += self._replaced(said.version, Stage.WATCH, now)
         elif said.ordinary_bookmark:
             self._no_streaming(now, "an ordinary bookmark came first")
         elif now - self._progress_at >= self.options.stream_patience:
@@ -287,169 +318,128 @@ class ListWatchProtocol:
         return said.rest
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
-        said = self._reader.ongoing(events, self.version)
-        self.version = said.version
+        position = self._state.position
+        if self._watches.record.synthetic:
+            events = self._synthetic_events(events, conclusions)
+            if not events:
+                return
+        said = self._reader.ongoing(events, position.version, position.ordered)
+        position.version, position.ordered = said.version, said.ordered
         if said.quarantined:
-            self._healthy()
+            self._state.healthy()
         conclusions.append(Changed(said.deltas, said.version))
         if said.older:
-            self._rewound(said.older, now)
-        elif said.failure is not None:
-            self._over(now)
+            self._rewound(said.older, "bookmark", now)
+            return
+        self._watches.record.server_lost = False
+        if said.failure is not None:
             self._failed(said.failure, now)
 
-    def _no_streaming(self, now: float, why: str) -> None:
-        self._tell(f"the server does not stream lists ({why}): listing in pages")
-        self._streaming_from = now + STREAMING_PROBE
-        self._pace.brake(now)
-        self._go(_Stage.DECIDE)
+    def _synthetic_events(self, events: list[WatchEvent], conclusions: list[Conclusion]) -> list[WatchEvent]:
+        """Take in the ADDED events with which a watch begins that starts at no version; return the events after them.
 
-    def _rewound(self, version: str, now: float) -> None:
-        # A server restored from a backup gives versions out a second time: equal ones no longer prove equality.
-        self._without_version = self._compare = True
+        They come in any order, and show what is there: there is no version among them to start at again.
+        """
+        synthetic = list(takewhile(lambda event: event.type == ADDED, events))
+        said = self._reader.ongoing(synthetic, self.version, ordered=False)
+        if said.quarantined:
+            self._state.healthy()
+        conclusions.append(Changed(said.deltas))
+        self._watches.record.synthetic = len(synthetic) == len(events)
+        return events[len(synthetic) :]
+
+    def _no_streaming(self, now: float, why: str) -> None:
+        self._state.tell(f"the server does not stream lists ({why}): listing in pages")
+        self._streaming_from = now + STREAMING_PROBE
+        self._state.pace.limit_burst(now)
+        self._state.go(Stage.DECIDE)
+
+    def _rewound(self, version: str, evidence: str, now: float) -> None:
+        """The server may have been restored from a backup: list without a version, and take whatever comes."""
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
-        self._go_on(error, now, _Stage.DECIDE, pardon="rewound", told=f"{error}: listing again")
+        self._state.position.rewind(evidence)
+        self._state.list_reason = "restored"
+        self._state.go_on(error, now, Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
 
     # What ends them.
 
-    def _over(self, now: float) -> None:
-        """Whatever was being read has ended; what it proved is noted."""
-        self._reading = False
-        if self._stage is _Stage.WATCH:
-            self._watches.over(now, self._pace)
-
     def _ended(self, now: float) -> None:
-        if self._stage is _Stage.WATCH:
-            self._go(_Stage.OPEN)
-            if not self._watches.is_short(now):
-                return
-            # A version that left the window without a 410 looks like this for ever; only a list ends it.
-            if self._watches.brought_nothing() and self._watches.in_vain():
-                self._go(_Stage.DECIDE)
-            if not self._pace.pardon("short", now):
-                self._fail(DecodeError("the server ends watches as soon as they are open"), now, self._stage)
-            return
-        self._go(_Stage.DECIDE)
-        if not (self._watches.is_short(now) and self._pace.pardon("short", now)):
-            self._prefer_list = True
-            self._fail(DecodeError("the list ended before it was complete"), now, _Stage.DECIDE)
+        error = DecodeError("the list ended before it was complete")
+        match self._state.stage:
+            case Stage.WATCH:
+                self._watches.ended(now)
+            case Stage.CHECK:
+                self._watches.check_failed(error, now)
+            case _ if self._watches.record.is_short(now):
+                told = f"{error}: listing again"
+                self._state.prefer_list = not self._state.go_on(error, now, Stage.DECIDE, kind="short", told=told)
+            case _:
+                self._state.prefer_list = True
+                self._state.fail(error, now, Stage.DECIDE)
 
     def _idled(self, seconds: float, now: float) -> None:
-        what = "event" if self._stage is _Stage.WATCH else "new object"
-        error = DecodeError(f"no {what} came for {seconds:g} s")
-        if self._stage is not _Stage.WATCH:
-            self._prefer_list = self._stage is _Stage.STREAM  # a stream whose end is never told is idle for ever
-            self._fail(error, now, _Stage.DECIDE)
-            return
-        # A server restored from a backup is silent until it has given out anew all the versions that it lost.
-        stage = _Stage.DECIDE if self._watches.in_vain() else _Stage.OPEN
-        self._go_on(error, now, stage, pardon="idle", told=f"{error}: opening the watch again")
+        error = DecodeError(f"no new object came for {seconds:g} s")
+        match self._state.stage:
+            case Stage.WATCH:
+                self._watches.fell_silent(seconds, now)
+            case Stage.CHECK:
+                self._watches.check_failed(error, now)
+            case stage:
+                self._state.prefer_list = stage is Stage.STREAM  # a stream whose end never comes is idle for ever
+                self._state.fail(error, now, Stage.DECIDE)
 
-    def _failed(self, error: Exception, now: float) -> None:
-        self._reported = error
-        self._report(error)
-        listing = self._stage in (_Stage.STREAM, _Stage.LIST)
-        if isinstance(error, Expired | ResourceVersionTooLarge):
+    def _failed(self, error: ApiError | TransportError | DecodeError, now: float) -> None:
+        state, watches = self._state, self._watches
+        if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status >= 500):
+            watches.record.server_lost = True
+        if watches.headless and not isinstance(error, TransportError):
+            state.stage = Stage.OPEN  # the watch is refused, after all
+        watches.headless = state.reading = False
+        stage = state.stage
+        if stage is Stage.WATCH and isinstance(error, TransportError):
+            watches.ended(now, cut=error)
+            return
+        if stage is Stage.WATCH:
+            watches.count_end(now)
+        if stage is Stage.CHECK:
+            watches.check_failed(error, now)
+        elif isinstance(error, Expired | ResourceVersionTooLarge):
             self._version_lost(error, now)
-        elif isinstance(error, ApiError):
-            self._refused(error, now)
-        elif listing:
-            self._fail(error, now, _Stage.DECIDE)
-        elif isinstance(error, DecodeError):
-            self._go(_Stage.OPEN)
-            if not self._watches.broke(self.version) and self._pace.pardon("line", now):
-                self._tell(f"{error}: reading again from version {self.version}")
-            else:
-                self._fail(error, now, _Stage.DECIDE)
+        elif isinstance(error, ApiError) and stage is Stage.WATCH:
+            watches.broke(error, now)
+        elif isinstance(error, ApiError) and stage is Stage.OPEN:
+            watches.refused(error, now)
+        elif isinstance(error, ApiError) and stage is Stage.STREAM:
+            self._stream_refused(error, now)
+        elif isinstance(error, DecodeError) and stage in (Stage.WATCH, Stage.OPEN):
+            watches.broken_line(error, now)
         else:
-            self._fail(error, now, _Stage.OPEN)
+            state.fail(error, now, Stage.OPEN if stage is Stage.OPEN else Stage.DECIDE)
 
     def _version_lost(self, error: ApiError, now: float) -> None:
-        """410, or a version from the future: what we hold is no basis. API concepts, "410 Gone"."""
-        if self._stage is _Stage.LIST and self._paging.between_pages:
+        """410, or a version from the future: the cache is no basis. API concepts, "410 Gone"."""
+        state = self._state
+        if state.stage is Stage.LIST and self._paging.between_pages:
             # The snapshot left the window between two pages: once more, in one body, which cannot expire.
             self._incoming.begin()
             self._paging.begin(paged=False)
             told = "the list expired between two pages: listing without pages"
-            self._go_on(error, now, _Stage.LIST, pardon="expired list", told=told)
+            state.go_on(error, now, Stage.LIST, kind="expired list", told=told)
             return
-        self._without_version = True
-        if self._pace.at_rest(now):
-            self._go_on(error, now, _Stage.DECIDE, pardon="expired", told=f"{error}: listing again")
+        state.position.lost = True
+        state.need_list("expired")
+        if state.pace.at_rest(now):
+            state.go_on(error, now, Stage.DECIDE, kind="expired", told=f"{error}: listing again")
         else:
-            self._fail(error, now, _Stage.DECIDE)
-
-    def _refused(self, error: ApiError, now: float) -> None:
-        match self._stage:
-            case _Stage.STREAM:
-                self._stream_refused(error, now)
-            case _Stage.OPEN:
-                self._watch_refused(error, now)
-            case _Stage.WATCH:
-                self._watch_broken(error, now)
-            case _:
-                self._fail(error, now, _Stage.DECIDE)
+            state.fail(error, now, Stage.DECIDE)
 
     def _stream_refused(self, error: ApiError, now: float) -> None:
-        if error.status in (400, 422) and not self._incoming:
+        state = self._state
+        if error.status in (400, 405, 422) and not self._incoming:
+            state.report(error)
             self._no_streaming(now, f"{error.status} {error.reason}".strip())
-            self._hold(error, now)
+            state.hold(error, now)
             return
-        # Whoever may list but not watch is served by pages, and so is whoever has a proxy that breaks streams.
-        self._prefer_list = error.status not in (401, 404, 429)
-        self._fail(error, now, _Stage.DECIDE)
-
-    def _watch_refused(self, error: ApiError, now: float) -> None:
-        busy = error.status == 429 or error.retry_after  # and not wrong: a list would be a burden more
-        if busy or (error.status not in (403, 405) and not self._watches.in_vain()):
-            self._fail(error, now, _Stage.OPEN)
-            return
-        # Without watches, pages from time to time are better than nothing.
-        self._prefer_list = True
-        self._fail(error, now, _Stage.DECIDE)
-
-    def _watch_broken(self, error: ApiError, now: float) -> None:
-        """An error within a watch says that an object cannot be told (unreadable in storage, then deleted unsafely): a
-        list shows what is left, unless the server is busy, or such errors are known to pass."""
-        self._internal_errors.after(error, now)
-        passes = error.status == 429 or self._internal_errors.should_retry(now)
-        self._fail(error, now, _Stage.OPEN if passes else _Stage.DECIDE)
-
-    # How it goes on.
-
-    def _go(self, stage: _Stage) -> None:
-        self._stage = stage
-        if stage is not _Stage.WATCH:
-            self._reading = False
-
-    def _go_on(self, error: Exception, now: float, stage: _Stage, *, pardon: str, told: str) -> None:
-        """Goes on at once if that is pardoned, after a delay if it is not."""
-        if self._pace.pardon(pardon, now):
-            self._tell(told)
-            self._hold(error, now)
-            self._go(stage)
-        else:
-            self._fail(error, now, stage)
-
-    def _fail(self, error: Exception, now: float, stage: _Stage) -> None:
-        if error is not self._reported:  # what is concluded here, rather than answered
-            self._report(error)
-        self._pace.delay(now)
-        self._hold(error, now)
-        status = error.status if isinstance(error, ApiError) else 0
-        self._show(_PHASES.get(status, Phase.BACKING_OFF), str(error))
-        self._go(stage)
-
-    def _hold(self, error: Exception, now: float) -> None:
-        if seconds := getattr(error, "retry_after", None):
-            self._pace.hold(seconds, now)
-            self._show(Phase.BACKING_OFF, str(error))
-
-    def _healthy(self) -> None:
-        if self.quarantine:
-            self._show(Phase.DEGRADED, str(self.quarantine))
-        else:
-            self._show(Phase.WATCHING, "")
-
-    def _show(self, phase: Phase, reason: str) -> None:
-        self.phase, self.reason = phase, reason
+        # A client that may list but not watch is served by pages, and so is one behind a proxy that breaks streams.
+        state.prefer_list = error.status not in (401, 404, 429)
+        state.fail(error, now, Stage.DECIDE)

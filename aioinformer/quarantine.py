@@ -1,15 +1,26 @@
-"""Which objects cannot be decoded in their last version, and what to say of it."""
+"""Which objects cannot be decoded in their last version, and why."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Container
+
     from aioinformer.errors import DecodeError
+
+#: An object that decodes again is in the cache after so many batches at most: those under way, and the one with it.
+_BATCHES: Final = 3
 
 
 class Quarantine:
-    """Remembers objects that were skipped, until a version of them decodes or a list shows that all is well.
+    """Remembers objects that were skipped, until a version of them decodes or a list shows that they are gone.
+
+    The event loop writes it. Any thread may ask for reasons: each answer comes from one state.
+
+    While a list is under way, the objects of the list before still count: what the new one brings takes their place
+    when it is complete. An object that decodes again is on its way to the cache; until it is there, `reason` still
+    knows it, so that nobody takes it for deleted.
 
     Attributes:
         total: how many were skipped so far, in all.
@@ -17,32 +28,95 @@ class Quarantine:
 
     def __init__(self) -> None:
         self.total = 0
-        self._keys: set[str] = set()
+        self._reasons: dict[str, str] = {}
+        #: What the list under way brings, None between lists.
+        self._listed: dict[str, str] | None = None
+        #: Objects that decode again: why they did not, and the number of batches until they are in the cache.
+        self._leaving: dict[str, tuple[str, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._keys)
+        return bool(self._reasons)
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether `release` has something to do."""
+        return bool(self._reasons or self._listed or self._leaving)
+
+    def reasons(self) -> dict[str, str]:
+        """Return a copy: key -> why the object does not decode. The key "" is that of objects without a name."""
+        return self._reasons.copy()
+
+    def reason(self, key: str) -> str | None:
+        """Why an object is not in the cache in its last version; None if it is, or is gone."""
+        reason = self._reasons.get(key)
+        if reason is None and (leaving := self._leaving.get(key)) is not None:
+            return leaving[0]
+        return reason
 
     def add(self, error: DecodeError) -> bool:
-        """One more was skipped; True if it was not known to be broken before."""
+        """Count one more that was skipped. Return whether it was not known to be broken before."""
         self.total += 1
-        new = error.key not in self._keys
-        self._keys.add(error.key)
+        key, reason = error.key, str(error).removeprefix(f"{error.key}: ")
+        known = self._reasons if self._listed is None else self._listed
+        new = key not in known
+        known[key] = self._reasons[key] = reason
         return new
 
-    def release(self, key: str) -> bool:
-        """This object decodes, or is gone; True if it had not before."""
-        if key not in self._keys:
-            return False
-        self._keys.discard(key)
-        return True
+    def release(self, key: str, *, gone: bool = False) -> bool:
+        """Note that an object decodes, or is gone. Return whether it did not decode before."""
+        if self._listed is not None:
+            return self._listed.pop(key, None) is not None
+        reason = self._reasons.get(key)
+        if gone:
+            self._leaving.pop(key, None)
+        elif reason is not None:
+            self._leaving[key] = reason, _BATCHES
+        return self._reasons.pop(key, None) is not None
+
+    def begin(self) -> None:
+        """Note that a list begins."""
+        self._listed = {}
+
+    def end(self, names: Container[str]) -> None:
+        """Note that the list is complete: what it brought is all that counts.
+
+        Args:
+            names: the keys of the objects in it.
+        """
+        listed = self._listed or {}
+        for key, reason in self._reasons.items():
+            if key and key not in listed and key in names:
+                self._leaving[key] = reason, _BATCHES
+        self._reasons, self._listed = listed, None
 
     def clear(self) -> None:
-        """A list begins: what it brings is all that counts."""
-        self._keys.clear()
+        """Forget all: the collection is not followed any more."""
+        self._reasons, self._listed, self._leaving = {}, None, {}
+
+    def settle(self) -> None:
+        """Note that a batch is in the cache. To be called while `leaving`."""
+        for key, (reason, batches) in list(self._leaving.items()):
+            if batches > 1:
+                self._leaving[key] = reason, batches - 1
+            else:
+                del self._leaving[key]
+
+    @property
+    def leaving(self) -> bool:
+        """Whether objects that decode again are on their way to the cache."""
+        return bool(self._leaving)
 
     def __str__(self) -> str:
-        named = sorted(key for key in self._keys if key)[:3]
-        count = f"{len(self._keys)} object{'s' if len(self._keys) > 1 else ''} cannot be decoded"
-        if named:
-            count += f" ({', '.join(named)}{', …' if len(self._keys) > len(named) else ''})"
-        return f"{count}; a list with one whose name cannot be read deletes nothing" if "" in self._keys else count
+        return summary(self._reasons)
+
+
+def summary(keys: Collection[str]) -> str:
+    """Count the objects that do not decode, and name the first: "2 objects cannot be decoded (ns/a, ns/b)"."""
+    named = sorted(key for key in keys if key)[:3]
+    count = f"{len(keys)} object{'s' if len(keys) > 1 else ''} cannot be decoded"
+    if named:
+        count += f" ({', '.join(named)}{', …' if len(keys) > len(named) else ''})"
+    return f"{count}; a list with one whose name cannot be read deletes nothing" if "" in keys else count

@@ -63,7 +63,11 @@ def get_reference(obj: Any) -> ObjectReference:
     if isinstance(obj, ObjectReference):
         return obj
     if isinstance(obj, DeletedFinalStateUnknown):
+        if obj.obj is None:
+            raise UsageError(f"obj: the last state of {obj.key} is not known; give an ObjectReference")
         obj = obj.obj
+    if obj is None:
+        raise UsageError("obj: expected an object of the API or an ObjectReference, not None")
     metadata = metadata_of(obj)
     namespace, name = object_name(obj)
     api_version, kind = _type_of(obj)

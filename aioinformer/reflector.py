@@ -20,12 +20,26 @@ from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
 from aioinformer.list_watch_account import ListWatchAccount
+from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
 from aioinformer.state import InformerState, Phase
-from aioinformer.steps import Accepted, Answer, Changed, Elapsed, Failed, Idled, Read, Replaced, Send, Wait, Watched
+from aioinformer.steps import (
+    Accepted,
+    Answer,
+    Changed,
+    Elapsed,
+    Failed,
+    Idled,
+    Pending,
+    Read,
+    Replaced,
+    Send,
+    Wait,
+    Watched,
+)
 from aioinformer.wire import Intake
 
 if TYPE_CHECKING:
@@ -35,8 +49,10 @@ if TYPE_CHECKING:
     from aioinformer.informer_statistics import InformerCounters
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
+    from aioinformer.quarantine import Quarantine
+    from aioinformer.transport import Response
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0
@@ -75,6 +91,7 @@ class Reflector:
         on_state: told of every change of the state.
         before_read: awaited before more is read: whoever needs a pause takes it there.
         counters: counts lists and watches there; None if nobody will ask.
+        quarantine: remembers the objects that do not decode; one of its own by default.
     """
 
     def __init__(
@@ -95,14 +112,22 @@ class Reflector:
         on_state: Callable[[InformerState], Any] = lambda state: None,
         before_read: Callable[[], Awaitable[None]] | None = None,
         counters: InformerCounters | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
         self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
         self._queue = queue
         self._options = options or ReflectorOptions()
         self._intake = Intake(admit, known, decode)
+        verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
-            self._options, random=random.random, known=known, tell=self._tell, report=self._report
+            self._options,
+            random=random.random,
+            known=known,
+            tell=self._tell,
+            report=self._report,
+            quarantine=quarantine,
+            watchable=not verbs or "watch" in verbs,
         )
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -126,9 +151,13 @@ class Reflector:
         self._shown = (Phase.NEW, "")
         self._since = time()
         self._last_event: float | None = None
+        #: When the wait that is under way ends, in seconds since the epoch.
+        self._next_retry: float | None = None
         self._reader: AnswerReader | None = None
-        #: For how long whatever comes may still be no whole event, or object.
-        self._patience = 0.0
+        #: The request whose response has no head yet, though it is waited for as for events.
+        self._pending: Send | None = None
+        #: For how long, in seconds, it was read, and nothing whole came.
+        self._silent_for = 0.0
         #: The version of the first list; "" before that.
         self.initial_resource_version = ""
 
@@ -142,6 +171,22 @@ class Reflector:
     def last_sync_resource_version(self) -> str:
         """The version up to which everything has been received; "" before the first list (REF-45)."""
         return self._protocol.version
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts in a row have failed; 0 while all is well."""
+        return self._protocol.attempts
+
+    @property
+    def retry_at(self) -> float | None:
+        """When the next attempt is due, by the loop's clock; None while all is well, and while an attempt is made."""
+        at = self._protocol.retry_at
+        return at if at is not None and self._next_retry is not None else None
+
+    @property
+    def next_retry(self) -> float | None:
+        """The same in seconds since the epoch; any thread may ask."""
+        return self._next_retry if self._protocol.attempts else None
 
     @property
     def skipped(self) -> int:
@@ -174,24 +219,48 @@ class Reflector:
             if isinstance(step, Wait):
                 await self._requests.discard()
                 _log.debug("%s: waits for %.1f s", self.name, step.until - clock())
+                self._next_retry = time() + step.until - clock()
                 await asyncio.sleep(step.until - clock())
+                self._next_retry = None
                 await self._receive(Elapsed())
             else:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
-        self._account.sends(step)
+        self._account.sends(step, self._protocol.list_reason)
+        self._silent_for = 0.0
+        self._pending = step
+        await self._take_head(
+            self._requests.request(step.options, self._tasks, step.patience), step.patience, Pending()
+        )
+
+    async def _take_head(self, response: Awaitable[Response | None], patience: float | None, late: Answer) -> None:
+        """Wait for the head of the pending response, and report what it says, or that it is late.
+
+        Args:
+            response: None if it is late.
+            patience: after so many seconds.
+            late: what to report then.
+        """
+        step = self._pending
+        assert step is not None, "the protocol reads what it never asked for"
         try:
-            response = await self._requests.request(step.options)
+            head = await response
         except TransportError as error:
+            self._pending = None
             await self._receive(Failed(error))
             return
         except Exception as error:
+            self._pending = None
             await self._receive(Failed(self._unforeseen("the request could not be made", error)))
             return
-        self._reader = AnswerReader(response, step, self._intake, self._options)
-        self._patience = self._options.idle_timeout
-        if response.status == 200:
+        if head is None:
+            self._silent_for += patience or 0.0
+            await self._receive(late)
+            return
+        self._pending = None
+        self._reader = AnswerReader(head, step, self._intake, self._options)
+        if head.status == 200:
             await self._receive(Accepted())
             return
         failure: ApiError | TransportError
@@ -203,18 +272,20 @@ class Reflector:
 
     async def _read(self, step: Read) -> None:
         reader = self._reader
-        assert reader is not None, "the protocol reads what it never asked for"
         if self._before_read is not None:
             await self._before_read()
         clock = asyncio.get_running_loop().time
         begin = clock()
-        idle_at = begin + max(self._patience, _MIN_READ)
-        alarm_at = idle_at if step.until is None else min(idle_at, max(step.until, begin + _MIN_READ))
+        patience, late = self._patience(step, begin)
+        if reader is None:
+            await self._take_head(self._requests.response(patience), patience, late)
+            return
         try:
-            async with asyncio.timeout_at(alarm_at):
+            async with asyncio.timeout_at(None if patience is None else begin + patience):
                 chunk = await reader.read()
         except TimeoutError:
-            await self._receive(Elapsed() if alarm_at < idle_at else Idled(self._options.idle_timeout))
+            self._silent_for = 0.0
+            await self._receive(late)
             return
         except (TransportError, DecodeError) as error:
             await self._receive(Failed(error))
@@ -224,7 +295,7 @@ class Reflector:
             return
         if chunk is not None:
             self._last_event = time()
-        self._patience -= clock() - begin
+        self._silent_for += clock() - begin
         answers = reader.digest(chunk, initial=step.initial)
         first = True
         for answer in answers:
@@ -233,17 +304,27 @@ class Reflector:
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol has lost its interest in what else is there
             first = False
-            self._patience = self._options.idle_timeout
+            self._silent_for = 0.0
             await self._receive(answer)
             if reader.next_page and (ahead := self._protocol.ahead(reader.next_page)):
                 self._requests.start(ahead, self._tasks)
         if not first:
             return
-        # Whoever sends bytes, but nothing whole, must not be listened to for ever.
+        # Bytes that make nothing whole must not be read for ever.
         if step.until is not None and clock() >= step.until:
             await self._receive(Elapsed())
-        elif self._patience <= 0:
-            await self._receive(Idled(self._options.idle_timeout))
+        elif step.silence is not None and self._silent_for >= step.silence:
+            self._silent_for = 0.0
+            await self._receive(Idled(step.silence))
+
+    def _patience(self, step: Read, now: float) -> tuple[float | None, Answer]:
+        """For how many seconds to read, None for no limit, and what to report if nothing comes."""
+        left = None if step.silence is None else max(step.silence - self._silent_for, _MIN_READ)
+        until = None if step.until is None else max(step.until - now, _MIN_READ)
+        if left is not None and (until is None or left <= until):
+            assert step.silence is not None
+            return left, Idled(step.silence)
+        return until, Elapsed()
 
     async def _receive(self, answer: Answer) -> None:
         self._account.hears(answer)
@@ -270,6 +351,9 @@ class Reflector:
         self._tasks.create_task(check, name=f"{self.name}: consistency check")
 
     async def _let_go(self) -> None:
+        if self._pending is not None:
+            await self._requests.discard()
+            self._pending = None
         if self._reader is not None:
             await self._reader.close()
             self._reader = None  # not before: who is cancelled meanwhile closes it again
@@ -285,6 +369,11 @@ class Reflector:
         _log.error("%s: %s", self.name, what, exc_info=error)
         reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
         return TransportError(f"{what}: {reason}")
+
+    def __repr__(self) -> str:
+        attempts = f", attempt {self.attempts}" if self.attempts else ""
+        version = self.last_sync_resource_version
+        return f"<{type(self).__name__} {self.name}, {self.state}{attempts}, version {version!r}>"
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:
@@ -305,7 +394,7 @@ class Reflector:
         self._shown = (phase, reason)
         self._since = time()
         state = self.state
-        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.STOPPED)
+        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
         _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from aioinformer.listener import ProcessorListener
+    from aioinformer.handler_names import HandlerCall
+    from aioinformer.listener import HandlerError, ProcessorListener
 
 T = TypeVar("T")
 
@@ -21,13 +22,38 @@ class HandlerRegistration(Generic[T]):
 
     @property
     def name(self) -> str:
-        """The handler's name, as in logs."""
+        """The handler's name, as in logs: its informer, its number, and its first function with file and line."""
         return self._listener.name
 
     @property
     def errors(self) -> int:
         """How often the handler raised."""
         return self._listener.errors
+
+    @property
+    def last_error(self) -> HandlerError | None:
+        """The last of its exceptions: type, place, key and time, without its message. None if there was none."""
+        return self._listener.last_error
+
+    @property
+    def pending(self) -> int:
+        """How many notifications wait for the handler, the one that it is at included."""
+        return self._listener.pending
+
+    @property
+    def calls(self) -> int:
+        """How often the handler was called, the call under way included."""
+        return self._listener.calls
+
+    @property
+    def longest_call(self) -> float:
+        """The longest call that has ended, in seconds; awaiting included."""
+        return self._listener.longest_call
+
+    @property
+    def current(self) -> HandlerCall | None:
+        """The call that is under way: function, key, and since when. None between two calls."""
+        return self._listener.call()
 
     def has_synced(self) -> bool:
         """Whether the informer has synced, and this handler was called for everything of the initial list."""
@@ -53,4 +79,5 @@ class HandlerRegistration(Generic[T]):
         await self._listener.finished.wait()
 
     def __repr__(self) -> str:
-        return f"<registration of {self.name}>"
+        synced = "synced" if self.has_synced() else "not synced"
+        return f"<registration of {self.name}, {synced}, {self.pending} pending, {self.errors} errors>"

@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.handler_names import HandlerNames
 from aioinformer.listener import ProcessorListener
 from aioinformer.notifications import AddNotification, Batch, delivery_to
-from aioinformer.processor import SharedProcessor, describe
 from aioinformer.registration import HandlerRegistration
 from aioinformer.resync import ResyncPeriods, ResyncSchedule
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from aioinformer.objects import Record
+    from aioinformer.processor import SharedProcessor
+    from aioinformer.stalls import Stalls
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ class Registrations(Generic[T]):
         unpresentable: told of an object of which it cannot be made, and why.
         resync_period: of the informer, in seconds; 0 for never.
         slice_seconds: how long a synchronous handler may hold the event loop before others have a turn.
+        stalls: names handlers that block the loop.
 
     Attributes:
         periods: how often handlers are told of everything again.
@@ -48,6 +51,7 @@ class Registrations(Generic[T]):
         *,
         resync_period: float,
         slice_seconds: float,
+        stalls: Stalls | None = None,
     ) -> None:
         self.periods = ResyncPeriods(resync_period)
         self._name = name
@@ -56,6 +60,7 @@ class Registrations(Generic[T]):
         self._present = present
         self._unpresentable = unpresentable
         self._slice_seconds = slice_seconds
+        self._stalls = stalls
         self._numbers = count(1)
         self._begun = False
         self._synced = False
@@ -67,22 +72,25 @@ class Registrations(Generic[T]):
             UsageError: this is no handler, or no period.
         """
         deliver = delivery_to(handler)
-        name = f"{self._name}: handler {next(self._numbers)} ({describe(handler)})"
+        name = f"{self._name}: handler {next(self._numbers)} ({HandlerNames(handler)})"
         schedule = ResyncSchedule(self.periods.negotiate(resync_period, name, final=self._begun))
         schedule.adopt(self.periods.check, _now())
-        listener: ProcessorListener[T] = ProcessorListener(name, deliver, schedule, self._slice_seconds)
+        listener: ProcessorListener[T] = ProcessorListener(
+            name, deliver, schedule, self._slice_seconds, handler=handler, stalls=self._stalls
+        )
         if self._begun:
             # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
             # already must not come to this one on top of it.
             self._processor.flush()
             records = self._cells.items()
-            listener.add(Batch(self._initial(records, listener), len(records), len(records)))
+            left = iter(records)
+            listener.add(Batch(self._initial(left, listener), len(records), len(records), left))
         self._processor.add_listener(listener)
         if self._synced:
             listener.upstream_synced()
         return HandlerRegistration(listener)
 
-    def _initial(self, records: list[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
+    def _initial(self, records: Iterator[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
         for record in records:
             try:
                 notification = AddNotification(self._present(record), True)

@@ -32,17 +32,38 @@ class RequestAhead:
             self._options = options
             self._task = tasks.create_task(self._send(options), name=self._name)
 
-    async def request(self, options: ListOptions) -> Response:
-        """The answer to a request: the one that is on its way, if it is the same.
+    async def request(
+        self, options: ListOptions, tasks: asyncio.TaskGroup, patience: float | None = None
+    ) -> Response | None:
+        """Return the response to a request: the one that is under way, if it is the same.
+
+        Args:
+            options: of the request.
+            tasks: owns the task that waits for the response.
+            patience: seconds to wait for it, None for no limit. After that None is returned, the request stays under
+                way, and `response()` waits on.
 
         Raises:
             Exception: what the request came to.
         """
         if self._task is None or options != self._options:
             await self.discard()
-            return await self._lister_watcher.request(options)
-        answer = await asyncio.shield(self._task)
+            self.start(options, tasks)
+        return await self.response(patience)
+
+    async def response(self, patience: float | None) -> Response | None:
+        """Return the response to the request that is under way; None if it does not come in so many seconds.
+
+        Raises:
+            Exception: what the request came to.
+        """
+        task = self._task
+        assert task is not None, "no request is under way"
+        await asyncio.wait({task}, timeout=patience)
+        if not task.done():
+            return None
         self._task = None
+        answer = task.result()
         if isinstance(answer, Exception):
             raise answer
         return answer

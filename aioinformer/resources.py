@@ -58,6 +58,11 @@ class Resource(Generic[T_co]):
         """`apps/v1/deployments` (core: `v1/pods`): unique, and accepted by the command line."""
         return f"{self.api_version}/{self.plural}"
 
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether its objects are Secrets, whose values are not shown: by its name, or by its kind."""
+        return self.plural == "secrets" or self.kind == "Secret"
+
     def path(self, namespace: str = "", name: str = "") -> str:
         """The URL path of the collection, or of one object.
 

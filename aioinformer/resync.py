@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Shorter periods are raised to this, in seconds.
 MINIMUM_RESYNC_PERIOD = 1.0

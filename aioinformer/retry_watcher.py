@@ -10,7 +10,6 @@ For anything that lasts, use an informer: it lists anew when the version is lost
 from __future__ import annotations
 
 import asyncio
-import logging
 import random as random_module
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -26,7 +25,10 @@ from aioinformer.errors import (
     TransportError,
     UsageError,
 )
+from aioinformer.listwatch import check_lister_watcher
+from aioinformer.logger import get_logger
 from aioinformer.object_type import BodyDecoder, ObjectType
+from aioinformer.option_checks import check_options
 from aioinformer.options import ReflectorOptions
 from aioinformer.steps import Failed, Send, Watched
 from aioinformer.wire import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Intake, WatchEvent
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 E = TypeVar("E")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 #: Seconds between the beginnings of two watches, at least.
 _PACE = 1.0
@@ -92,6 +94,8 @@ class RetryWatcher(Generic[T]):
         options: ReflectorOptions | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
+        check_lister_watcher(lister_watcher)
+        check_options(options)
         if resource_version in ("", "0"):
             raise UsageError(f"resource_version={resource_version!r} names no version: list first, or use an informer")
         self.resource_version = resource_version
@@ -139,7 +143,11 @@ class RetryWatcher(Generic[T]):
     async def _watch(self) -> AsyncGenerator[Event[T]]:
         options = self._options.watch(self.resource_version, self._random())
         admit = self._objects.admit if self._objects.decodes_early else None
-        response = await self._lister_watcher.request(options)
+        try:
+            async with asyncio.timeout(self._options.idle_timeout):
+                response = await self._lister_watcher.request(options)
+        except TimeoutError as error:
+            raise TransportError(f"no answer to the watch came for {self._options.idle_timeout:g} s") from error
         reader = AnswerReader(response, Send(options), Intake(admit), self._options)
         try:
             if response.status != 200:

@@ -1,4 +1,4 @@
-"""Retrying at once, but not for longer than a certain time: client-go's RetryWithDeadline (RWD-01)."""
+"""Retry at once, but for a limited time only, as client-go's RetryWithDeadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class RetryWithDeadline:
-    """Counts the time since the first of a row of failures; when that is too long, retrying is not allowed once.
+    """Limit immediate retries to a time since the first failure of a row.
 
     Args:
         retryable: which failures count; others change nothing.
@@ -28,18 +28,22 @@ class RetryWithDeadline:
         self._first: float | None = None
         self._last = 0.0
 
-    def after(self, error: BaseException | None, now: float) -> None:
-        """Notes how a try ended."""
-        if error is None or not self._retryable(error):
-            return
+    def count_failure(self, error: BaseException, now: float) -> bool:
+        """Count a failure; return whether to try again at once.
+
+        Args:
+            error: what a try ended with. One that is not retryable changes nothing, and is not retried.
+            now: the time, in seconds.
+
+        Returns:
+            True until `max_duration` after the first failure of the row. After the one False that follows, the next
+            failure is the first of a new row.
+        """
+        if not self._retryable(error) or self._max_duration <= 0:
+            return False
         if self._first is None or now - self._last >= self._min_reset_period:
             self._first = now
         self._last = now
-
-    def should_retry(self, now: float) -> bool:
-        """Whether to try again at once. Once it says no, all is forgotten."""
-        if self._max_duration <= 0 or self._first is None:
-            return False
         if now - self._first <= self._max_duration:
             return True
         self._first = None

@@ -15,6 +15,8 @@ Fields have no sets, no bare keys and no blanks that mean nothing, but escapes: 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from aioinformer.errors import SelectorError
 from aioinformer.field_selectors import FieldRequirement, FieldSelector, parse_field_selector
@@ -27,6 +29,8 @@ __all__ = [
     "LabelSelector",
     "Operator",
     "everything",
+    "field_selector_of",
+    "label_selector_of",
     "nothing",
     "parse_field_selector",
     "parse_label_selector",
@@ -55,6 +59,64 @@ def parse_label_selector(text: str) -> LabelSelector:
         SelectorError: it does not parse; the message quotes the text, says where, and what could stand there.
     """
     return _LabelParser(text).parse()
+
+
+def label_selector_of(selector: str | LabelSelector | Mapping[str, str], option: str = "selector") -> LabelSelector:
+    """Return a label selector in any of its forms as a value.
+
+    Args:
+        selector: text; a mapping of labels that objects must have, with these values; or a selector.
+        option: how the caller calls it, for errors.
+
+    Raises:
+        SelectorError: it is none of these, does not parse, or names a label that no object can have.
+    """
+    if isinstance(selector, LabelSelector):
+        return selector
+    try:
+        if isinstance(selector, str):
+            return parse_label_selector(selector)
+        if isinstance(selector, Mapping):
+            if selector.keys() & {"matchLabels", "matchExpressions"}:
+                raise SelectorError("matchLabels and matchExpressions are read by LabelSelector.from_dict(...)")
+            return LabelSelector.from_labels(selector)
+    except SelectorError as error:
+        raise SelectorError(f"{option}: {error}") from None
+    raise _no_selector(option, selector, "a label selector", "LabelSelector")
+
+
+def field_selector_of(
+    selector: str | FieldSelector | Mapping[str, str], option: str = "field_selector"
+) -> FieldSelector:
+    """Return a field selector in any of its forms as a value.
+
+    Args:
+        selector: text; a mapping of paths to values; or a selector.
+        option: how the caller calls it, for errors.
+
+    Raises:
+        SelectorError: it is none of these, or does not parse.
+    """
+    if isinstance(selector, FieldSelector):
+        return selector
+    try:
+        if isinstance(selector, str):
+            return parse_field_selector(selector)
+        if isinstance(selector, Mapping):
+            fields: Mapping[Any, Any] = selector
+            for path, value in fields.items():
+                if not isinstance(path, str) or not isinstance(value, str):
+                    raise SelectorError(f"field {path!r}: path and value must be strings, not {value!r}")
+            return FieldSelector.from_fields(selector)
+    except SelectorError as error:
+        raise SelectorError(f"{option}: {error}") from None
+    raise _no_selector(option, selector, "a field selector", "FieldSelector")
+
+
+def _no_selector(option: str, given: object, what: str, kind: str) -> SelectorError:
+    return SelectorError(
+        f'{option}: expected {what} as text, a mapping of names to values or a {kind} ("" for all), not {given!r}'
+    )
 
 
 class _LabelParser:

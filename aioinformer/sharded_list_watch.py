@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     from aioinformer.options import ListOptions
     from aioinformer.resources import Resource
+    from aioinformer.selectors import FieldSelector, LabelSelector
     from aioinformer.sharding import ShardSelector
     from aioinformer.transport import Response, Transport
+    from aioinformer.transport.credentials import Connection
 
 T = TypeVar("T")
 
@@ -66,13 +68,13 @@ class ShardedListWatch(ListWatch[T]):
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Transport | Connection,
         resource: Resource[T],
         shard: ShardSelector,
         # Selection
         namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
+        label_selector: str | LabelSelector | Mapping[str, str] = "",
+        field_selector: str | FieldSelector | Mapping[str, str] = "",
         tweak: Callable[[ListOptions], None] | None = None,
         # Form
         *,

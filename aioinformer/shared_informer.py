@@ -16,20 +16,19 @@ What can be relied on (ARC-02 to ARC-07):
 from __future__ import annotations
 
 import asyncio
-import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer_cache import InformerCache
-from aioinformer.listwatch import ListWatch
+from aioinformer.listwatch import ListWatch, check_lister_watcher
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
+from aioinformer.observed_informer import ObservedInformer, default_identity
+from aioinformer.option_checks import check_indexers, check_options, check_seconds, check_share, checked_fields
 from aioinformer.options import ReflectorOptions
-from aioinformer.owner import Owner, collapsed
+from aioinformer.owner import Owner, collapsed, running_loop
 from aioinformer.pipeline import Pipeline
 from aioinformer.queue_choice import QueueKind
-from aioinformer.state import InformerState, Phase
 from aioinformer.storage import Storage
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from aioinformer.identity import InformerNameAndResource
     from aioinformer.indices import Indexers
-    from aioinformer.informer_statistics import InformerStatistics
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.metrics import MetricsProvider
     from aioinformer.object_type import BodyDecoder, Transform
@@ -47,10 +45,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
-class SharedIndexInformer(InformerCache[T]):
+class SharedIndexInformer(ObservedInformer[T]):
     """Keeps an indexed copy of a collection fresh, and tells handlers what changes.
 
     Use it as `async with informer:`, or await `run()`, or leave both to a factory. It runs once; what has stopped stays
@@ -73,12 +71,15 @@ class SharedIndexInformer(InformerCache[T]):
         queue: what is between reflector and cache: "delta" brings together what waits of an object, "in_order" keeps
             the order between objects and replaces the cache in one piece; see `aioinformer.queue_choice`.
         options: paging, time-outs, backoff.
+        max_undecodable: the informer is not ready while a larger share of the objects, from 0 to 1, cannot be decoded;
+            None for no limit.
         shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled. Ten
             seconds after that, one that does not end is named in the log and left behind.
         watch_error_handler: told of every failure of a list or watch, and of objects that cannot be shown.
         name: for tasks and logs.
-        identifier: who it is among all informers of the process; by `InformerName.with_resource`.
-        metrics: asks for the statistics from time to time; only with an identifier that is reserved.
+        identifier: who it is among all informers of the process; by `InformerName.with_resource`. Without one, an
+            informer with metrics is called `default`, or `default-2` and so on.
+        metrics: asks for the statistics from time to time. Without it, and without an identifier, nothing is counted.
     """
 
     def __init__(
@@ -95,12 +96,18 @@ class SharedIndexInformer(InformerCache[T]):
         # How it is kept
         queue: str = QueueKind.DELTA,
         options: ReflectorOptions | None = None,
+        max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
         watch_error_handler: WatchErrorHandler | None = None,
         name: str = "",
         identifier: InformerNameAndResource | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
+        check_lister_watcher(lister_watcher)
+        check_options(options)
+        check_share(max_undecodable)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_indexers(indexers)
         if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
         self._lister_watcher = lister_watcher
@@ -113,8 +120,11 @@ class SharedIndexInformer(InformerCache[T]):
             decoder=decoder,
             transform=transform,
             storage=storage,
-            fields=fields,
+            fields=checked_fields(fields),
+            max_undecodable=max_undecodable,
         )
+        if identifier is None and metrics is not None:
+            identifier = self._default_identity = default_identity(lister_watcher)
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
         self._pipeline: Pipeline[T] = Pipeline(
@@ -128,14 +138,14 @@ class SharedIndexInformer(InformerCache[T]):
             slice_seconds=self._options.slice_seconds,
             report=self._report,
             identity=identifier,
+            stalls=self._stalls,
+            undecodable=self._undecodable,
         )
+        self._quarantine = self._undecodable.quarantine()
         self._queue = self._pipeline.queue()
-        self._controller: CacheController | None = None
-        self._state_handlers: list[Callable[[InformerState], Any]] = []
-        self._crash: Exception | None = None
         self._owner = Owner()
-        if metrics is not None and self._pipeline.counters is not None:
-            metrics.register(self)
+        if metrics is not None:
+            self._announce(metrics)
 
     # Handlers.
 
@@ -181,14 +191,6 @@ class SharedIndexInformer(InformerCache[T]):
         """
         self._pipeline.handlers.remove(registration)
 
-    def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
-        """Calls a function with each new state, at once when it changes; it must be quick.
-
-        Raises:
-            UsageError: it is a coroutine function.
-        """
-        self._state_handlers.append(plain_function(handler, "state handler"))
-
     # Configuration.
 
     def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
@@ -200,42 +202,12 @@ class SharedIndexInformer(InformerCache[T]):
         self._before_start("the watch error handler")
         self._watch_error_handler = plain_function(handler, "watch error handler")
 
-    # Observing.
-
-    @property
-    def initial_resource_version(self) -> str:
-        """The version of the first list, from which the cache was filled; "" before that."""
-        return self._controller.reflector.initial_resource_version if self._controller is not None else ""
-
-    @property
-    def state(self) -> InformerState:
-        """What the informer is doing, for probes and people."""
-        state = self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
-        if self._crash is not None:
-            return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
-        if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
-            return replace(state, phase=Phase.STOPPED)
-        return state
-
-    @property
-    def skipped(self) -> int:
-        """How many objects could not be decoded or shown, or were refused by transform or decoder, so far."""
-        undecodable = self._controller.reflector.skipped if self._controller is not None else 0
-        return undecodable + self._pipeline.unpresentable
-
-    def statistics(self) -> InformerStatistics:
-        """Numbers for metrics, as they are now; any thread may ask.
-
-        Raises:
-            UsageError: the informer has no identifier, or one that was not reserved: nothing is counted.
-        """
-        return self._pipeline.statistics()
-
     # Life.
 
     async def __aenter__(self) -> Self:
         if self._started or self._stopped or self._owner.running:
             raise UsageError(f"{self.name} runs once; make a new informer")
+        self.start_requested = True
         try:
             await self._owner.enter(self.run, self.name)
         except asyncio.CancelledError:
@@ -254,6 +226,7 @@ class SharedIndexInformer(InformerCache[T]):
         Raises:
             Exception: what a part of the informer crashed with; handlers that raise are no such thing.
         """
+        running_loop(f"{self.name} runs")
         if self._started:
             _log.warning("%s was started already: nothing is done", self.name)
             return
@@ -282,6 +255,7 @@ class SharedIndexInformer(InformerCache[T]):
         self._pipeline.handlers.fail(failure)
 
     async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
         await self._pipeline.run(
             self._follow,
             synced=self.wait_for_sync,
@@ -315,6 +289,7 @@ class SharedIndexInformer(InformerCache[T]):
             on_state=self._state_changed,
             before_read=self._compressor.settle if self._compressor is not None else None,
             counters=self._pipeline.counters,
+            quarantine=self._quarantine,
         )
 
     # What the controller calls.
@@ -323,9 +298,12 @@ class SharedIndexInformer(InformerCache[T]):
         self._reached(version)
         if not self._synced and self._queue.has_synced():
             self._filled()
+        if not self._undecodable.accepted and self._synced:
+            self._undecodable.accept()
 
     def _filled(self) -> None:
         """The cache has been filled from the first list."""
+        self._undecodable.accept()
         self._synced.set()
         self._pipeline.handlers.upstream_synced()
 
@@ -336,13 +314,3 @@ class SharedIndexInformer(InformerCache[T]):
             self._watch_error_handler(error)
         except Exception:
             _log.exception("%s: the watch error handler raised", self.name)
-
-    def _state_changed(self, state: InformerState) -> None:
-        for handler in self._state_handlers:
-            try:
-                handler(state)
-            except Exception:
-                _log.exception("%s: a state handler raised", self.name)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}, {self.state}, {len(self._indexer)} objects>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from aioinformer.visible import visible
+
 
 class Phase(StrEnum):
     """Where an informer stands; all but `STOPPED` go over into others by themselves."""
@@ -15,6 +17,8 @@ class Phase(StrEnum):
     SYNCING = "syncing"
     #: The cache follows the server.
     WATCHING = "watching"
+    #: No watch is served: the collection is listed again and again, and the cache is as fresh as the last list.
+    POLLING = "polling"
     #: The cache follows the server, but for objects that cannot be decoded: the reason counts and names them.
     DEGRADED = "degraded"
     #: Something failed and will be tried again; the reason says what.
@@ -31,8 +35,8 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-#: Phases in which the cache is as fresh as a watch keeps it.
-HEALTHY = frozenset({Phase.WATCHING, Phase.DEGRADED})
+#: Phases in which the cache follows the server, with every object in it.
+HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class InformerState:
 
     Attributes:
         phase: where it stands.
-        reason: why, for people; "" if all is well. Never holds object content or credentials.
+        reason: why, for people; "" if all is well. One line without control characters, object content or credentials.
         since: when this phase began for this reason, in seconds since the epoch.
         last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
     """
@@ -51,9 +55,12 @@ class InformerState:
     since: float
     last_event: float | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", visible(self.reason))
+
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server."""
+        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

@@ -22,30 +22,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Let go of what is open, send this request, and report `Accepted` or `Failed`.
+    """Close any open response, send this request, and report `Accepted`, `Failed` or `Pending`.
 
     Attributes:
         options: a list, or a watch if `options.watch`.
         initial: what comes belongs to a list (a page, or the initial events of a stream).
-        compare: do not trust versions to tell what is unchanged.
+        patience: seconds after which to report `Pending`, though the request goes on; None for never.
     """
 
     options: ListOptions
     initial: bool = False
-    compare: bool = False
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read on in the answer, and report `Listed`, `PageEnded`, `Watched`, `Ended`, `Failed` or `Idled`.
+    """Read on in the response, and report `Listed`, `PageEnded`, `Watched`, `Ended`, `Failed`, `Idled` or `Elapsed`.
+
+    If its head has not come yet (`Pending`), wait for that, and report `Accepted` or `Failed`.
 
     Attributes:
-        until: when to report `Elapsed`, though the answer goes on; None for never.
+        until: when to report `Elapsed`, though the response goes on; None for never.
         initial: what comes belongs to a list.
+        silence: seconds without anything whole after which to report `Idled`; None for never.
     """
 
     until: float | None = None
     initial: bool = False
+    silence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,11 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """The head of the response has not come within the patience of a `Send`; the request is still under way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """Items of a page, and errors in place of those that do not decode."""
 
@@ -74,7 +83,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class PageEnded:
-    """The page is complete."""
+    """The page is complete; `resource_version` is "" if the list has none."""
 
     resource_version: str
     continue_token: str = ""
@@ -101,7 +110,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Idled:
-    """Not a byte came for as long as is bearable."""
+    """Nothing whole came for so many seconds: the `silence` of a `Read`."""
 
     seconds: float
 
@@ -111,7 +120,7 @@ class Elapsed:
     """The time of a `Wait` or a `Read` is over."""
 
 
-Answer: TypeAlias = Accepted | Listed | PageEnded | Watched | Ended | Failed | Idled | Elapsed
+Answer: TypeAlias = Accepted | Pending | Listed | PageEnded | Watched | Ended | Failed | Idled | Elapsed
 
 # Conclusions: what is now known.
 
@@ -135,7 +144,7 @@ class Replaced:
 
     Attributes:
         records: by key, in the order of the list. They belong to whoever receives this.
-        version: of the list.
+        version: of the list; "" if it has none.
     """
 
     records: MutableMapping[str, Record]

@@ -22,7 +22,7 @@ import msgspec
 from aioinformer.errors import UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.fields import field_value
-from aioinformer.frozen import FrozenDict, freeze_decoded, thaw
+from aioinformer.frozen import FrozenDict, as_secret, freeze_decoded, thaw
 from aioinformer.objects import (
     NO_LABELS,
     Envelope,
@@ -148,6 +148,13 @@ class DictRecord(Record, gc=False, eq=False):
         return self.body() if self.body is not None else None
 
 
+def decoded_secret(record: Record) -> Record:
+    """As `decoded`, for the resource `secrets`: the text of the object never shows what it holds."""
+    made = decoded(record)
+    as_secret(made.recall())
+    return made
+
+
 def decoded(record: Record) -> Record:
     """The object itself, decoded and read-only."""
     try:
@@ -198,7 +205,8 @@ def projection(decoder: FieldDecoder) -> Tier:
 
 
 def tier_for(storage: Storage, decoder: FieldDecoder | None) -> Tier | None:
-    """The function of a tier, None if there is nothing to do; compression has a state and is not among them.
+    """The function of a tier, None if there is nothing to do. Compression has a state, and how objects are decoded
+    depends on their resource: these two are not among them.
 
     Raises:
         UsageError: the tier needs declared fields, and there are none.
@@ -208,8 +216,6 @@ def tier_for(storage: Storage, decoder: FieldDecoder | None) -> Tier | None:
             return stripped
         case Storage.METADATA:
             return only_metadata if decoder is not None else None  # `decode_metadata` does it in the same pass
-        case Storage.DICT:
-            return decoded
         case Storage.PROJECTION:
             return projection(decoder or FieldDecoder(()))
         case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from aioinformer.callables import Timed, untimed
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import KeyFuncError
 from aioinformer.keys import (
@@ -60,6 +61,8 @@ class Indexer(Generic[T]):
         key_func: object -> key.
         indexers: index functions by name: object -> values.
         present: item as stored -> what readers see (for informers; by default the item itself).
+        record_of: what is put in by hand -> item as stored (for informers; by default the item itself).
+        timed: wraps index functions, so that their calls are timed (for informers).
     """
 
     def __init__(
@@ -68,10 +71,13 @@ class Indexer(Generic[T]):
         indexers: Indexers[T] | None = None,
         *,
         present: Callable[[Any], T] | None = None,
+        record_of: Callable[[Any], Any] = lambda obj: obj,
+        timed: Timed = untimed,
     ) -> None:
         self._key_func = key_func
         self._present = present
-        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present)
+        self._record_of = record_of
+        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present, timed)
 
     # Writing. An informer's store is written by the informer alone.
 
@@ -81,7 +87,7 @@ class Indexer(Generic[T]):
         Raises:
             KeyFuncError: the object has no key.
         """
-        self.cells.put(self._key(obj), obj)
+        self.cells.put(self._key(obj), self._record_of(obj))
         self._advance(obj)
 
     def update(self, obj: Any) -> None:
@@ -95,7 +101,7 @@ class Indexer(Generic[T]):
 
     def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
         """These are all objects there are, as of this version."""
-        self.cells.replace({self._key(obj): obj for obj in objects})
+        self.cells.replace({self._key(obj): self._record_of(obj) for obj in objects})
         self.cells.resource_version = resource_version
 
     def resync(self) -> None:
@@ -130,6 +136,10 @@ class Indexer(Generic[T]):
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.cells.item(key) is not None
+
+    def __repr__(self) -> str:
+        indices = ", ".join(sorted(self.get_indexers())) or "none"
+        return f"<{type(self).__name__}, {len(self)} objects, indices: {indices}>"
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.list())

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from aioinformer.callables import Timed, untimed
 from aioinformer.errors import IndexNotFound, UsageError
 from aioinformer.indices import Index, Indexers, IndexFunc, index_functions
 from aioinformer.objects import Record
@@ -40,10 +41,17 @@ class ThreadSafeStore(Generic[T]):
     Args:
         indexers: index functions by name.
         present: item -> what readers see; None for the item itself.
+        timed: wraps index functions, so that their calls are timed.
     """
 
-    def __init__(self, indexers: Indexers[T] | None = None, present: Callable[[Any], T] | None = None) -> None:
+    def __init__(
+        self,
+        indexers: Indexers[T] | None = None,
+        present: Callable[[Any], T] | None = None,
+        timed: Timed = untimed,
+    ) -> None:
         self._present = present
+        self._timed = timed
         self._lock = threading.Lock()
         self._items: dict[str, Any] = {}
         self._indices: Indices[T] = {}
@@ -119,7 +127,10 @@ class ThreadSafeStore(Generic[T]):
         """
         if taken := sorted(name for name in indexers if name in self._indices or name in self._unfinished):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
-        made = {name: Index(name, function, self._present) for name, function in index_functions(indexers).items()}
+        made = {
+            name: Index(name, function, self._present, self._timed)
+            for name, function in index_functions(indexers).items()
+        }
         self._unfinished.update(made)
         try:
             for key in self.all_keys():
@@ -144,7 +155,7 @@ class ThreadSafeStore(Generic[T]):
             item = now  # another thread, or the function itself, changed it meanwhile
 
     def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
-        index = Index(name, function, self._present)
+        index = Index(name, function, self._present, self._timed)
         for key, item in items:
             index.put(key, item, index.evaluate(key, item))
         return index

@@ -17,6 +17,7 @@ from aioinformer.notifications import (
     AddNotification,
     DeleteNotification,
     FilteringResourceEventHandler,
+    HandlerWrapper,
     Notification,
     UpdateNotification,
     delivery_to,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ThreadedHandler(Generic[T]):
+class ThreadedHandler(HandlerWrapper, Generic[T]):
     """A handler whose calls are made by an executor: `informer.add_event_handler(ThreadedHandler(handler, executor))`.
 
     Each call sees the context variables as they were when this was made, in a copy of its own. What informers hand out
@@ -38,6 +39,9 @@ class ThreadedHandler(Generic[T]):
         handler: as for `add_event_handler`, without coroutine functions.
         executor: of threads; its size is how many calls are made at a time. It stays the caller's to shut down, after
             the informer has stopped.
+
+    Attributes:
+        handler: as it was given.
 
     Raises:
         UsageError: this is no handler, or one of coroutine functions, or no executor of threads.
@@ -53,6 +57,7 @@ class ThreadedHandler(Generic[T]):
         for name in self._methods:
             if inspect.iscoroutinefunction(getattr(innermost, name)):
                 raise UsageError(f"handler.{name} is a coroutine function, and needs no thread: register it as it is")
+        self.handler = handler
         self._deliver = delivery_to(handler)
         self._executor = executor
         self._context = copy_context()

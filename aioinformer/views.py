@@ -18,10 +18,14 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from aioinformer.errors import DecodeError
-from aioinformer.frozen import FrozenDict, freeze_decoded
+from aioinformer.frozen import FrozenDict, closed, freeze_decoded
 from aioinformer.models import decoder_for
+from aioinformer.models.building import BUILDING
 from aioinformer.models.shapes import attributes_of
 from aioinformer.objects import Record, decode_record, decode_whatever, labels_of, undecodable
+from aioinformer.read_failures import announce
+from aioinformer.refusals import refusal
+from aioinformer.visible import visible
 
 if TYPE_CHECKING:
     from typing import Self
@@ -37,14 +41,41 @@ def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     Raises:
         DecodeError: it does not fit the model.
     """
+    try:
+        return decoded_body(record, decode)
+    except DecodeError as error:
+        announce(record, str(error))
+        raise
+
+
+def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
+    """The same for an object that is in no cache yet: no informer counts a failure.
+
+    Raises:
+        DecodeError: it does not fit the model. The message names the field; nothing of the object is quoted.
+    """
     body = record.recall()
-    if body is None:
-        try:
-            body = decode(record.json)
-        except (DecodeError, msgspec.DecodeError) as error:
-            raise DecodeError(f"{record.key}: {error}", key=record.key) from error
+    if body is not None:
+        return body
+    try:
+        body = decode(record.json)
+    except MemoryError:
+        raise  # the object is as good as any
+    except DecodeError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"the decoder refuses it: {refusal(error)}"
+    else:
         record.remember(body)
-    return body
+        return body
+    # Outside the handler: as the context of another error, that of a model would show what it quotes.
+    raise DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
+
+
+def failed_read(record: Record, reason: str) -> DecodeError:
+    """Count a read that failed, and return the error to raise."""
+    announce(record, reason)
+    return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
 
 
 class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -79,7 +110,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
     def labels(self) -> FrozenDict[str, str] | None:
         """The labels of the object; None if it has none."""
         labels = labels_of(self._owner._record)
-        return FrozenDict(labels) if labels else None
+        return closed(labels) if labels else None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -101,7 +132,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash((self.namespace, self.name, self.uid, self.resource_version))
 
     def __repr__(self) -> str:
-        return f"<metadata of {self._owner._record.key}>"
+        return visible(f"<metadata of {self._owner._record.key}>")
 
 
 for _attribute in attributes_of(_META):
@@ -135,7 +166,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         try:
             document = msgspec.json.decode(self._record.json)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise undecodable(self._record.json, error) from error
+            raise failed_read(self._record, str(undecodable(self._record.json, error))) from None
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **document}
 
     def __copy__(self) -> Self:
@@ -161,7 +192,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return hash((self._record.key, self._record.uid, self._record.resource_version))
 
     def __repr__(self) -> str:
-        return f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>"
+        return visible(f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._resource, self._record.json)
@@ -207,6 +238,9 @@ class _WithMetadata(msgspec.Struct, gc=False):
     metadata: msgspec.Raw
 
 
+_decode_with_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
 def _decode_mapping(raw: bytes) -> _MappingBody:
     try:
         return _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
@@ -245,7 +279,11 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         return body  # type: ignore[no-any-return]
 
     def _metadata(self) -> Any:
-        return decoder_for(_META)(bytes(msgspec.json.decode(self._record.json, type=_WithMetadata).metadata))
+        try:
+            return decoder_for(_META)(bytes(_decode_with_metadata(self._record.json).metadata))
+        except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            reason = str(error) if isinstance(error, DecodeError) else refusal(error)
+        raise failed_read(self._record, reason)
 
     def __getitem__(self, key: str) -> Any:
         return self._load()[key]
@@ -291,9 +329,24 @@ def _body_attribute(name: str) -> property:
     return property(lambda self: getattr(self._load(), name), doc=f"`{name}` of the object.")
 
 
+def json_of(view: View) -> bytes:
+    """Return the JSON of an object, byte by byte as the server sent it."""
+    return view._record.json
+
+
+_view_classes: dict[Resource[Any], type[View]] = {}
+
+
 @cache
 def view_class(resource: Resource[Any]) -> type[View]:
     """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
+    with BUILDING:  # two threads may both miss the cache
+        if resource not in _view_classes:
+            _view_classes[resource] = _make_view_class(resource)
+        return _view_classes[resource]
+
+
+def _make_view_class(resource: Resource[Any]) -> type[View]:
     namespace: dict[str, Any] = {"_resource": resource}
     base: type[View] = MappingView
     if resource.model:

@@ -16,42 +16,64 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+#: So many versions that are no numbers are remembered.
+_REMEMBERED = 1000
+
+
 class VersionWaiters:
-    """Waits for the version of the cache, which reads the future from bookmarks and lists as well as from events."""
+    """Waits for the version of the cache, which bookmarks and lists move on as well as events.
+
+    Versions that are numbers have an order: a wait for one ends with any later one. Others have none: a wait for one
+    ends once exactly that one was seen. The last 1000 of them are remembered.
+
+    Attributes:
+        version: of the cache.
+        opaque: some version is no number: those of all objects have to be noted.
+    """
 
     def __init__(self) -> None:
         self.version = ""
+        self.opaque = False
         self._order = count()
         self._waiters: list[tuple[int, int, str, asyncio.Future[None]]] = []
-        #: Versions that are no numbers have no order: who waits for one waits for just that one.
-        self._opaque: dict[str, set[asyncio.Future[None]]] = {}
+        self._opaque_waiters: dict[str, set[asyncio.Future[None]]] = {}
+        self._seen: dict[str, None] = {}
         self._failure: Failure | None = None
 
     def reached(self, version: str) -> None:
-        """Everything up to this version is in the cache."""
+        """Note that everything up to this version is in the cache."""
         if not version:
             return
         self.version = version
+        if version_number(version) < 0:
+            self.opaque = True
+            self.saw(version)
+            return
         waiters = self._waiters
-        reached = list(self._opaque.get(version, ()))
         while waiters and covers(version, waiters[0][2]):
-            reached.append(heapq.heappop(waiters)[3])
-        for future in reached:
-            if not future.done():
-                future.set_result(None)
+            _wake(heapq.heappop(waiters)[3])
+
+    def saw(self, version: str) -> None:
+        """Note a version that has no order, of an object or a collection that is in the cache now."""
+        self._seen.pop(version, None)
+        self._seen[version] = None
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        for future in self._opaque_waiters.get(version, ()):
+            _wake(future)
 
     def fail(self, error: BaseException) -> None:
-        """No further version will be reached."""
+        """Fail all waits: no further version will be reached."""
         self._failure = Failure(error)
-        opaque = [future for futures in self._opaque.values() for future in futures]
+        opaque = [future for futures in self._opaque_waiters.values() for future in futures]
         for future in [*(future for *_, future in self._waiters), *opaque]:
             if not future.done():
                 future.set_exception(error)
         self._waiters.clear()
 
     async def wait(self, version: str) -> None:
-        """Returns once the cache has this version, or a later one."""
-        if self.version and covers(self.version, version):
+        """Return once the cache has this version, or a later one; if it is no number, once exactly it was seen."""
+        if version in self._seen or (self.version and covers(self.version, version)):
             return
         if self._failure is not None:
             raise self._failure.error
@@ -71,20 +93,31 @@ class VersionWaiters:
             raise
 
     async def _wait_for_just(self, version: str, future: asyncio.Future[None]) -> None:
-        futures = self._opaque.setdefault(version, set())
+        self.opaque = True
+        futures = self._opaque_waiters.setdefault(version, set())
         futures.add(future)
         try:
             await future
         finally:
             futures.discard(future)
             if not futures:
-                self._opaque.pop(version, None)
+                self._opaque_waiters.pop(version, None)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class KeyWaiters(Generic[T]):
-    """Waits for single objects."""
+    """Waits for single objects.
 
-    def __init__(self) -> None:
+    Args:
+        versions: waits for versions of the same cache.
+    """
+
+    def __init__(self, versions: VersionWaiters | None = None) -> None:
+        self.versions = versions or VersionWaiters()
         self._waiters: dict[str, list[tuple[Callable[[T | None], Any], asyncio.Future[T | None]]]] = {}
         self._failure: Failure | None = None
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Protocol
 
+from aioinformer.logger import get_logger
 from aioinformer.owner import collapsed
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Syncing(Protocol):
@@ -23,20 +24,44 @@ class Syncing(Protocol):
     async def wait_for_sync(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SyncResult:
-    """What came of a wait; true if all have synced (WAIT-04).
+class SyncResult(Mapping[str, bool]):
+    """What came of a wait: whether each has synced, by its name. True only if all have (WAIT-04).
+
+    It equals a dict of the same content. In an `if` it is not what a dict would be: `if not result:` means that
+    something is pending.
+
+    Args:
+        synced: name -> whether it has synced.
 
     Attributes:
         synced: the names of those that have, sorted.
         pending: the names of those that have not, sorted.
     """
 
-    synced: tuple[str, ...]
-    pending: tuple[str, ...]
+    __slots__ = ("_each",)
+
+    def __init__(self, synced: Mapping[str, bool]) -> None:
+        self._each = dict(synced)
+
+    @property
+    def synced(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, synced in self._each.items() if synced))
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, synced in self._each.items() if not synced))
+
+    def __getitem__(self, name: str) -> bool:
+        return self._each[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._each)
+
+    def __len__(self) -> int:
+        return len(self._each)
 
     def __bool__(self) -> bool:
-        return not self.pending
+        return all(self._each.values())
 
     def check(self) -> None:
         """Raises an error if not all have synced.
@@ -46,6 +71,9 @@ class SyncResult:
         """
         if self.pending:
             raise TimeoutError(f"not synced in time: {', '.join(self.pending)}")
+
+    def __repr__(self) -> str:
+        return f"SyncResult({self._each!r})"
 
 
 async def wait_for_cache_sync(
@@ -63,36 +91,59 @@ async def wait_for_cache_sync(
         name: who is waiting; if given, each that syncs is logged. Those that do not are logged in any case.
         timeout: in seconds, None for no limit.
 
+    Returns:
+        Whether all have synced, and whether each has, by its name; of several with the same name, the second is
+        "name (2)".
+
     Raises:
         InformerStopped: one of them stopped before it had synced.
         Exception: what an informer crashed with.
     """
+    named: dict[str, Syncing] = {}
+    for each in waited_for:
+        unique = each.name
+        for number in count(2):
+            if unique not in named:
+                break
+            unique = f"{each.name} ({number})"
+        named[unique] = each
+    return await all_synced(named, name=name, timeout=timeout)
+
+
+async def all_synced(
+    waited_for: Mapping[str, Syncing],
+    *,
+    name: str = "",
+    timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+) -> SyncResult:
+    """The same for what has names of its own.
+
+    Args:
+        waited_for: by name.
+        name: as for `wait_for_cache_sync`.
+        timeout: as for `wait_for_cache_sync`.
+    """
+    waited_for = dict(waited_for)
     who = name or "waiting for caches"
     try:
         async with asyncio.timeout(timeout), asyncio.TaskGroup() as tasks:
-            for each in waited_for:
+            for each_name, each in waited_for.items():
                 if not each.has_synced():
-                    tasks.create_task(_wait(each, name), name=f"{who}: {each.name}")
+                    tasks.create_task(_wait(each, each_name, name), name=f"{who}: {each_name}")
                 elif name:
-                    _log.info("%s: %s has synced", name, each.name)
+                    _log.info("%s: %s has synced", name, each_name)
     except TimeoutError:
         pass
     except BaseExceptionGroup as group:
         error = collapsed(group.exceptions[0])  # the first that failed; the others were cancelled, or say the same
         raise error from error.__cause__
-    result = _result(waited_for)
+    result = SyncResult({each_name: each.has_synced() for each_name, each in waited_for.items()})
     if not result:
         _log.warning("%s: not synced within %g s: %s", who, timeout, ", ".join(result.pending))
     return result
 
 
-async def _wait(each: Syncing, name: str) -> None:
+async def _wait(each: Syncing, each_name: str, name: str) -> None:
     await each.wait_for_sync()
     if name:
-        _log.info("%s: %s has synced", name, each.name)
-
-
-def _result(waited_for: tuple[Syncing, ...]) -> SyncResult:
-    synced = [each.name for each in waited_for if each.has_synced()]
-    pending = [each.name for each in waited_for if not each.has_synced()]
-    return SyncResult(tuple(sorted(synced)), tuple(sorted(pending)))
+        _log.info("%s: %s has synced", name, each_name)

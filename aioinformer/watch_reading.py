@@ -48,13 +48,15 @@ class Ongoing:
     Attributes:
         deltas: the changes, in order.
         version: of the last event taken in.
-        older: of the event that followed, if the server went back in time; "" if it did not.
+        ordered: no event, deletions aside, had a lower version than what came before it.
+        older: of a bookmark with a lower version, after which nothing is taken in; "" if there was none.
         failure: the server ended the watch with this.
         quarantined: whether an object joined or left those that do not decode.
     """
 
     deltas: list[Delta[Record]]
     version: str
+    ordered: bool = True
     older: str = ""
     failure: ApiError | DecodeError | None = None
     quarantined: bool = False
@@ -104,16 +106,17 @@ class WatchReader:
                 break
         return said
 
-    def ongoing(self, events: list[WatchEvent], reached: str) -> Ongoing:
-        """Reads changes.
+    def ongoing(self, events: list[WatchEvent], reached: str, ordered: bool = True) -> Ongoing:
+        """Read changes.
 
         Args:
             events: that came.
             reached: the version up to which all is known.
+            ordered: versions have only grown so far; if not, they are not compared.
         """
-        said = Ongoing([], reached)
+        said = Ongoing([], reached, ordered)
         deltas = said.deltas
-        quarantined = bool(self._quarantine)
+        quarantined = self._quarantine.remembers
         for event in events:
             record, delta = event.record, None
             if record is not None and event.error is None:
@@ -132,16 +135,20 @@ class WatchReader:
                 said.failure = event.error  # whose it is cannot be read: a list shows what is left
                 break
             else:
-                # The version counts all the same: a server that was restored to one before it is found out by it.
                 version = _unreadable_version(event)
             # As texts of the same length they have the same order; all else is left to who knows what versions are.
-            if (version < reached or len(version) != len(reached)) and is_older(version, reached):
-                said.older = version
-                break
+            if ordered and (version < reached or len(version) != len(reached)) and is_older(version, reached):
+                if event.type == BOOKMARK:
+                    said.older = version
+                    break
+                if event.type == DELETED:
+                    version = ""  # of the object, and not of its deletion: to start there would repeat what is known
+                else:
+                    said.ordered = ordered = False
             reached = version or reached
             if delta is not None:
                 deltas.append(delta)
-                if quarantined and self._quarantine.release(delta.object.key):
+                if quarantined and self._quarantine.release(delta.object.key, gone=delta.type is DeltaType.DELETED):
                     said.quarantined = True
             elif event.type != BOOKMARK and self._pass_over(event):
                 said.quarantined = quarantined = True

@@ -1,71 +1,104 @@
-"""How watches went of late: which were short, which brought nothing, and where one broke.
+"""The record of the watches of one collection: how long they lasted, what they brought, and which were silent.
 
-One watch that ends at once is an accident. The same again and again says something: of the version it began at, or of a
-server that must not be asked so often.
+One watch that ends at once is an accident. The same again and again tells something: about the version it starts at, or
+about a server that must not be asked so often. One watch that is silent for long may have lost its connection. If the
+next one is silent, too, nothing happens in the collection, and it is *quiet*.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from aioinformer.pace import Pace
-
-#: A watch that lives shorter than this is suspect, whatever it brought.
+#: A watch that lasts shorter than this is short: it is a failure unless it brought something.
 SHORT_WATCH = 1.0
-#: After a watch of this length, a version that is lost is news again.
+#: After a watch of this length, errors of its kind are the first of a row again.
 LONG_WATCH = 10.0
-#: So many watches in a row that fail to open, or end at once with nothing, make the version suspect.
-MAX_VAIN_WATCHES = 4
+#: After so many watches in a row that are refused, or end at once with nothing, only a list can help.
+MAX_FRUITLESS_WATCHES = 4
+#: A quiet watch that the server does not end is given up so many seconds after its own `timeoutSeconds`.
+GRACE = 30.0
 
 
+@dataclass(slots=True)
 class WatchRecord:
-    """Keeps count of watches, one after the other."""
+    """Counts watches, one after the other.
 
-    def __init__(self) -> None:
-        self._opened_at = 0.0
-        self._events = 0
-        self._vain = 0
-        self._broken_at = ""
+    Attributes:
+        started_at: the version that the watch starts at.
+        synthetic: it starts at no version, and nothing has come yet but the ADDED events that show what is there.
+        opened_at: when it was asked for.
+        deadline: when the server should have ended it, with some grace.
+        events: how many came so far, bookmarks included.
+        fruitless: how many watches in a row were refused, or brought nothing.
+        broken_at: the version after which a line could not be read last.
+        silent: a watch was silent for the idle time-out, and no event has come since.
+        quiet: a second one was, too: silence is no sign of anything any more.
+        server_lost: the server was not reached, or failed, and nothing has shown since that it is where it was.
+    """
 
-    def opened(self, now: float) -> None:
-        """An answer begins."""
-        self._opened_at = now
-        self._events = 0
+    started_at: str = ""
+    synthetic: bool = False
+    opened_at: float = 0.0
+    deadline: float = 0.0
+    events: int = 0
+    fruitless: int = 0
+    broken_at: str = ""
+    silent: bool = False
+    quiet: bool = False
+    server_lost: bool = False
 
-    def took(self, events: int) -> None:
-        """So many events came."""
-        self._events += events
+    def begin(self, version: str, now: float, timeout: float) -> None:
+        """Start the record of a watch.
+
+        Args:
+            version: that it starts at.
+            now: when it was asked for.
+            timeout: its `timeoutSeconds`.
+        """
+        self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
+        self.start_at(version)
+        self.synthetic = version in ("", "0")
+
+    def start_at(self, version: str) -> None:
+        """Note the version that the watch starts at: of a streaming list, its own."""
+        self.started_at, self.synthetic = version, False
 
     def is_short(self, now: float) -> bool:
-        """Whether the answer, which ends now, was suspiciously short."""
-        return now - self._opened_at < SHORT_WATCH
+        """Return whether the answer that ends now was suspiciously short."""
+        return now - self.opened_at < SHORT_WATCH
 
-    def brought_nothing(self) -> bool:
-        """Whether no event came."""
-        return not self._events
+    def is_long(self, now: float) -> bool:
+        """Return whether the watch lasts long enough to forgive errors."""
+        return now - self.opened_at >= LONG_WATCH
 
-    def over(self, now: float, pace: Pace) -> None:
-        """A watch has ended: what it proved is noted."""
-        if self._events:
-            self._vain = 0
-            pace.forgive("idle")
-        if not self.is_short(now):
-            pace.forgive("short", "line")
-        if now - self._opened_at >= LONG_WATCH:
-            pace.forgive("expired", "expired list", "rewound")
+    def has_moved(self, version: str) -> bool:
+        """Return whether the watch, now at this version, has brought anything new."""
+        return version != self.started_at
 
-    def in_vain(self) -> bool:
-        """Counts a watch that brought nothing; True if there were so many in a row that only a list can help."""
-        self._vain = (self._vain + 1) % MAX_VAIN_WATCHES
-        return self._vain == 0
+    def count_events(self, events: int) -> bool:
+        """Count events; return whether they end a silence."""
+        self.events += events
+        broken, self.silent, self.quiet = self.silent, False, False
+        return broken
 
-    def listed(self) -> None:
-        """A list came: what watches brought before it does not count."""
-        self._vain = 0
+    def count_silence(self) -> bool:
+        """Count a watch that was silent for the idle time-out; return whether the collection is quiet by now."""
+        self.quiet = self.silent
+        self.silent = True
+        return self.quiet
 
-    def broke(self, version: str) -> bool:
-        """Counts a watch that broke after this version; True if the one before it broke there, too."""
-        again = version == self._broken_at
-        self._broken_at = version
+    def count_fruitless(self) -> bool:
+        """Count a watch that was refused or brought nothing; return whether only a list can help."""
+        self.fruitless += 1
+        return self.fruitless >= MAX_FRUITLESS_WATCHES
+
+    def count_break(self, version: str) -> bool:
+        """Count a watch that broke after this version; return whether the one before it broke there, too."""
+        again = version == self.broken_at
+        self.broken_at = version
         return again
+
+    def forget(self) -> None:
+        """A list is complete: forget what the watches before it showed."""
+        self.fruitless = 0
+        self.silent = self.quiet = self.server_lost = False

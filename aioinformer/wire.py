@@ -16,6 +16,7 @@ import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, api_error
 from aioinformer.objects import Decode, Record, decode_in_steps, decode_record
+from aioinformer.refusals import refusal
 from aioinformer.shallow import LARGE, Heavy, Steps, find_members, finish, is_heavy, outline
 
 ADDED: Final = "ADDED"
@@ -65,7 +66,9 @@ class Intake:
     """Makes records of the bytes of objects, the same way for lists and watches.
 
     A relist brings mostly what is cached already. Such an object is replaced by the cached record at once: no second
-    copy of its body stays alive, and identity tells everyone after that nothing has changed.
+    copy of its body stays alive, and identity shows every later stage that nothing has changed. Equal versions alone do
+    not prove that: a server that was upgraded may show the same version with another default, one that was restored
+    from a backup gives versions out a second time, and some objects have no version at all.
 
     Args:
         admit: looks at a new record before anyone else does (transform, user's model); may replace it; raises
@@ -96,36 +99,35 @@ class Intake:
         try:
             return self._admit(record)
         except DecodeError as error:
-            raise _Refused(str(error), record) from error
+            reason = str(error)
         except Exception as error:
-            raise _Refused(f"the object is refused: {type(error).__name__} in transform or decoder", record) from error
+            reason = f"the object is refused: {refusal(error)} in transform or decoder"
+        raise _Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
 
-    def listed(self, raw: bytes, *, compare: bool = False, valid: bool = False) -> Record:
-        """The record of an object from a list.
+    def listed(self, raw: bytes, *, valid: bool = False) -> Record:
+        """Return the record of an object from a list; the cached one if both say the same.
 
         Args:
             raw: the object's own bytes.
             valid: do not read its managed fields.
-            compare: do not trust versions to tell that an object is unchanged: compare what it says. For servers
-                that were restored from a backup and give out versions a second time.
 
         Raises:
             DecodeError: it does not decode, or is refused.
             Heavy: it does not decode at once: use `listed_in_steps`.
         """
-        return self._as_cached(self._decode(raw, valid=valid), compare=compare)
+        return self._as_cached(self._decode(raw, valid=valid))
 
-    def listed_in_steps(self, raw: bytes, *, compare: bool = False) -> Steps[Record]:
+    def listed_in_steps(self, raw: bytes) -> Steps[Record]:
         """As `listed`, for an object that is too heavy to be decoded at once."""
         record = yield from decode_in_steps(self._decode, raw)
         yield
-        return self._as_cached(record, compare=compare)
+        return self._as_cached(record)
 
-    def _as_cached(self, record: Record, *, compare: bool) -> Record:
+    def _as_cached(self, record: Record) -> Record:
         cached = self._known(record.key)
         if cached is None or not cached.same_version(record):
             return self.admitted(record)
-        if not compare:
+        if cached.same_bytes(record):
             return cached
         record = self.admitted(record)
         return cached if cached.same_content(record) else record

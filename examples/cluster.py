@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import parse_qsl
 
 from aioinformer.testing import ApiServer
 from aioinformer.testing.workload import Workload
@@ -51,10 +52,36 @@ async def pause(arguments: argparse.Namespace) -> None:
 
 async def send(transport: Transport, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """Writes to the API server; what programs of their own leave to kubernetes_asyncio's API classes."""
+    status, answer = await _ask(transport, method, path, body)
+    if status >= 300:
+        raise SystemExit(f"{method} {path}: {answer.get('message', status)}")
+    return answer
+
+
+async def create(transport: Transport, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Creates an object; removes first what an earlier run, which was interrupted, has left under its name."""
+    name = body["metadata"]["name"]
+    async with asyncio.timeout(60):
+        while True:
+            status, answer = await _ask(transport, "POST", path, body)
+            if status != 409:
+                break
+            await _ask(transport, "DELETE", f"{path}/{name}?gracePeriodSeconds=0")
+            await asyncio.sleep(0.2)
+    if status >= 300:
+        raise SystemExit(f"POST {path}: {answer.get('message', status)}")
+    return answer
+
+
+async def _ask(
+    transport: Transport, method: str, path: str, body: dict[str, Any] | None = None
+) -> tuple[int, dict[str, Any]]:
     content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    resource, _, query = path.partition("?")
     response = await transport.request(
         Request(
-            path,
+            resource,
+            tuple(parse_qsl(query)),
             method=method,
             headers={"Content-Type": content_type},
             body=None if body is None else json.dumps(body).encode(),
@@ -62,9 +89,6 @@ async def send(transport: Transport, method: str, path: str, body: dict[str, Any
         )
     )
     try:
-        answer: dict[str, Any] = json.loads(b"".join([chunk async for chunk in response.chunks()]))
+        return response.status, json.loads(b"".join([chunk async for chunk in response.chunks()]))
     finally:
         await response.close()
-    if response.status >= 300:
-        raise SystemExit(f"{method} {path}: {answer.get('message', response.status)}")
-    return answer

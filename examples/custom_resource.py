@@ -85,9 +85,9 @@ def is_served(definition: V1CustomResourceDefinition | None) -> bool:
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
         definitions = factory.apiextensions.v1.customresourcedefinitions.informer()
-        factory.start()
-        await cluster.send(transport, "POST", definitions.resource.path(), DEFINITION)
+        await cluster.create(transport, definitions.resource.path(), DEFINITION)
         try:
+            factory.start()
             # An informer would wait for a resource that does not exist yet; this program has nothing else to do.
             await definitions.wait_for("widgets.example.com", is_served, timeout=30)
 

@@ -24,7 +24,6 @@ from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from aioinformer import SharedInformerFactory
-from aioinformer.identity import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 
 import cluster
@@ -46,7 +45,7 @@ def service(arguments: argparse.Namespace) -> FastAPI:
         """Runs the cache for as long as the application runs, and does not hold up its start."""
         async with (
             cluster.connect(arguments) as transport,
-            SharedInformerFactory(transport, name=InformerName("nodes-service"), metrics=shown) as factory,
+            SharedInformerFactory(transport, name="nodes-service", metrics=shown) as factory,
         ):
             factory.core.v1.pods.informer().add_indexers({"node": by_node})
             factory.start()

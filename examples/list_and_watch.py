@@ -46,7 +46,7 @@ async def main(arguments: argparse.Namespace) -> None:
         container = {"name": "main", "image": "example.com/none"}
         body = {"metadata": {"name": NAME}, "spec": {"containers": [container]}}
         async with RetryWatcher(pods, pager.resource_version) as events, asyncio.timeout(60):
-            await cluster.send(transport, "POST", PATH, body)
+            await cluster.create(transport, PATH, body)
             event = await until(events, lambda event: is_ours(event) and event.type == "ADDED")
             print(f"{event.type} {NAME}")
             await cluster.send(transport, "DELETE", f"{PATH}/{NAME}?gracePeriodSeconds=0")

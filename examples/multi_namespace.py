@@ -29,7 +29,7 @@ async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
         for namespace in NAMESPACES:
             body = {"metadata": {"name": "of-many", "labels": LABELS}}
-            await cluster.send(transport, "POST", CONFIG_MAPS.path(namespace), body)
+            await cluster.create(transport, CONFIG_MAPS.path(namespace), body)
 
         informer = MultiNamespaceInformer(
             lambda namespace: ListWatch(transport, CONFIG_MAPS, namespace, label_selector="example=multi-namespace"),
@@ -47,17 +47,18 @@ async def main(arguments: argparse.Namespace) -> None:
         informer.add_event_handler(
             on_add=lambda obj: print(f"there: {obj.metadata.namespace}/{obj.metadata.name}"), on_delete=on_delete
         )
-        async with informer:
-            await informer.wait_for_sync()
-            show("one namespace")
-            await informer.add_namespace(NAMESPACES[1])
-            show("two namespaces")
-            await informer.remove_namespace(NAMESPACES[0])
-            show("the other namespace")
-            await gone.wait()
-
-        for namespace in NAMESPACES:
-            await cluster.send(transport, "DELETE", CONFIG_MAPS.path(namespace, "of-many"))
+        try:
+            async with informer:
+                await informer.wait_for_sync()
+                show("one namespace")
+                await informer.add_namespace(NAMESPACES[1])
+                show("two namespaces")
+                await informer.remove_namespace(NAMESPACES[0])
+                show("the other namespace")
+                await gone.wait()
+        finally:
+            for namespace in NAMESPACES:
+                await cluster.send(transport, "DELETE", CONFIG_MAPS.path(namespace, "of-many"))
 
 
 if __name__ == "__main__":

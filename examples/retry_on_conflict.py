@@ -52,7 +52,7 @@ class Counter:
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
         counter = Counter(transport)
-        await cluster.send(transport, "POST", CONFIG_MAPS, {"metadata": {"name": NAME}, "data": {"count": "0"}})
+        await cluster.create(transport, CONFIG_MAPS, {"metadata": {"name": NAME}, "data": {"count": "0"}})
         try:
             async with asyncio.TaskGroup() as writers:
                 for number in range(WRITERS):

@@ -12,15 +12,16 @@ PROJECT = Path(__file__).parent.parent
 sys.path.insert(0, str(PROJECT / "scripts"))
 
 import conformance  # noqa: E402
-from conformance import Row  # noqa: E402
+from conformance import Row, Shown  # noqa: E402
 
 
 def test_every_behaviour_has_a_test_or_a_reason() -> None:
-    assert conformance.problems(conformance.read_rows(), conformance.read_tests()) == []
+    found = conformance.problems(conformance.read_rows(), conformance.read_tests(), conformance.read_scripts())
+    assert found == []
 
 
 def test_the_page_is_up_to_date() -> None:
-    page = conformance.render(conformance.read_rows(), conformance.read_tests())
+    page = conformance.render(conformance.read_rows(), conformance.read_tests(), conformance.read_scripts())
     assert conformance.PAGE.read_text() == page, "run scripts/conformance.py"
 
 
@@ -62,3 +63,20 @@ def test_a_row_that_says_nothing_is_refused_by_its_number(tmp_path: Path, row: s
     path.write_text(f"[Some]\nA-1 = {row}\n")
     with pytest.raises(ValueError, match="A-1 must say"):
         conformance.read_rows(path)
+
+
+def test_the_same_needs_a_script_that_was_played_to_client_go() -> None:
+    rows = {"Some": [Row("REF-1", "x"), Row("REF-2", "y"), Row("QUE-1", "z")]}
+    tests = {number: ["tests/t.py::f"] for number in ("REF-1", "REF-2", "QUE-1")}
+    page = conformance.render(rows, tests, [Shown("slow", "some", ("REF-1", "QUE-1"))])
+    assert "| REF-1 | x | The same<br>scripts: `slow`" in page
+    assert "| REF-2 | y | Tested here<br>" in page
+    assert "| QUE-1 | z | Tested here<br>" in page
+
+
+def test_a_script_that_declares_a_difference_does_not_show_the_same() -> None:
+    script = Shown("slow", "some", ("A-1", "A-2"), frozenset({"rule"}), own=True)
+    assert conformance.problems({"Some": [Row("A-1", "x")]}, {}, [script]) == [
+        "A-2 is covered by the script slow, but conformance.toml has no such row",
+        "A-1 is said to be the same, but the script slow declares a difference",
+    ]

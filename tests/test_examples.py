@@ -23,6 +23,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.testing.api import DEFINITION
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -169,6 +171,40 @@ def test_the_service_shows_its_informer_to_prometheus() -> None:
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
 def test_the_service_ends_by_itself_after_its_duration(name: str) -> None:
     assert run(name, "--duration", "1").startswith("listening on http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("name", "duration"),
+    [
+        ("custom_resource.py", ""),
+        ("list_and_watch.py", ""),
+        ("multi_namespace.py", ""),
+        ("retry_on_conflict.py", ""),
+        ("leader_election.py", ""),
+        ("event_recorder.py", "1"),
+    ],
+)
+async def test_an_example_runs_again_also_after_an_interruption(
+    api_server: ApiServer, tmp_path: Path, name: str, duration: str
+) -> None:
+    kubeconfig = str(api_server.kubeconfig(tmp_path / "kubeconfig"))
+    left = (("default", "of-many"), ("kube-public", "of-many"), ("default", "aioinformer-example-counter"))
+    for namespace, config_map in left:
+        api_server.create("configmaps", {"metadata": {"name": config_map}}, namespace)
+    container = {"name": "main", "image": "example.com/none"}
+    api_server.create("pods", {"metadata": {"name": "aioinformer-example"}, "spec": {"containers": [container]}})
+    api_server.create("customresourcedefinitions", DEFINITION)
+    for _ in range(2):
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-W", "error", str(EXAMPLES / name), "--kubeconfig", kubeconfig),
+            *(["--duration", duration] if duration else []),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(50):
+            output, errors = await program.communicate()
+        assert (program.returncode, errors.decode()) == (0, "")
+        assert output
 
 
 def test_every_example_is_run_by_a_test() -> None:

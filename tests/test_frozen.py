@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.frozen import FrozenDict, freeze, freeze_decoded, thaw
+from aioinformer.frozen import FrozenDict, as_secret, freeze, freeze_decoded, thaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 PLAIN: dict[str, Any] = {"a": {"b": [1, {"c": None}, [], {}]}, "d": "e", "f": {}, "g": 1.5}
 
 
@@ -98,3 +99,45 @@ def test_it_is_encoded_as_what_it_was_made_of(encode: Callable[[Any], str | byte
 def test_other_values_are_kept() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert thaw(freeze({"a": moment})) == {"a": moment}
+
+
+SECRET: dict[str, Any] = {
+    "metadata": {"name": "s", "annotations": {LAST_APPLIED: '{"data":{"password":"hunter2"}}', "other": "shown"}},
+    "data": {"password": "hunter2"},
+    "stringData": {"password": "hunter2"},
+}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**SECRET, "kind": "Secret"},
+        {**SECRET, "type": "Opaque"},
+        {**SECRET, "kind": "Secret", "data": "hunter2", "stringData": ["hunter2"]},
+        {"kind": "SecretList", "items": [SECRET, SECRET]},
+        {"kind": "List", "items": [{**SECRET, "kind": "Secret"}]},
+        {"kind": "PartialObjectMetadata", "metadata": SECRET["metadata"]},
+        SECRET["metadata"],
+        SECRET["metadata"]["annotations"],
+    ],
+    ids=lambda document: str(document.get("kind")),
+)
+def test_the_text_of_a_secret_does_not_show_its_values(document: dict[str, Any]) -> None:
+    text = f"{freeze(document)!r} {freeze(document)} {[freeze_decoded(copy.deepcopy(document))]}"
+    assert "hunter2" not in text
+    assert "<redacted>" in text
+
+
+def test_an_object_of_the_resource_needs_no_kind() -> None:
+    frozen = as_secret(freeze(SECRET))
+    assert "hunter2" not in f"{frozen!r} {frozen} {[frozen]} {pickle.loads(pickle.dumps(frozen))}"
+    assert frozen == SECRET
+    assert frozen["data"]["password"] == "hunter2"
+    assert frozen.to_dict() == SECRET
+    with pytest.raises(TypeError, match="cannot be changed"):
+        frozen["data"] = {}
+
+
+def test_other_objects_are_shown() -> None:
+    config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "shown"}}
+    assert repr(freeze(config_map)) == repr(config_map)

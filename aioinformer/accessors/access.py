@@ -22,7 +22,7 @@ class InformerSource(Protocol):
     """What accessors need of a factory."""
 
     def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """The one informer of this resource; made with these options if there is none yet."""
+        """The informer of this resource and scope; made with these options if there is none yet."""
 
 
 class ResourceAccessor(Generic[T]):
@@ -39,9 +39,9 @@ class ResourceAccessor(Generic[T]):
         self.resource = resource
 
     def informer(self, **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """The factory's one informer of this resource, made by the first call.
+        """Return the factory's informer of this resource and scope; the first call makes it.
 
-        The options are those of `InformerOptions`; they have no effect on an informer that exists.
+        The options are those of `InformerOptions`; `SharedInformerFactory.informer_for` says what they do.
         """
         return self._source.informer_for(self.resource, **options)
 
@@ -54,9 +54,9 @@ class NamespacedAccessor(ResourceAccessor[T]):
 
     __slots__ = ()
 
-    def lister(self) -> Lister[T]:
-        """Reads the informer's cache; makes the informer if there is none yet."""
-        return self.informer().lister()
+    def lister(self, **options: Unpack[InformerOptions[T]]) -> Lister[T]:
+        """Return what reads the cache of `informer(**options)`, which is made if there is none yet."""
+        return self.informer(**options).lister()
 
 
 class ClusterAccessor(ResourceAccessor[T]):
@@ -64,9 +64,9 @@ class ClusterAccessor(ResourceAccessor[T]):
 
     __slots__ = ()
 
-    def lister(self) -> ClusterLister[T]:
-        """Reads the informer's cache; makes the informer if there is none yet."""
-        return cast("ClusterLister[T]", self.informer().lister())
+    def lister(self, **options: Unpack[InformerOptions[T]]) -> ClusterLister[T]:
+        """Return what reads the cache of `informer(**options)`, which is made if there is none yet."""
+        return cast("ClusterLister[T]", self.informer(**options).lister())
 
 
 class VersionAccessor:

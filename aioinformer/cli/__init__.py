@@ -1,8 +1,9 @@
 """The command line; what scripts may rely on is in the help of each command.
 
-Layers, from the bottom: `lines` and `changes` turn notifications into text, `measures` takes the figures, `writer` and
-`ending` talk to the operating system, `connecting` finds the server, `watching` runs one informer, `demo` and `serving`
-the embedded server, `commands` knows the options. Only `commands` imports click, and only what draws imports rich.
+Layers, from the bottom: `lines`, `changes` and `whole_objects` turn notifications into text, `measures` takes the
+figures, `writer` and `ending` talk to the operating system, `connecting` finds the server, `followed` runs one informer
+and `watching` those of all `targets`, `demo` and `serving` run the embedded server, `commands` knows the options. Only
+`commands` and `help` import click, and only what draws imports rich.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
@@ -32,6 +31,7 @@ from aioinformer.cli.program import Program
 from aioinformer.cli.serving import listening
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import collapsed
 from aioinformer.shared_informer import SharedIndexInformer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Transport
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
         return
     from aioinformer.testing import ApiServer
 
-    server = ApiServer()
+    server = ApiServer(guarded=True)
     async with listening(server), connected(ServerOptions(server=server.url)) as (transport, _):
         logger.info("no server was named: this is about the embedded one, in this very process")
         yield transport

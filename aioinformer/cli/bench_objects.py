@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import secrets
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -14,6 +13,7 @@ import anyio
 
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.list_head import status_error
+from aioinformer.logger import get_logger
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Response, Transport
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 TIMEOUT = 60.0
 """Seconds that a write, a list, or the last notification may take."""

@@ -1,8 +1,8 @@
 """What differs between two states of an object, in a few words for people.
 
-Values are shown where they are short and say something. Those of Secrets, and of annotations, are never shown: a
-terminal is often somebody else's screen. What every write changes (`resourceVersion`, `generation`, `managedFields`) is
-not worth a word.
+Values are shown where they are short and say something. Those of annotations are never shown, and those of Secrets only
+where they are asked for: a terminal is often somebody else's screen. What every write changes (`resourceVersion`,
+`generation`, `managedFields`) is not worth a word.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ _PRIVATE = frozenset({"data", "stringData"})
 _NAMES = ("name", "type", "key", "ip")
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def changed(old: Mapping[str, Any], new: Mapping[str, Any], *, secret: bool = False, show_secrets: bool = False) -> str:
     """What changed, most telling first: `status.phase Pending → Running, spec.nodeName = node-1, 2 more`.
 
     Args:
         old: the state before, as on the wire.
         new: the state after.
+        secret: it is a Secret, whatever kind it says it is of.
+        show_secrets: show the values of Secrets.
     """
-    secret = new.get("kind") == "Secret"
+    secret = not show_secrets and (secret or "Secret" in (old.get("kind"), new.get("kind")))
     found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _NOISE]
     found.sort(key=lambda item: _tedium(*item))
     words = [_words(path, before, after, secret) for path, before, after in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from functools import partial
@@ -12,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aioinformer.cli.ending import ending
+from aioinformer.cli.help import Group
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
+from aioinformer.cli.targets import parse_targets
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.lines import Form
+    from aioinformer.cli.lines import Columns, Form
     from aioinformer.cli.program import Program
+    from aioinformer.resources import Resource
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _POSITIVE = click.FloatRange(0, min_open=True)
@@ -33,35 +37,6 @@ def _version() -> str:
         return version("aioinformer")
     except PackageNotFoundError:
         return "(not installed)"
-
-
-class Formatter(click.HelpFormatter):
-    """Help with headings and names in colour; click leaves colours out where nobody can see them."""
-
-    def write_heading(self, heading: str) -> None:
-        super().write_heading(click.style(heading, fg="cyan", bold=True))
-
-    def write_dl(self, rows: Any, *spacing: Any, **more: Any) -> None:
-        super().write_dl([(click.style(name, fg="green"), text) for name, text in rows], *spacing, **more)
-
-
-class Context(click.Context):
-    """A context whose help is written by `Formatter`."""
-
-    formatter_class = Formatter
-
-
-class Command(click.Command):
-    """A command whose help is written by `Formatter`."""
-
-    context_class = Context
-
-
-class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`."""
-
-    context_class = Context
-    command_class = Command
 
 
 @click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
@@ -80,6 +55,7 @@ def cli() -> None:
 
 @cli.command(short_help="Run an informer and print what its handler is told.")
 @click.argument("resource")
+@click.argument("name", required=False)
 @click.option("-n", "--namespace", metavar="NS", help="One namespace. Default: the context's, as with kubectl.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option("-l", "--selector", metavar="SEL", default="", help="Label selector, applied by the server.")
@@ -107,6 +83,7 @@ def cli() -> None:
 @click.option("--until-synced", is_flag=True, help="Exit 0 once the initial list has been delivered.")
 @click.option("--exit-after", metavar="N", type=int, help="Exit 0 after N notifications that follow the initial list.")
 @click.option("--dump-on-exit", is_flag=True, help="Print the store when stopped (jsonl).")
+@click.option("--show-secrets", is_flag=True, help="Print the values of Secrets in json and text, too.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -115,6 +92,7 @@ def cli() -> None:
 )
 def watch(
     resource: str,
+    name: str | None,
     kubeconfig: str | None,
     context: str | None,
     server: str | None,
@@ -127,11 +105,14 @@ def watch(
     """Run a real SharedIndexInformer with one handler, and print what the handler is told.
 
     RESOURCE is what kubectl takes (pods, po, Pod, deployments.apps, deployments.v1.apps,
-    widgets.example.com), or group/version/plural (core: v1/pods).
+    widgets.example.com), or group/version/plural (core: v1/pods). Several are separated by
+    commas; RESOURCE/NAME or RESOURCE NAME is one object.
 
     \b
     Examples:
       aioinformer watch pods -A
+      aioinformer watch pod/web-0
+      aioinformer watch pods,services,widgets.example.com -n prod
       aioinformer watch deploy -n prod -l 'tier in (front,back)' -o jsonl
       aioinformer watch widgets.example.com --exit-after 10 --timeout 60
       aioinformer watch secrets -A --metadata-only --until-synced -o summary
@@ -144,14 +125,18 @@ def watch(
       {"event":"update","key":"default/web-0","uid":"…","resourceVersion":"13","oldResourceVersion":"12"}
       {"event":"delete","key":"default/web-0","uid":"…","resourceVersion":"14","tombstone":false}
 
+    Each line has "resource", too, where there are several. json is jsonl with "object", the whole
+    object as the server sent it; values of Secrets are "<redacted>" without --show-secrets.
+
     A server that is not there yet, or fails, is waited for; stderr says what the informer is
     doing. Exit codes: 0 ended by a signal, or the condition came true; 1 it did not; 2 a bad
-    option, an unreadable kubeconfig, or a resource that the server does not have.
+    option, an unreadable kubeconfig, a resource that the server does not have, or a selector that
+    it refuses.
     """
     ending.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
     try:
         options = WatchOptions(
-            resource,
+            parse_targets(resource, name),
             output=Output(output) if output else _default_output(),
             server=ServerOptions(
                 kubeconfig, context, server, token_file, certificate_authority, insecure_skip_tls_verify
@@ -162,9 +147,10 @@ def watch(
         raise click.UsageError(str(error)) from error
 
     def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.lines import Columns
         from aioinformer.cli.watching import WatchSession
 
-        return WatchSession(options, _form(options.output), write)
+        return WatchSession(options, partial(_form, options, Columns()), write)
 
     sys.exit(run_program(make))
 
@@ -230,6 +216,9 @@ def serve(
     The first line on stdout, once requests are accepted, is KUBECONFIG=<absolute path>. kubectl
     works with that file. SIGINT or SIGTERM ends it.
 
+    On loopback it refuses web pages of other sites (a foreign Host or Origin). With --tls, or with
+    a --host beyond loopback, it demands the token in the kubeconfig, or a client certificate.
+
     \b
     Examples:
       aioinformer serve --port 8001 --kubeconfig /tmp/embedded
@@ -238,17 +227,32 @@ def serve(
       aioinformer serve --load manifests/ --save state/
 
     \b
-    Faults, with --faults:
-      curl http://127.0.0.1:8001/_faults                                       what there is
-      curl -X POST http://127.0.0.1:8001/_faults/outage -d '{"duration": 5}'   start one
-      curl -X DELETE http://127.0.0.1:8001/_faults/forbidden                   end one
+    Faults, with --faults: what there is, how one starts and ends, and one with parameters:
+      curl http://127.0.0.1:8001/_faults
+      curl -X POST http://127.0.0.1:8001/_faults/forbidden
+      curl -X DELETE http://127.0.0.1:8001/_faults/forbidden
+      curl http://127.0.0.1:8001/_faults/outage -H 'Content-Type: application/json' -d '{"duration": 5}'
     """
 
     def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.serving import ServeProgram
+        from aioinformer.cli.serving import ServeProgram, warn_of_host
         from aioinformer.testing import ApiServer
+        from aioinformer.testing.http.guard import is_loopback
 
-        server = partial(ApiServer, host=host, port=port, tls=tls, faults_over_http=faults, database=database)
+        token_needed = tls or not is_loopback(host)
+        tokens = {secrets.token_urlsafe(32): "admin,system:masters"} if token_needed else None
+        server = partial(
+            ApiServer,
+            host=host,
+            port=port,
+            tls=tls,
+            faults_over_http=faults,
+            database=database,
+            guarded=True,
+            tokens=tokens,
+        )
+        if not is_loopback(host):
+            warn_of_host(host, tls=tls)
         return ServeProgram(server, kubeconfig, duration, write, load=load, save=save)
 
     sys.exit(run_program(make))
@@ -297,14 +301,19 @@ def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
 
 
-def _form(output: Output) -> Form | None:
+def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> Form | None:
     from aioinformer.cli.lines import JsonForm, TextForm
+    from aioinformer.cli.whole_objects import is_secret, whole_object
 
-    match output:
+    several, name = len(options.targets) > 1, resource.group_resource
+    redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
+    match options.output:
         case Output.TEXT:
-            return TextForm(Palette(wants_colour(sys.stdout)), time_of_day)
-        case Output.JSONL:
-            return JsonForm()
+            palette = Palette(wants_colour(sys.stdout))
+            return TextForm(palette, time_of_day, name if several else "", columns=columns, **redaction)
+        case Output.JSONL | Output.JSON:
+            whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
+            return JsonForm(name if several else "", whole)
         case Output.SUMMARY:
             return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from contextlib import AsyncExitStack
@@ -11,12 +10,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import catalog
-from aioinformer.cli.lines import TextForm
+from aioinformer.cli.lines import Columns, TextForm
 from aioinformer.cli.messages import LineHandler, log_to
 from aioinformer.cli.program import Program
-from aioinformer.cli.serving import kubeconfig_file, listening
+from aioinformer.cli.serving import kubeconfig_file, listening, written
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.testing import ApiServer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aioinformer.cli.demo_view import InformerRow, PodRow
     from aioinformer.cli.palette import Palette
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 RESOURCES = (
     ("", "v1", "nodes"),
@@ -151,17 +151,17 @@ class DemoProgram(Program):
         return code
 
     async def _work(self) -> None:
-        server = ApiServer()
+        server = ApiServer(guarded=True)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(listening(server))
             if self._kubeconfig is not None:
-                server.kubeconfig(stack.enter_context(kubeconfig_file(self._kubeconfig)))
+                written(server, stack.enter_context(kubeconfig_file(self._kubeconfig)))
             transport = await stack.enter_async_context(HttpTransport(server.url))
-            width = max(len(plural) for _, _, plural in RESOURCES)
+            columns = Columns()
             for group, version, plural in RESOURCES:
                 resource = catalog.find(group, version, plural)
                 assert resource is not None, f"{plural} are built in"
-                form = TextForm(self._palette, self._clock, prefix=f"{plural:<{width}}  ")
+                form = TextForm(self._palette, self._clock, plural, columns=columns)
                 informer = SharedIndexInformer(ListWatch(transport, resource))
                 self._feeds.append(Feed(informer, form, self._write))
             story = await stack.enter_async_context(AsyncExitStack())

@@ -19,6 +19,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from aioinformer.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -103,11 +105,11 @@ def _pods(pods: Sequence[PodRow], room: int) -> Table:
     shown = pods if len(pods) <= room - 3 else pods[: max(room - 4, 1)]
     for pod in shown:
         table.add_row(
-            pod.key,
-            Text(pod.status, style=_STATUSES.get(pod.status, "red")),
+            _cell(pod.key),
+            _cell(pod.status, _STATUSES.get(pod.status, "red")),
             pod.ready,
-            pod.node,
-            pod.version,
+            _cell(pod.node),
+            _cell(pod.version),
             duration(pod.age),
             f"{duration(pod.changed)} ago",
             style="bold" if pod.changed < _FRESH else "",
@@ -127,14 +129,19 @@ def _status(informers: Sequence[InformerRow]) -> Table:
         style = _STATES.get(row.phase, "red")
         state = row.phase.replace("_", " ") + (f": {row.reason}" if row.reason else "")
         grid.add_row(
-            Text(f"● {row.resource}", style=style),
-            Text(state, style=style),
+            _cell(f"● {row.resource}", style),
+            _cell(state, style),
             f"{row.objects} objects",
             f"{row.events} events",
             f"{row.rate:.1f}/s",
             "never heard" if row.staleness is None else f"heard {duration(row.staleness)} ago",
         )
     return grid
+
+
+def _cell(text: str, style: str = "") -> Text:
+    """What a server says, neither obeyed by the terminal nor taken for markup."""
+    return Text(visible(text), style=style)
 
 
 def duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from aioinformer.cli.changes import changed
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
+from aioinformer.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,33 +43,56 @@ def identity(obj: Any) -> tuple[str, str]:
 
 
 class JsonForm:
-    """One JSON object a line."""
+    """One JSON object a line.
+
+    Args:
+        resource: named in each line, "" where there is only one.
+        whole: makes the JSON of an object, which each line of one then has; None to leave it out.
+    """
+
+    def __init__(self, resource: str = "", whole: Callable[[Any], msgspec.Raw] | None = None) -> None:
+        self._resource = {"resource": resource} if resource else {}
+        self._whole = whole
 
     def add(self, obj: Any, initial: bool) -> bytes:
-        uid, version = identity(obj)
-        return _line({"event": "add", "key": key_of(obj), "uid": uid, "resourceVersion": version, "initial": initial})
+        return self._about("add", key_of(obj), obj, initial=initial)
 
     def update(self, old: Any, new: Any) -> bytes:
-        uid, version = identity(new)
-        return _line(
-            {
-                "event": "update",
-                "key": key_of(new),
-                "uid": uid,
-                "resourceVersion": version,
-                "oldResourceVersion": identity(old)[1],
-            }
-        )
+        return self._about("update", key_of(new), new, oldResourceVersion=identity(old)[1])
 
     def delete(self, obj: Any) -> bytes:
         missed = isinstance(obj, DeletedFinalStateUnknown)
-        uid, version = identity(obj.obj if missed else obj)
-        return _line(
-            {"event": "delete", "key": key_of(obj), "uid": uid, "resourceVersion": version, "tombstone": missed}
-        )
+        return self._about("delete", key_of(obj), obj.obj if missed else obj, tombstone=missed)
+
+    def stored(self, obj: Any) -> bytes:
+        """What the cache holds of an object at the end."""
+        return self._about("store", key_of(obj), obj)
 
     def synced(self, count: int, resource_version: str) -> bytes:
-        return _line({"event": "synced", "count": count, "resourceVersion": resource_version})
+        return _line({"event": "synced", **self._resource, "count": count, "resourceVersion": resource_version})
+
+    def _about(self, event: str, key: str, obj: Any, **more: Any) -> bytes:
+        uid, version = identity(obj)
+        line = {"event": event, **self._resource, "key": key, "uid": uid, "resourceVersion": version, **more}
+        if self._whole is not None:
+            line["object"] = self._whole(obj)
+        return _line(line)
+
+
+class Columns:
+    """Widths of columns, shared by the forms of several resources; each grows when it has to hold more."""
+
+    def __init__(self) -> None:
+        self.resource = 0
+        self.key = _KEY_WIDTH // 2
+
+    def fit(self, resource: str, key: str) -> str:
+        """Return both, as wide as the columns are; the resource is left out where there is none."""
+        self.key = max(self.key, min(len(key), _KEY_WIDTH))
+        if not resource:
+            return f"{key:<{self.key}}"
+        self.resource = max(self.resource, len(resource))
+        return f"{resource:<{self.resource}}  {key:<{self.key}}"
 
 
 class TextForm:
@@ -77,14 +101,28 @@ class TextForm:
     Args:
         palette: colours, or none.
         clock: the time of day, as text.
-        prefix: put before each key, to tell several resources apart.
+        resource: put before each key, "" where there is only one.
+        columns: shared by the forms of all resources.
+        secret: the objects are Secrets, whatever they say.
+        show_secrets: show values of Secrets.
     """
 
-    def __init__(self, palette: Palette, clock: Callable[[], str], prefix: str = "") -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        clock: Callable[[], str],
+        resource: str = "",
+        *,
+        columns: Columns | None = None,
+        secret: bool = False,
+        show_secrets: bool = False,
+    ) -> None:
+        self._secrets = {"secret": secret, "show_secrets": show_secrets}
         self._palette = palette
         self._clock = clock
-        self._prefix = prefix
-        self._width = len(prefix) + _KEY_WIDTH // 2
+        self._resource = visible(resource)
+        self._shared = columns or Columns()
+        self._shared.fit(self._resource, "")
 
     def add(self, obj: Any, initial: bool) -> bytes:
         return self._columns("add", key_of(obj), "" if initial else _standing(obj))
@@ -96,7 +134,7 @@ class TextForm:
         elif old_version == version:
             return self._columns("resync", key_of(new), "")
         else:
-            said = changed(old.to_dict(), new.to_dict()) or f"version {version}"
+            said = changed(old.to_dict(), new.to_dict(), **self._secrets) or f"version {version}"
         return self._columns("update", key_of(new), said)
 
     def delete(self, obj: Any) -> bytes:
@@ -109,17 +147,9 @@ class TextForm:
 
     def _columns(self, event: str, key: str, said: str) -> bytes:
         palette = self._palette
-        name = f"{self._prefix}{key}" if key else self._prefix.rstrip()
-        self._width = max(self._width, min(len(name), len(self._prefix) + _KEY_WIDTH))
-        named = palette.paint(event, f"{event:<6}")
-        line = f"{palette.paint('time', self._clock())}  {named}  {name:<{self._width}}"
+        named, said = palette.paint(event, f"{event:<6}"), visible(said)
+        line = f"{palette.paint('time', self._clock())}  {named}  {self._shared.fit(self._resource, visible(key))}"
         return f"{line}  {said}\n".encode() if said else f"{line.rstrip()}\n".encode()
-
-
-def stored(obj: Any) -> bytes:
-    """What the cache holds of an object at the end; JSON whatever the form of the rest is."""
-    uid, version = identity(obj)
-    return _line({"event": "store", "key": key_of(obj), "uid": uid, "resourceVersion": version})
 
 
 def summed_up(figures: Mapping[str, Any]) -> bytes:
@@ -132,4 +162,4 @@ def _standing(obj: Any) -> str:
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
-    return _encode(fields) + b"\n"
+    return visible_json(_encode(fields)) + b"\n"

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.writer import LineWriter
+from aioinformer.logger import VISIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _PATIENCE = 0.2
+_INDENT = "\n" + " " * 19
 
 
 class LineHandler(logging.Handler):
-    """Hands each record to a function, as one line (more with a traceback).
+    """Hands each record to a function, as one line; those of a traceback are indented. Control characters are visible.
 
     Args:
         write: takes a line with its line feed.
@@ -29,14 +31,14 @@ class LineHandler(logging.Handler):
         super().__init__()
         self._write = write
         self._palette = palette
+        self.addFilter(VISIBLE)  # other packages log, too
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             level = self._palette.paint(record.levelname, f"{record.levelname:<7}")
             now = time.strftime("%H:%M:%S", time.localtime(record.created))
-            self._write(
-                f"{self._palette.paint('time', now)}  {level}  {self.format(record)}\n".encode(errors="replace")
-            )
+            said = self.format(record).replace("\n", _INDENT)
+            self._write(f"{self._palette.paint('time', now)}  {level}  {said}\n".encode(errors="replace"))
         except Exception:
             self.handleError(record)
 

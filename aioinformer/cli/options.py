@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from aioinformer.errors import UsageError
 from aioinformer.selectors import parse_field_selector, parse_label_selector
-from aioinformer.served import parse_resource_name
+
+if TYPE_CHECKING:
+    from aioinformer.cli.targets import Target
 
 
 class Output(StrEnum):
@@ -15,6 +18,7 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSONL = "jsonl"
+    JSON = "json"
     SUMMARY = "summary"
 
 
@@ -58,7 +62,7 @@ class WatchOptions:
     """What to watch, what to print, and when to end.
 
     Attributes:
-        resource: as kubectl takes it, or group/version/plural.
+        targets: resources, or one object of each.
         output: the form of what is printed.
         server: which server.
         namespace: None for the context's.
@@ -71,9 +75,10 @@ class WatchOptions:
         exit_after: end after so many notifications after the initial list.
         dump_on_exit: print the store at the end.
         timeout: seconds after which to give up.
+        show_secrets: print the values of Secrets.
     """
 
-    resource: str
+    targets: tuple[Target, ...]
     output: Output = Output.JSONL
     server: ServerOptions = ServerOptions()
     namespace: str | None = None
@@ -86,9 +91,9 @@ class WatchOptions:
     exit_after: int | None = None
     dump_on_exit: bool = False
     timeout: float | None = None
+    show_secrets: bool = False
 
     def __post_init__(self) -> None:
-        parse_resource_name(self.resource)
         parse_label_selector(self.selector)
         parse_field_selector(self.field_selector)
         if not 0 <= self.resync < float("inf"):
@@ -99,6 +104,8 @@ class WatchOptions:
             raise UsageError(f"--timeout must be more than 0 seconds, not {self.timeout:g}")
         if self.namespace is not None and not self.namespace:
             raise UsageError("--namespace must not be empty; use --all-namespaces for all")
+        if self.all_namespaces and (named := next((target for target in self.targets if target.name), None)):
+            raise UsageError(f"{named} is one object; name its namespace instead of --all-namespaces")
 
     @property
     def conditional(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -13,11 +12,13 @@ from aioinformer.cli.ending import GRACE, ending
 from aioinformer.cli.messages import log_to_stderr
 from aioinformer.cli.writer import LineWriter
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
+from aioinformer.owner import collapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 _FLUSH = GRACE - 0.5
 """Seconds without progress after which a stdout is taken for one that nobody reads."""
@@ -66,13 +67,23 @@ class Program(ABC):
         await asyncio.wait([work])
         if work.cancelled() or (error := work.exception()) is None:
             return code
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]
-        if isinstance(error, UsageError):
-            logger.error("%s", error)
+        wrong, other = _divided(error)
+        if other is None:
+            for each in wrong:
+                logger.error("%s", each)
             return 2
-        logger.error("this should not have happened", exc_info=error)
+        logger.error("this should not have happened", exc_info=collapsed(other))
         return 1
+
+
+def _divided(error: BaseException) -> tuple[list[UsageError], BaseException | None]:
+    """The errors of usage in a group, however deep, and the rest of it, None if there is none."""
+    if isinstance(error, UsageError):
+        return [error], None
+    if not isinstance(error, BaseExceptionGroup):
+        return [], error
+    divided = [_divided(each) for each in error.exceptions]
+    return [each for wrong, _ in divided for each in wrong], error.split(UsageError)[1]
 
 
 def run_program(make: Callable[[Callable[[bytes], None]], Program]) -> int:

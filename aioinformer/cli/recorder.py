@@ -22,6 +22,45 @@ if TYPE_CHECKING:
     from aioinformer.cli.lines import Form
 
 
+class Goal:
+    """What is enough, over all recorders that are made with it. Nothing more is printed by any of them then.
+
+    Args:
+        on_enough: called once.
+        until_synced: it is enough when each recorder has printed `synced`.
+        exit_after: how many notifications, each after `synced` of its recorder, are enough; None for any number.
+    """
+
+    def __init__(
+        self, on_enough: Callable[[], None], *, until_synced: bool = False, exit_after: int | None = None
+    ) -> None:
+        self._on_enough = on_enough
+        self._until_synced = until_synced
+        self._left = exit_after
+        self._recorders: list[Recorder] = []
+
+    def include(self, recorder: Recorder) -> None:
+        """Wait for this recorder, too."""
+        self._recorders.append(recorder)
+
+    def note_synced(self) -> None:
+        """Take note that a recorder has printed `synced`."""
+        if self._until_synced and all(recorder.synced_at is not None for recorder in self._recorders):
+            self._reach()
+
+    def note_change(self) -> None:
+        """Take note of one notification after `synced`."""
+        if self._left is not None:
+            self._left -= 1
+            if not self._left:
+                self._reach()
+
+    def _reach(self) -> None:
+        for recorder in self._recorders:
+            recorder.close()
+        self._on_enough()
+
+
 class Recorder:
     """Prints and counts what it is told; its methods are those of a handler.
 
@@ -30,10 +69,8 @@ class Recorder:
         write: takes each line.
         clock: seconds, from anywhere.
         version: the version of the list, as soon as it is known; "" before.
-        until_synced: `synced` is enough.
-        exit_after: how many notifications after `synced` are enough, None for any number.
+        goal: counts what was printed, and says when it is enough; None if it never is.
         remember: keep in mind what was told, as `settle` needs it.
-        on_enough: called when it is enough; nothing more is printed then.
     """
 
     def __init__(
@@ -43,10 +80,8 @@ class Recorder:
         *,
         clock: Callable[[], float],
         version: Callable[[], str] = lambda: "",
-        until_synced: bool = False,
-        exit_after: int | None = None,
+        goal: Goal | None = None,
         remember: bool = False,
-        on_enough: Callable[[], None] = lambda: None,
     ) -> None:
         self.adds = self.updates = self.deletes = 0
         self.synced_at: float | None = None
@@ -54,14 +89,15 @@ class Recorder:
         self.last_change: float | None = None
         #: Says whether the handler has seen all of the initial list; set when it is registered.
         self.has_synced: Callable[[], bool] = lambda: False
-        self._form = form
+        #: How notifications look; set once the resource is known.
+        self.form = form
         self._write = write
         self._clock = clock
         self._version = version
         self._list_version = ""
-        self._until_synced = until_synced
-        self._left = exit_after
-        self._on_enough = on_enough
+        self._goal = goal
+        if goal is not None:
+            goal.include(self)
         self._told: dict[str, tuple[str, str]] | None = {} if remember else None
         self._wanted: dict[str, tuple[str, str] | None] | None = None
         self._settled = asyncio.Event()
@@ -74,24 +110,24 @@ class Recorder:
         if self._passes(key_of(obj), identity(obj), initial=initial):
             self.adds += 1
             self._initial += initial
-            if self._form is not None:
-                self._write(self._form.add(obj, initial))
+            if self.form is not None:
+                self._write(self.form.add(obj, initial))
             self._count(initial)
 
     def on_update(self, old: Any, new: Any) -> None:
         """A handler's `on_update`."""
         if self._passes(key_of(new), identity(new)):
             self.updates += 1
-            if self._form is not None:
-                self._write(self._form.update(old, new))
+            if self.form is not None:
+                self._write(self.form.update(old, new))
             self._count()
 
     def on_delete(self, obj: Any) -> None:
         """A handler's `on_delete`."""
         if self._passes(key_of(obj), None):
             self.deletes += 1
-            if self._form is not None:
-                self._write(self._form.delete(obj))
+            if self.form is not None:
+                self._write(self.form.delete(obj))
             self._count()
 
     def note_version(self) -> None:
@@ -103,10 +139,10 @@ class Recorder:
         if self.synced_at is None and not self._closed:
             self.note_version()
             self.synced_at = self._clock()
-            if self._form is not None:
-                self._write(self._form.synced(self._initial, self._list_version))
-            if self._until_synced:
-                self._enough()
+            if self.form is not None:
+                self._write(self.form.synced(self._initial, self._list_version))
+            if self._goal is not None:
+                self._goal.note_synced()
 
     def close(self) -> None:
         """Prints nothing more."""
@@ -153,11 +189,5 @@ class Recorder:
         self.last_change = self._clock()
         if self.first_change is None:
             self.first_change = self.last_change
-        if self._left is not None:
-            self._left -= 1
-            if not self._left:
-                self._enough()
-
-    def _enough(self) -> None:
-        self.close()
-        self._on_enough()
+        if self._goal is not None:
+            self._goal.note_change()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import stat
 import tempfile
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.program import Program
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from aioinformer.testing import ApiServer
 
-logger = logging.getLogger("aioinformer.cli")
+logger = get_logger("aioinformer.cli")
 
 
 class ServeProgram(Program):
@@ -57,12 +58,14 @@ class ServeProgram(Program):
 
     async def _serve(self) -> None:
         server = self._make()
+        if self._save is not None:
+            _check_folder(self._save)
         for source in self._load:
             logger.info("%s objects from %s", server.load_manifests(source), source)
         with kubeconfig_file(self._kubeconfig) as path:
             async with listening(server):
-                self._write(f"KUBECONFIG={server.kubeconfig(path)}\n".encode())
-                logger.info("serving at %s; kubectl works with this KUBECONFIG; Ctrl-C ends it", server.url)
+                self._write(f"KUBECONFIG={written(server, path)}\n".encode())
+                logger.info("serving at %s, with this KUBECONFIG; Ctrl-C ends it", server.url)
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
@@ -106,9 +109,48 @@ def kubeconfig_file(name: str | None) -> Iterator[Path]:
     yield path
 
 
+def written(server: ApiServer, path: Path) -> Path:
+    """Write the kubeconfig of a server, and return its absolute path.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        return server.kubeconfig(path)
+    except OSError as error:
+        raise UsageError(f"--kubeconfig {path}: the file cannot be written: {error.strerror or error}") from error
+
+
+def warn_of_host(host: str, *, tls: bool) -> None:
+    """Log what it means to listen beyond loopback."""
+    said = "" if tls else "; it goes over the network unencrypted, and kubectl does not send it so: add --tls"
+    logger.warning(
+        "--host %s is reachable from other machines: requests need the token in the kubeconfig%s", host, said
+    )
+
+
+def _check_folder(name: str) -> None:
+    """Find out at once what would fail in the end.
+
+    Raises:
+        UsageError: the folder is a link, or cannot be written to.
+    """
+    folder = Path(name)
+    if folder.is_symlink():
+        raise UsageError(f"--save {name}: it is a link; name the folder itself")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"--save {name}: the folder cannot be written to: {error.strerror or error}") from error
+
+
 def _may_replace(path: Path) -> bool:
     """Whether nothing of value is there: no file, an empty one, or one written by an earlier run."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return False
         text = path.read_text()
         return not text.strip() or [entry["name"] for entry in json.loads(text)["clusters"]] == ["aioinformer"]
     except FileNotFoundError:

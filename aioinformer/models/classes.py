@@ -7,13 +7,14 @@ when it makes the decoder; for that, and for pickling, the classes live in the n
 The tree of managed fields is a quarter of a typical object, and hardly anybody reads it. It stays encoded in the
 decoded object, and its attribute is a property that decodes.
 
+A class is handed out once msgspec knows all of its fields, and of the classes that these refer to (`building`).
+
 Two rules about memory: a class that stands for a whole object can be referred to weakly, since that is how the cache
 remembers a decoded body. All others are kept from the garbage collector: decoded data has no cycles.
 """
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime
 from functools import partial
 from types import GenericAlias
@@ -23,6 +24,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError
 from aioinformer.frozen import FrozenDict, freeze_decoded
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.models.json_value import JSONValue
 from aioinformer.models.model import Model, refuse_write
 from aioinformer.models.shapes import attributes_of, has_model
@@ -37,9 +39,12 @@ _SCALARS: dict[str, Any] = {
 }
 _LATE = {("V1ManagedFieldsEntry", "fields_v1")}
 
+#: Those that are complete, and may be handed out.
 _classes: dict[str, type[Model]] = {}
-# Listers may be read from any thread, and two of them may be the first to read a kind.
-_making = threading.RLock()
+#: Those that are being made.
+_unfinished: dict[str, type[Model]] = {}
+#: Models that contain themselves: msgspec looks their names up in this module.
+_named: set[str] = set()
 
 
 def struct_for(model: str) -> type[Model]:
@@ -51,10 +56,25 @@ def struct_for(model: str) -> type[Model]:
     Raises:
         LookupError: kubernetes_asyncio has no such model.
     """
-    with _making:
-        if not has_model(model):
-            raise LookupError(f"there is no model {model!r} of a built-in kind; names are like 'V1Pod'")
-        return _make(model, [])
+    with BUILDING:
+        if model not in _classes:
+            if not has_model(model):
+                raise LookupError(f"there is no model {model!r} of a built-in kind; names are like 'V1Pod'")
+            try:
+                _make(model, [])
+                _complete()
+            finally:
+                _unfinished.clear()
+        return _classes[model]
+
+
+def _complete() -> None:
+    """Have msgspec learn all fields of the classes that were made, then hand them out."""
+    for made in _unfinished.values():
+        # Each by itself: what maps contain is in no decoder of what contains the maps, and is converted later.
+        build_decoder(made)
+    _classes.update(_unfinished)
+    globals().update(_unfinished)
 
 
 def __getattr__(name: str) -> Any:
@@ -67,8 +87,9 @@ def __getattr__(name: str) -> Any:
 
 def _make(model: str, outer: list[str]) -> type[Model]:
     """Makes one class and before it those of its attributes; `outer` are the models that are just being made."""
-    if model in _classes:
-        return _classes[model]
+    known = _classes.get(model) or _unfinished.get(model)
+    if known is not None:
+        return known
     attributes = attributes_of(model)
     outer.append(model)
     fields: list[tuple[str, Any, Any]] = []
@@ -103,7 +124,9 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     for method in ("__setattr__", "__delattr__"):
         setattr(made, method, refuse_write)
     made_model = cast("type[Model]", made)
-    _classes[model] = globals()[model] = made_model
+    _unfinished[model] = made_model
+    if model in _named:
+        globals()[model] = made_model
     return made_model
 
 
@@ -119,6 +142,7 @@ def _annotation(kind: str, outer: list[str]) -> Any:
     """The type for a type in the file's notation. Anything may be null, the inside of lists and maps included."""
     inner = kind.strip("[]{}")
     if inner in outer:
+        _named.add(inner)
         return _source(kind)
     if kind == "{str}":
         return FrozenDict | None

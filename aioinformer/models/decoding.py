@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aioinformer.errors import DecodeError
+from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.models.classes import struct_for
 from aioinformer.models.json_value import freeze_hook, where
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.models.model import Model
+
+
+_decoders: dict[str, Callable[[bytes], Model]] = {}
 
 
 @cache
@@ -32,7 +36,14 @@ def decoder_for(model: str) -> Callable[[bytes], Model]:
     Raises:
         LookupError: kubernetes_asyncio has no such model.
     """
-    decode = msgspec.json.Decoder(struct_for(model), dec_hook=freeze_hook).decode
+    with BUILDING:  # two threads may both miss the cache
+        if model not in _decoders:
+            _decoders[model] = _decoder_of(model)
+        return _decoders[model]
+
+
+def _decoder_of(model: str) -> Callable[[bytes], Model]:
+    decode = build_decoder(struct_for(model), freeze_hook)
 
     def decode_model(body: bytes) -> Model:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aioinformer.frozen import FrozenDict, freeze_decoded
+from aioinformer.frozen import FrozenDict, closed, freeze_decoded
 
 
 class _AnyJSON(type):
@@ -50,12 +50,12 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
         for key, item in value.items():
             if type(item) is not str and item is not None:
                 value[key] = _quantity(item)
-        return FrozenDict(value)
+        return closed(value)
     if kind is JSONValue:
         return freeze_decoded(value)
     arguments: Any = kind.__args__  # type: ignore[union-attr]  # the third case, an alias
     try:
-        return FrozenDict(msgspec.convert(value, GenericAlias(dict, arguments), dec_hook=freeze_hook))
+        return closed(msgspec.convert(value, GenericAlias(dict, arguments), dec_hook=freeze_hook))
     except msgspec.ValidationError as error:
         raise MisplacedType(*where(error)) from None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from typing import TYPE_CHECKING
+
+from aioinformer.testing.api.private_files import write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +47,5 @@ def write_kubeconfig(
         "preferences": {},
     }
     # JSON is YAML; nothing here needs more than that.
-    text = json.dumps(content, indent=2) + "\n"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
+    write_private(path, json.dumps(content, indent=2).encode(), b"\n")
     return path

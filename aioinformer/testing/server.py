@@ -17,6 +17,7 @@ from aioinformer.testing.faults import Fault, FaultSet
 from aioinformer.testing.http.fault_effects import FaultEffects
 from aioinformer.testing.http.fault_scope import FaultScope
 from aioinformer.testing.http.front import FrontDoor, RequestEntry
+from aioinformer.testing.http.guard import Guard
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listening import Listener
 from aioinformer.testing.kubeconfigs import write_kubeconfig
@@ -57,6 +58,9 @@ class ApiServer(Contents):
         tls: speak HTTPS, with a certificate of an authority that the server makes for itself; kubectl sends tokens only
             so. Needs the extra "testing".
         faults_over_http: serve `/_faults`.
+        guarded: refuse what comes from elsewhere, as `aioinformer serve` does: on loopback, requests whose `Host` or
+            `Origin` is not of loopback; with `tokens`, everything but health checks and the version without a
+            credential, `/_faults` included; and parameters of faults that are not sent as JSON.
         bookmark_interval: seconds between bookmarks of a watch.
         version_wait: seconds that a read waits for a version that has not happened yet.
         watch_timeout: least seconds after which a watch that does not say how long is ended; at most twice that.
@@ -80,6 +84,7 @@ class ApiServer(Contents):
         authorization_mode: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
         tls: bool = False,
         faults_over_http: bool = False,
+        guarded: bool = False,
         bookmark_interval: float = 60.0,
         version_wait: float = 3.0,
         watch_timeout: float = 1800.0,
@@ -124,6 +129,7 @@ class ApiServer(Contents):
             self._effects,
             access=self._access,
             faults_over_http=faults_over_http,
+            guard=Guard(host, self._access) if guarded else None,
             clock=now,
         )
         self._database = None if database is None else self._use(Database(Path(database)))

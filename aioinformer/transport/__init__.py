@@ -25,14 +25,17 @@ class Request:
         headers: sent as they are, in addition to what authentication needs.
         body: bytes to send, or None.
         total_timeout: seconds for the whole exchange, None for no limit (watches, lists of unknown size).
+        late_head: the head of the response may come as late as the first byte of its body: no limit of the transport
+            applies to it. For watches: some proxies hold back the head until the first event.
     """
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
     total_timeout: float | None = None
+    late_head: bool = False
 
 
 class Response(Protocol):
@@ -70,8 +73,9 @@ class Transport(Protocol):
     async def request(self, request: Request) -> Response:
         """Sends the request and returns as soon as the header of the answer is there.
 
-        A connection attempt is bounded in time. Credentials are current: renewed before they expire, and once when
-        the server answers 401, if that yields other credentials than those that were refused.
+        A connection attempt is bounded in time, and so is the wait for the header, unless the request says otherwise.
+        Credentials are current: renewed before they expire, and once when the server answers 401, if that yields other
+        credentials than those that were refused.
 
         Raises:
             TransportError: no answer; the message names the server and the reason, never credentials.

@@ -9,7 +9,6 @@ tokens from the same sources.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from base64 import b64encode
 from dataclasses import dataclass
@@ -17,22 +16,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from multidict import CIMultiDict
+from aiohttp import ClientSession
+from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.kubeconfig import Context, kubeconfig_paths, load_context
 from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
 from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
+from aioinformer.transport.proxies import Proxy, environment_proxy, proxy_of
+from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, ask, bearer_flaw
+from aioinformer.transport.secret import PrivateHeaders, Secret, private
+from aioinformer.transport.session import connector_kind
 from aioinformer.transport.tls import TLSContexts
+from aioinformer.transport.token_file import TokenFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType, TracebackType
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where kubelet puts a pod's token, certificate authority and namespace."""
@@ -149,48 +155,55 @@ async def _connect_in_cluster(client: Any, config: Any) -> Connection:
         namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()
     except OSError:
         namespace = ""
-    return await _connection(client, configuration, token, CIMultiDict(), namespace or "default", "")
+    return await _connection(client, configuration, token, PrivateHeaders(), namespace or "default", "")
 
 
 async def _connect_to_context(found: Context, client: Any, config: Any) -> Connection:
     credentials = await asyncio.to_thread(_credentials_of, found)
-    certificates = ("client-certificate", "client-certificate-data", "client-key", "client-key-data")
-    reduced = {
-        "current-context": found.name,
-        "contexts": [{"name": found.name, "context": {"cluster": "cluster", "user": "user"}}],
-        "clusters": [{"name": "cluster", "cluster": dict(found.cluster)}],
-        "users": [{"name": "user", "user": {name: found.user[name] for name in certificates if name in found.user}}],
-    }
+    names = ("client-certificate", "client-certificate-data", "client-key", "client-key-data")
+    proxy = proxy_of(Secret(str(found.cluster.get("proxy-url") or "")), f"{found.cluster_where}.proxy-url")
+    reduced = private(
+        {
+            "current-context": found.name,
+            "contexts": [{"name": found.name, "context": {"cluster": "cluster", "user": "user"}}],
+            "clusters": [{"name": "cluster", "cluster": found.cluster}],
+            "users": [{"name": "user", "user": {name: found.user[name] for name in names if name in found.user}}],
+        }
+    )
     configuration = client.Configuration()
+    reason = ""
     try:
         await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
     except (config.ConfigException, OSError, ValueError) as error:
-        # Not chained, and only the loader's own words: errors of decoding quote what they decode.
+        # Only the loader's own words: errors of decoding quote what they decode.
         reason = str(error) if isinstance(error, config.ConfigException) else type(error).__name__
+    if reason:
         raise UsageError(
             f"kubeconfig {found.user_file}, context {found.name}: the certificates of cluster or user cannot be used: "
             f"{reason}; correct certificate-authority, client-certificate or client-key"
-        ) from None
-    return await _connection(client, configuration, credentials, _impersonation(found), found.namespace, found.name)
+        )
+    headers = _impersonation(found)
+    return await _connection(client, configuration, credentials, headers, found.namespace, found.name, proxy)
 
 
 async def _connection(
     client: Any,
     configuration: Configuration,
     credentials: Credentials,
-    headers: CIMultiDict[str],
+    headers: PrivateHeaders,
     namespace: str,
     context: str,
+    proxy: Proxy | None = None,
 ) -> Connection:
-    if not isinstance(credentials, FixedCredentials) or (await credentials.current()).authorization:
+    if not isinstance(credentials, FixedCredentials) or (await ask(credentials)).authorization:
 
         async def refresh(configuration: Configuration) -> None:
-            authorization = (await credentials.current()).authorization
-            if not authorization:
+            credential = await ask(credentials)
+            if not credential.authorization:
                 raise TransportError(
                     "the exec plugin gives client certificates, which the ApiClient cannot take; use the transport"
                 )
-            configuration.api_key["BearerToken"] = authorization
+            configuration.api_key["BearerToken"] = credential.authorization
 
         # A function and no method: copies of a Configuration share functions, but copy what a method is bound to.
         configuration.refresh_api_key_hook = refresh
@@ -199,8 +212,15 @@ async def _connection(
     # As kubectl; see `TLS.strict`.
     configuration.disable_strict_ssl_verification = True
     # The client would say of a file that it cannot be used, but not which one.
-    await TLSContexts(tls_settings(configuration)).context(Credential())
+    tls = await TLSContexts(tls_settings(configuration)).context(Credential())
     api_client = client.ApiClient(configuration)
+    proxy = proxy or environment_proxy(URL(str(configuration.host)))
+    if proxy is not None and proxy.is_socks:
+        # The client hands its proxy to aiohttp with each request, which speaks HTTP only to proxies.
+        rest = api_client.rest_client
+        await rest.pool_manager.close()
+        connector = connector_kind(proxy)(limit=configuration.connection_pool_maxsize, ssl=tls)
+        rest.proxy, rest.pool_manager = None, ClientSession(connector=connector, read_bufsize=2**21)
     for name in set(headers):
         if len(values := headers.getall(name)) == 1:
             api_client.set_default_header(name, values[0])
@@ -221,10 +241,9 @@ def _credentials_of(found: Context) -> Credentials:
             raise UsageError(f"{where}.tokenFile: {error}") from error
         return file
     if user.get("token"):
-        try:
-            return FixedCredentials(Credential(authorization=bearer(str(user["token"]), f"{where}.token")))
-        except TransportError as error:
-            raise UsageError(f"{error}; log in again") from None
+        if (flaw := bearer_flaw(str(user["token"]))) is not None:
+            raise UsageError(f"{where}.token {flaw}; log in again")
+        return FixedCredentials(Credential(authorization=f"Bearer {str(user['token']).strip()}"))
     if isinstance(user.get("exec"), dict):
         return ExecCredentials(exec_plugin(user["exec"], found.cluster, where))
     provider = user.get("auth-provider")
@@ -238,15 +257,18 @@ def _credentials_of(found: Context) -> Credentials:
         store = TokenStore(found.user_file, found.user_name)
         return OIDCCredentials(oidc_provider(settings if isinstance(settings, dict) else {}, where), store)
     if user.get("username"):
-        pair = f"{user['username']}:{user.get('password') or ''}"
-        return FixedCredentials(Credential(authorization=f"Basic {b64encode(pair.encode()).decode()}"))
+        return FixedCredentials(Credential(authorization=_basic(user)))
     return FixedCredentials()
 
 
-def _impersonation(found: Context) -> CIMultiDict[str]:
+def _basic(user: Mapping[str, Any]) -> str:
+    return "Basic " + b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode()
+
+
+def _impersonation(found: Context) -> PrivateHeaders:
     """The headers by which a user acts as another one."""
     user = found.user
-    headers: CIMultiDict[str] = CIMultiDict()
+    headers = PrivateHeaders()
     if user.get("as"):
         headers["Impersonate-User"] = str(user["as"])
     if user.get("as-uid"):

@@ -3,7 +3,8 @@
 The program gets an `ExecCredential` in `KUBERNETES_EXEC_INFO` and prints one, with a token or a client certificate. It
 never gets a terminal: standard input is empty and `interactive` is false. Both of its outputs are drained while it
 runs, and it is killed when its time is up. What it prints on standard output is secret and goes nowhere; of standard
-error, which is made for people, the last line goes into the message when it fails.
+error, which is made for people, the last line goes into the message when it fails. Its arguments and variables may be
+secret, too, and are shown nowhere.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import time
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.renewal import Credential, RenewedCredentials, bearer
+from aioinformer.transport.failures import bare, os_reason
+from aioinformer.transport.program import Ended, TooMuchOutput, run_program
+from aioinformer.transport.renewal import MOST, Credential, RenewedCredentials, bearer_flaw
+from aioinformer.transport.secret import PrivateDict, private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,10 +47,22 @@ class ExecPlugin:
     """
 
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_version: str = _VERSIONS[0]
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def command_line(self) -> list[str]:
+        """The program and its arguments."""
+        return [self.command, *self.args]
+
+    def environment(self) -> dict[str, str]:
+        """All variables that the plugin sees."""
+        spec: dict[str, Any] = {"interactive": False}
+        if self.cluster is not None:
+            spec["cluster"] = self.cluster
+        info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+        return {**os.environ, **self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
 
 
 def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: str) -> ExecPlugin:
@@ -61,34 +76,45 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
     Raises:
         UsageError: a field is missing or wrong, or the program is not there.
     """
+    settings, cluster = private(settings), private(cluster)
+    if (mistake := _mistake(settings)) is not None:
+        raise UsageError(f"{where}.exec.{mistake}")
+    return ExecPlugin(
+        command=str(settings["command"]),
+        args=tuple(map(str, settings.get("args") or ())),
+        env=_variables(settings),
+        api_version=str(settings["apiVersion"]),
+        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
+    )
+
+
+def _mistake(settings: Mapping[str, Any]) -> str | None:
+    """What is wrong with a section, and what to do about it. Raises nothing, for arguments may be secret."""
     command = settings.get("command")
     if not isinstance(command, str) or not command:
-        raise UsageError(f"{where}.exec.command is missing; name the program that gets the credentials")
+        return "command is missing; name the program that gets the credentials"
     version = settings.get("apiVersion")
     if version not in _VERSIONS:
-        raise UsageError(f"{where}.exec.apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}")
+        return f"apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}"
     if settings.get("interactiveMode") == "Always":
-        raise UsageError(
-            f"{where}.exec.interactiveMode is Always, but there is no terminal to ask on; "
+        return (
+            "interactiveMode is Always, but there is no terminal to ask on; "
             "use a plugin that can do without, and IfAvailable or Never"
         )
     args, env = settings.get("args") or [], settings.get("env") or []
     if not isinstance(args, list):
-        raise UsageError(f"{where}.exec.args must be a list of strings")
+        return "args must be a list of strings"
     if not isinstance(env, list) or not all(isinstance(item, dict) and "name" in item for item in env):
-        raise UsageError(f"{where}.exec.env must be a list of names and values")
-    variables = {str(item["name"]): str(item.get("value") or "") for item in env}
-    if shutil.which(command, path=variables.get("PATH", os.environ.get("PATH"))) is None:
+        return "env must be a list of names and values"
+    if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
         hint = settings.get("installHint")
         remedy = str(hint).strip() if hint else "install it, or correct the name"
-        raise UsageError(f"{where}.exec.command {command!r} is not an executable that can be found; {remedy}")
-    return ExecPlugin(
-        command=command,
-        args=tuple(map(str, args)),
-        env=variables,
-        api_version=str(version),
-        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
-    )
+        return f"command {command!r} is not an executable that can be found; {remedy}"
+    return None
+
+
+def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {str(item["name"]): str(item.get("value") or "") for item in settings.get("env") or ()}
 
 
 class ExecCredentials(RenewedCredentials):
@@ -106,85 +132,73 @@ class ExecCredentials(RenewedCredentials):
         self._timeout = timeout
 
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        plugin = self._plugin
-        spec: dict[str, Any] = {"interactive": False}
-        if plugin.cluster is not None:
-            spec["cluster"] = plugin.cluster
-        info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
-        environment = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        cause: BaseException | None = None
         try:
             with anyio.fail_after(self._timeout):
-                done = await self._run(environment)
+                ended = await run_program(self._plugin.command_line, self._plugin.environment, MOST)
         except TimeoutError:
-            raise self._failure(f"gave no credentials within {self._timeout:g} s") from None
+            reason = f"gave no credentials within {self._timeout:g} s"
+        except TooMuchOutput:
+            reason = f"wrote more than {MOST} bytes to its standard output"
         except OSError as error:
-            raise self._failure(f"cannot be run: {error.strerror or error}") from error
-        if done.returncode != 0:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            raise self._failure(f"ended with status {done.returncode}" + (f": {lines[-1][:300]}" if lines else ""))
-        return self._read(done.stdout)
+            reason, cause = f"cannot be run: {os_reason(error)}", bare(error)
+        else:
+            answer = self._read(ended)
+            if not isinstance(answer, str):
+                return answer
+            reason = answer
+        raise TransportError(f"exec plugin {self._plugin.command} {reason}") from cause
 
-    async def _run(self, environment: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
-        """Runs the plugin to its end; whoever is cancelled kills it."""
-        command = [self._plugin.command, *self._plugin.args]
-        outcome: list[subprocess.CompletedProcess[bytes] | OSError] = []
-
-        async def run() -> None:
-            try:
-                outcome.append(await anyio.run_process(command, stdin=subprocess.DEVNULL, env=environment, check=False))
-            except OSError as error:
-                outcome.append(error)
-
-        # A task that is cancelled by itself, and not by a scope, would wait until the plugin ends.
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run)
-        (done,) = outcome
-        if isinstance(done, OSError):
-            raise done
-        return done
-
-    def _read(self, output: bytes) -> tuple[Credential, float | None]:
-        # No error below is chained: those of json and datetime quote what they read.
+    def _read(self, ended: Ended) -> tuple[Credential, float | None] | str:
+        """The credential and its expiry, or what is wrong. Nothing is raised here, where the token is."""
+        if ended.status != 0:
+            lines = ended.complaint.decode(errors="replace").strip().splitlines()
+            return f"ended with status {ended.status}" + (f": {lines[-1][:300]}" if lines else "")
         try:
-            answer = json.loads(output)
+            answer = json.loads(ended.output)
         except (ValueError, RecursionError):
-            raise self._failure("printed something that is not JSON") from None
+            return "printed something that is not JSON"
         if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
-            raise self._failure("printed something that is not an ExecCredential")
+            return "printed something that is not an ExecCredential"
         if answer.get("apiVersion") != self._plugin.api_version:
-            raise self._failure(f"answered in another version than {self._plugin.api_version}")
+            return f"answered in another version than {self._plugin.api_version}"
         status = answer.get("status")
-        status = status if isinstance(status, dict) else {}
-        token, certificate, key = (status.get(name) for name in ("token", "clientCertificateData", "clientKeyData"))
+        if not isinstance(status, dict):
+            status = {}
+        names = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
+        texts = [status.get(name) or "" for name in names]
+        for name, text in zip(names, texts, strict=True):
+            if not isinstance(text, str):
+                return f"gave a status.{name} that is not a string"
+        token, certificate, key, timestamp = texts
         if bool(certificate) != bool(key):
-            raise self._failure("gave a client certificate without its key, or a key without its certificate")
+            return "gave a client certificate without its key, or a key without its certificate"
         if not token and not certificate:
-            raise self._failure("gave neither a token nor a client certificate")
-        credential = Credential(
-            authorization=bearer(str(token), f"the answer of exec plugin {self._plugin.command}") if token else "",
-            certificate=str(certificate or ""),
-            key=str(key or ""),
-        )
-        return credential, self._expiry(status.get("expirationTimestamp"))
+            return "gave neither a token nor a client certificate"
+        if token and (flaw := bearer_flaw(token)) is not None:
+            return f"gave an answer whose status.token {flaw}"
+        expiry = _expiry(timestamp)
+        if isinstance(expiry, str):
+            return expiry
+        return Credential(f"Bearer {token.strip()}" if token else "", certificate, key), expiry
 
-    def _expiry(self, timestamp: object) -> float | None:
-        if not timestamp:
-            return None
-        try:
-            moment = datetime.fromisoformat(str(timestamp))
-        except ValueError:
-            raise self._failure("gave an expirationTimestamp that is not RFC 3339") from None
-        if moment.tzinfo is None:
-            raise self._failure("gave an expirationTimestamp without a time zone")
-        return moment.timestamp()
 
-    def _failure(self, reason: str) -> TransportError:
-        return TransportError(f"exec plugin {self._plugin.command} {reason}")
+def _expiry(timestamp: str) -> float | str | None:
+    """The epoch second, None for none, or what is wrong."""
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return "gave an expirationTimestamp that is not RFC 3339"
+    if moment.tzinfo is None:
+        return "gave an expirationTimestamp without a time zone"
+    return moment.timestamp()
 
 
 def _cluster_info(cluster: Mapping[str, Any], where: str) -> dict[str, Any]:
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
-    info = {name: cluster[name] for name in names if cluster.get(name)}
+    info = PrivateDict({name: cluster[name] for name in names if cluster.get(name)})
     authority = cluster.get("certificate-authority")
     if authority and "certificate-authority-data" not in info:
         try:

@@ -20,39 +20,62 @@ if TYPE_CHECKING:
     from yarl import URL
 
 
+class SocksError(aiohttp.ClientConnectionError):
+    """A SOCKS proxy made no connection to the server; the message names the proxy and the reason."""
+
+
 def authority(url: URL) -> str:
     """How messages name a server: "host:port", with brackets around an IPv6 address."""
     host = url.host or ""
     return f"[{host}]:{url.port}" if ":" in host else f"{host}:{url.port}"
 
 
-def transport_error(server: str, error: BaseException) -> TransportError:
-    """The error to raise instead of one of aiohttp's, its cause set: the other error, or a stand-in for one that would
-    carry the request. In the latter case it must not be raised where the other is being handled.
+def transport_error(server: str, error: BaseException, hint: str = "") -> TransportError:
+    """The error to raise instead of one of aiohttp's, its cause set: the other error without its traceback, or a
+    stand-in for one that would carry the request. It must not be raised where the other is being handled.
 
     Args:
         server: "host:port".
         error: what aiohttp, asyncio or the socket raised.
+        hint: what to do about it, for the end of the message.
     """
-    failure = TransportError(f"{server}: {_reason(error)}")
-    failure.__cause__ = ConnectionError(_reason(error)) if isinstance(error, aiohttp.ClientResponseError) else error
+    reason = _reason(error)
+    failure = TransportError(f"{server}: {reason}{f'; {hint}' if hint else ''}")
+    failure.__cause__ = ConnectionError(reason) if isinstance(error, aiohttp.ClientResponseError) else bare(error)
     return failure
+
+
+def bare(error: BaseException) -> BaseException:
+    """The error without tracebacks, its own and those of its causes: local variables of their frames hold requests."""
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        each = rest.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            if isinstance(each.__context__, aiohttp.ClientResponseError):
+                each.__context__ = None
+            rest += [each.__cause__, each.__context__]
+    return error
 
 
 def _reason(error: BaseException) -> str:
     match error:
+        case SocksError():
+            return str(error)
         case aiohttp.ConnectionTimeoutError():
             return "no connection in time"
         case aiohttp.ClientConnectorCertificateError():
             return f"its certificate is not trusted: {_certificate_reason(error.certificate_error)}"
         case aiohttp.ClientConnectorDNSError():
-            return f"the name cannot be resolved: {_os_reason(error.os_error)}"
+            return f"the name cannot be resolved: {os_reason(error.os_error)}"
         case aiohttp.ClientProxyConnectionError():
-            return f"the proxy {error.host}:{error.port} cannot be reached: {_os_reason(error.os_error)}"
+            return f"the proxy {error.host}:{error.port} cannot be reached: {os_reason(error.os_error)}"
         case aiohttp.ClientConnectorSSLError():
-            return f"TLS failed: {_os_reason(error.os_error)}"
+            return f"TLS failed: {os_reason(error.os_error)}"
         case aiohttp.ClientConnectorError():
-            return f"cannot connect: {_os_reason(error.os_error)}"
+            return f"cannot connect: {os_reason(error.os_error)}"
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses: {error.status} {error.message}"
         case aiohttp.ClientResponseError():
@@ -66,12 +89,13 @@ def _reason(error: BaseException) -> str:
         case asyncio.TimeoutError():
             return "no answer in time"
         case OSError():
-            return f"the connection broke: {_os_reason(error)}"
+            return f"the connection broke: {os_reason(error)}"
         case _:
             return f"the connection broke: {type(error).__name__}"
 
 
-def _os_reason(error: OSError) -> str:
+def os_reason(error: OSError) -> str:
+    """The system's words for an error, without the address that asyncio puts in their place."""
     if isinstance(error, ssl.SSLError):
         return error.reason or "the handshake failed"
     if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):

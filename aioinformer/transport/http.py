@@ -6,38 +6,41 @@ Rules that are easy to break:
   is the way to the head of the answer: the connection, and the head itself.
 * The status is never an error here, redirects are not followed (a token goes to the server it is for, to no other), and
   the environment is asked for proxies once, not per request as aiohttp's `trust_env` does at half a millisecond each.
+* Frames that raise hold no token: headers and tokens are local variables in types only that do not show them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 from urllib.parse import quote, urlencode
 from weakref import WeakSet
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.failures import authority, transport_error
-from aioinformer.transport.proxies import environment_proxy, proxy_url
-from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, TokenFile, bearer
+from aioinformer.transport.pool import full_pool
+from aioinformer.transport.proxies import environment_proxy, proxy_of
+from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, ask, bearer_flaw
 from aioinformer.transport.response import HttpResponse
+from aioinformer.transport.secret import PrivateHeaders, Secret
 from aioinformer.transport.session import Reader, own_session, send
 from aioinformer.transport.tls import TLS, TLSContexts
+from aioinformer.transport.token_file import TokenFile
 
 if TYPE_CHECKING:
     import os
     import ssl as ssl_module
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
     from types import TracebackType
 
     from aioinformer.transport import Request
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
@@ -48,11 +51,13 @@ class HttpTransport:
 
     Credentials and TLS files are followed while they are rotated, for new requests. Without a session of the caller's
     it makes its own with the first request, without a limit of connections (each watch holds one), with TCP keepalive,
-    and with the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`; loopback is never proxied).
+    and with the proxies of the environment (`HTTPS_PROXY` for https, `HTTP_PROXY` for http, `NO_PROXY`, as Go reads
+    them; loopback is never proxied).
 
     Args:
         base_url: "https://host:6443", with a path if the API lies below one.
-        session: a session to borrow. It is never closed; its limit of connections, proxies, TLS and cookies hold.
+        session: a session to borrow. It is never closed; its limit of connections, proxies, TLS and cookies hold. Each
+            watch holds a connection: make its connector with `limit=0`.
         headers: sent with every request unless the request brings its own of the same name.
         token: bearer token, fixed.
         token_file: file with the bearer token, read again when it changes and every 60 s.
@@ -60,10 +65,12 @@ class HttpTransport:
         ssl: TLS settings by file; or a ready context, which is used as it is, without client certificates that
             credentials may bring; or False to verify nothing. Default: the system's authorities, or what a borrowed
             session has.
-        proxy: URL of a proxy, "" for none whatever the environment says.
+        proxy: URL of a proxy (http, https, socks5 or socks5h), "" for none whatever the environment says. SOCKS needs
+            the extra "socks" and the transport's own session.
         proxy_headers: headers for the proxy.
         connect_timeout: seconds until the connection must stand, name resolution and TLS included.
-        header_timeout: seconds from the start of a request until the head of the answer must be there.
+        header_timeout: seconds from the start of a request until the head of the answer must be there; does not apply
+            to watches, whose head a proxy may hold back until the first event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: ask for gzip. Costs CPU on both sides; for thin lines.
         reader: who takes bodies that are not compressed from the connections of the transport's own session: "lean", a
@@ -92,13 +99,16 @@ class HttpTransport:
         compression: bool = False,
         reader: Reader = "lean",
     ) -> None:
+        own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
+        own_token, own_proxy = token if token is None else Secret(token), proxy if proxy is None else Secret(proxy)
+        del headers, proxy_headers, token, proxy  # which a traceback could show
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
         self._server = authority(self._url)
-        if sum(source is not None for source in (token, token_file, credentials)) > 1:
+        if sum(source is not None for source in (own_token, token_file, credentials)) > 1:
             raise UsageError("token, token_file and credentials are alternatives; pass one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
-        self._credentials = credentials or self._token_file or _fixed(token)
+        self._credentials = credentials or self._token_file or _fixed(own_token)
         self._borrowed = session
         self._session = session
         self._closed = False
@@ -112,23 +122,34 @@ class HttpTransport:
             self._server_name = settings.server_name
         elif not isinstance(ssl, TLS):
             self._ssl = ssl
-        self._proxy = environment_proxy(self._url) if proxy is None and session is None else proxy_url(proxy)
-        self._proxy_headers = proxy_headers
+        self._proxy = (
+            environment_proxy(self._url) if own_proxy is None and session is None else proxy_of(own_proxy, "proxy")
+        )
+        if self._proxy is not None and self._proxy.is_socks and session is not None:
+            raise UsageError("proxy: a borrowed session cannot connect through SOCKS; leave out session")
+        self._proxy_headers = own_proxy_headers
         self._connect_timeout = connect_timeout
         self._header_timeout = header_timeout
         self._read_bufsize = read_bufsize
         if reader not in get_args(Reader):
             raise UsageError(f'reader: expected "lean" or "aiohttp", not {reader!r}')
         self._reader = reader
-        self._headers: CIMultiDict[str] = CIMultiDict(
+        self._pool_warned = False
+        self._complaint = ""
+        self._headers = PrivateHeaders(
             {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
         )
-        self._headers.update(headers or {})
+        self._headers.update(own_headers)
 
     @property
     def base_url(self) -> str:
         """The server's URL, without a slash at its end."""
         return self._base
+
+    def __repr__(self) -> str:
+        session = ", borrowed session" if self._borrowed is not None else ""
+        closed = ", closed" if self._closed else ""
+        return f"<{type(self).__name__} {self._base}{session}{closed}>"
 
     async def prepare(self) -> None:
         """Reads the files that the settings name, so that a mistake shows before the first request.
@@ -148,23 +169,30 @@ class HttpTransport:
             UsageError: the transport or the borrowed session is closed, TLS files cannot be used, or a header has a
                 line break in it.
         """
-        credential = await self._credentials.current()
+        credential = await ask(self._credentials)
         response = await self._send(request, credential)
         if response.status != 401:
             return response
         try:
-            renewed = await self._credentials.renew(credential)
+            renewed = await ask(self._credentials, credential)
         except TransportError as error:
             # The server's own word says more to whoever asked than a failure to improve on it.
-            logger.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, error)
+            self._complain(str(error))
             return response
         except BaseException:
             await response.close()
             raise
+        self._complaint = ""
         if renewed == credential:
             return response
         await response.close()
         return await self._send(request, renewed)
+
+    def _complain(self, failure: str) -> None:
+        """Log that credentials cannot be renewed, once for as long as the reason is the same."""
+        if failure != self._complaint:
+            logger.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, failure)
+        self._complaint = failure
 
     async def aclose(self) -> None:
         """Closes every answer that is still open, and the session unless it is borrowed. Idempotent."""
@@ -188,52 +216,75 @@ class HttpTransport:
         await self.aclose()
 
     async def _send(self, request: Request, credential: Credential) -> HttpResponse:
-        headers = self._headers.copy()
-        if credential.authorization:
-            headers["Authorization"] = credential.authorization
-        headers.update(request.headers)
-        options: dict[str, Any] = {}
-        if self._contexts is not None:
-            options["ssl"] = await self._contexts.context(credential)
-        elif self._ssl is not None:
-            options["ssl"] = self._ssl
+        ssl = self._ssl if self._contexts is None else await self._contexts.context(credential)
         # Last before the request, with nothing awaited in between: the transport may be closed at any time.
         session = self._usable_session()
-        query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
+        self._warn_of_full_pool()
+        mistake = ""
         try:
-            async with asyncio.timeout(self._header_timeout):
+            async with asyncio.timeout(None if request.late_head else self._header_timeout):
                 response = await send(
-                    session,
-                    request.method,
-                    URL(f"{self._base}{request.path}{query}", encoded=True),
-                    headers=headers,
-                    data=request.body,
-                    timeout=aiohttp.ClientTimeout(total=request.total_timeout, connect=self._connect_timeout),
-                    allow_redirects=False,
-                    raise_for_status=False,
-                    read_bufsize=self._read_bufsize,
-                    proxy=self._proxy,
-                    proxy_headers=self._proxy_headers,
-                    server_hostname=self._server_name,
-                    **options,
+                    request.method, lambda context: self._request(session, request, credential, ssl, context)
                 )
         except (aiohttp.ClientError, OSError) as error:
-            failure = transport_error(self._server, error)
+            waited = isinstance(error, TimeoutError) and self._borrowed is not None
+            failure = transport_error(self._server, error, full_pool(session, self._url) if waited else "")
         except ValueError as error:
             # aiohttp's guard against headers that would end early; its words do not quote them.
-            raise UsageError(f"the request cannot be sent: {error}") from error
+            mistake = str(error)
         else:
             answer = HttpResponse(response, self._server)
             self._answers.add(answer)
             return answer
         # Out here what was caught does not become the context of what is raised; see `transport_error`.
+        if mistake:
+            raise UsageError(f"the request cannot be sent: {mistake}")
         raise failure
+
+    def _request(
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        credential: Credential,
+        ssl: ssl_module.SSLContext | bool | None,
+        context: object,
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        proxy = self._proxy if self._proxy is not None and not self._proxy.is_socks else None
+        query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
+        return session.request(
+            request.method,
+            URL(f"{self._base}{request.path}{query}", encoded=True),
+            headers=self._headers_of(request, credential),
+            data=request.body,
+            timeout=aiohttp.ClientTimeout(total=request.total_timeout, connect=self._connect_timeout),
+            allow_redirects=False,
+            raise_for_status=False,
+            read_bufsize=self._read_bufsize,
+            proxy=proxy.url if proxy is not None else None,
+            proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp writes to it
+            server_hostname=self._server_name,
+            trace_request_ctx=context,
+            ssl=True if ssl is None else ssl,  # True is aiohttp's default: as the connector has it
+        )
+
+    def _headers_of(self, request: Request, credential: Credential) -> PrivateHeaders:
+        headers = PrivateHeaders(self._headers)
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        headers.update(request.headers)
+        return headers
+
+    def _warn_of_full_pool(self) -> None:
+        """Say once that requests have to wait for a connection of the borrowed session."""
+        if self._borrowed is not None and not self._pool_warned and (hint := full_pool(self._borrowed, self._url)):
+            self._pool_warned = True
+            logger.warning("%s: a request waits for a connection: %s", self._server, hint)
 
     def _usable_session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise UsageError("this transport is closed; make a new one")
         if self._session is None:
-            self._session = own_session(self._reader)
+            self._session = own_session(self._reader, self._proxy)
         if self._session.closed:
             raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
         return self._session
@@ -253,13 +304,12 @@ def _server_url(base_url: str) -> URL:
     return url
 
 
-def _fixed(token: str | None) -> FixedCredentials:
+def _fixed(token: Secret | None) -> FixedCredentials:
     if token is None:
         return FixedCredentials()
-    try:
-        return FixedCredentials(Credential(authorization=bearer(token, "token")))
-    except TransportError as error:
-        raise UsageError(f"{error}; pass the bare token") from None
+    if (flaw := bearer_flaw(token.text)) is not None:
+        raise UsageError(f"token {flaw}; pass the bare token")
+    return FixedCredentials(Credential(authorization=f"Bearer {token.text.strip()}"))
 
 
 def _user_agent() -> str:

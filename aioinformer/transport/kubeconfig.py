@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.transport.failures import os_reason
+from aioinformer.transport.secret import PrivateDict, private
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +38,7 @@ class Context:
         user: the user's section, empty for none.
         user_name: "" for none.
         user_file: the file that has the user.
+        cluster_where: how messages call the cluster's section.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Context:
     user: Mapping[str, Any] = field(repr=False)
     user_name: str
     user_file: Path
+    cluster_where: str = ""
 
     @property
     def where(self) -> str:
@@ -68,7 +72,7 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
     Raises:
         UsageError: a file cannot be read or is not a kubeconfig, or there is no such context.
     """
-    merged: dict[str, dict[str, tuple[dict[str, Any], Path]]] = {kind: {} for kind in _BODIES}
+    merged: dict[str, dict[str, tuple[PrivateDict, Path]]] = {kind: {} for kind in _BODIES}
     current, read = "", []
     for path in paths:
         if (content := read_kubeconfig(path)) is None:
@@ -87,7 +91,7 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
         raise UsageError(f"kubeconfig {files}: there is no context {wanted!r}; name one of: {known}")
     context, path = merged["contexts"][wanted]
     cluster_name, user_name = str(context.get("cluster") or ""), str(context.get("user") or "")
-    cluster, cluster_file = merged["clusters"].get(cluster_name, ({}, path))
+    cluster, cluster_file = merged["clusters"].get(cluster_name, (PrivateDict(), path))
     if not cluster.get("server"):
         raise UsageError(
             f"kubeconfig {cluster_file}: clusters[{cluster_name}].server is missing, which contexts[{wanted}] needs; "
@@ -98,7 +102,7 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
             f"kubeconfig {path}: contexts[{wanted}].user is {user_name!r}, but there is no such user; "
             "add it, or correct the name"
         )
-    user, user_file = merged["users"].get(user_name, ({}, path))
+    user, user_file = merged["users"].get(user_name, (PrivateDict(), path))
     return Context(
         name=wanted,
         namespace=str(context.get("namespace") or "default"),
@@ -106,11 +110,22 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
         user=user,
         user_name=user_name,
         user_file=user_file,
+        cluster_where=f"kubeconfig {cluster_file}: clusters[{cluster_name}]",
     )
 
 
-def read_kubeconfig(path: Path) -> dict[str, Any] | None:
+def read_kubeconfig(path: Path) -> PrivateDict | None:
     """The content of one file, {} if it is empty, None if there is no such file. Raises `UsageError`."""
+    found = _parsed(path)
+    if found is None or isinstance(found, PrivateDict):
+        return found
+    if isinstance(found, OSError):
+        raise UsageError(f"kubeconfig {path} cannot be read: {os_reason(found)}; make it readable") from found
+    raise UsageError(f"kubeconfig {path} {found}")
+
+
+def _parsed(path: Path) -> PrivateDict | OSError | str | None:
+    """The content of a file, None if there is no such file, or why it is none. Raises nothing, as it holds the text."""
     import yaml
 
     try:
@@ -119,45 +134,53 @@ def read_kubeconfig(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"kubeconfig {path} cannot be read: {error.strerror}; make it readable") from error
-    except (yaml.YAMLError, ValueError) as error:
-        # Not chained: YAML's errors quote the text around the mistake.
+        error.__traceback__ = None
+        return error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark is not None else ""
-        raise UsageError(f"kubeconfig {path} is not YAML{line}; correct it") from None
+        return f"is not YAML{line}; correct it"
     if content is None:
-        return {}
+        return PrivateDict()
     if not isinstance(content, dict):
-        raise UsageError(f"kubeconfig {path} is not a kubeconfig: it must be a mapping with clusters, users, contexts")
-    return content
+        return "is not a kubeconfig: it must be a mapping with clusters, users, contexts"
+    return PrivateDict(private(content))
 
 
-def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tuple[str, dict[str, Any]]]:
-    entries = content.get(kind) or []
-    if not isinstance(entries, list):
-        raise UsageError(f"kubeconfig {path}: {kind} must be a list")
-    for index, entry in enumerate(entries):
-        if not isinstance(entry, dict) or not entry.get("name"):
-            raise UsageError(f"kubeconfig {path}: {kind}[{index}].name is missing; give the entry a name")
-        body = entry.get(_BODIES[kind]) or {}
-        if not isinstance(body, dict):
-            raise UsageError(f"kubeconfig {path}: {kind}[{entry['name']}].{_BODIES[kind]} must be a mapping")
+def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tuple[str, PrivateDict]]:
+    if (flaw := _flaw(content, kind)) is not None:
+        raise UsageError(f"kubeconfig {path}: {flaw}")
+    for entry in content.get(kind) or ():
+        body = entry.get(_BODIES[kind]) or PrivateDict()
         yield str(entry["name"]), _with_absolute_paths(body, kind, path)
 
 
-def _with_absolute_paths(body: dict[str, Any], kind: str, path: Path) -> dict[str, Any]:
+def _flaw(content: Mapping[str, Any], kind: str) -> str | None:
+    """What is wrong with a list of entries. Raises nothing, for what stands in the wrong place may be a token."""
+    entries = content.get(kind) or []
+    if not isinstance(entries, list):
+        return f"{kind} must be a list"
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not entry.get("name"):
+            return f"{kind}[{index}].name is missing; give the entry a name"
+        if not isinstance(entry.get(_BODIES[kind]) or {}, dict):
+            return f"{kind}[{entry['name']}].{_BODIES[kind]} must be a mapping"
+    return None
+
+
+def _with_absolute_paths(body: PrivateDict, kind: str, path: Path) -> PrivateDict:
     folder = path.absolute().parent
-    body = dict(body)
+    body = PrivateDict(body)
     for name in _PATHS[kind]:
         if body.get(name):
             body[name] = str(folder / str(body[name]))
     plugin = body.get("exec")
     if kind == "users" and isinstance(plugin, dict) and os.sep in str(plugin.get("command") or ""):
-        body["exec"] = {**plugin, "command": str(folder / str(plugin["command"]))}
+        body["exec"] = PrivateDict(plugin, command=str(folder / str(plugin["command"])))
     provider = body.get("auth-provider")
     if kind == "users" and isinstance(provider, dict) and isinstance(provider.get("config"), dict):
-        settings = dict(provider["config"])
+        settings = PrivateDict(provider["config"])
         if settings.get("idp-certificate-authority"):
             settings["idp-certificate-authority"] = str(folder / str(settings["idp-certificate-authority"]))
-        body["auth-provider"] = {**provider, "config": settings}
+        body["auth-provider"] = PrivateDict(provider, config=settings)
     return body

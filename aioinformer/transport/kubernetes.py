@@ -11,15 +11,13 @@ kubernetes_asyncio is not imported here; whoever has an `ApiClient` has imported
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from multidict import CIMultiDict
-
-from aioinformer.errors import TransportError, UsageError
+from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
-from aioinformer.transport.renewal import Credential, Credentials
+from aioinformer.transport.renewal import Credential, RenewedCredentials, place_of
+from aioinformer.transport.secret import PrivateHeaders
 from aioinformer.transport.tls import TLS
 
 if TYPE_CHECKING:
@@ -29,37 +27,53 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
 
     from aioinformer.transport import Request
+    from aioinformer.transport.renewal import Credentials
     from aioinformer.transport.response import HttpResponse
     from aioinformer.transport.session import Reader
 
 
-class ConfigurationCredentials:
+class ConfigurationCredentials(RenewedCredentials):
     """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
 
-    The hook, a function or a coroutine function, runs before every request, as the client itself has it; and once more
-    after a 401, one request at a time.
+    The hook, a function or a coroutine function, runs before requests, as the client itself has it, once for all that
+    wait; and once more after a 401. A run in vain is followed by a pause, as with other sources.
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        super().__init__()
         self._configuration = configuration
-        self._lock = asyncio.Lock()
 
     async def current(self) -> Credential:
-        try:
-            settings = await self._configuration.auth_settings()
-        except (TransportError, UsageError):
-            raise
-        except Exception as error:
-            raise TransportError(
-                f"the refresh_api_key_hook of the client's configuration failed: {type(error).__name__}"
-            ) from error
-        # A token read from a file by the client's own loaders still has the newline of the file.
-        value = (settings.get("BearerToken") or {}).get("value") or ""
-        return Credential(authorization=value.strip())
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().current()
 
     async def renew(self, refused: Credential) -> Credential:
-        async with self._lock:
-            return await self.current()
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().renew(refused)
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        try:
+            return await self._read(), None
+        except AioinformerError as error:
+            failure = TransportError(str(error))
+        except Exception as error:
+            raised = f"{type(error).__name__}{place_of(error)}"
+            failure = TransportError(f"the refresh_api_key_hook of the client's configuration failed: {raised}")
+        # Not in a handler: the words of what was raised, which would be the context, may hold the token.
+        raise failure
+
+    async def _read(self) -> Credential:
+        # A token read from a file by the client's own loaders still has the newline of the file.
+        return Credential(authorization=_token(await self._configuration.auth_settings()))
+
+    def _is_due(self) -> bool:
+        return True  # the hook knows
+
+
+def _token(settings: Mapping[str, Any]) -> str:
+    return str((settings.get("BearerToken") or {}).get("value") or "").strip()
 
 
 class KubernetesTransport:
@@ -97,7 +111,8 @@ class KubernetesTransport:
     ) -> None:
         configuration = api_client.configuration
         self.api_client = api_client
-        self._headers: CIMultiDict[str] = CIMultiDict(headers or {})
+        self._headers = PrivateHeaders(headers or {})
+        del headers  # which a traceback could show
         self._http = HttpTransport(
             configuration.host or "",
             credentials=credentials or ConfigurationCredentials(configuration),
@@ -111,14 +126,20 @@ class KubernetesTransport:
             reader=reader,
         )
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._http.base_url}>"
+
     async def prepare(self) -> None:
         """Reads the TLS files, so that a mistake shows before the first request. Raises `UsageError`."""
         await self._http.prepare()
 
     async def request(self, request: Request) -> HttpResponse:
         """Sends a request; see `aioinformer.transport.Transport`."""
+        return await self._http.request(replace(request, headers=self._headers_of(request)))
+
+    def _headers_of(self, request: Request) -> PrivateHeaders:
         client = self.api_client
-        headers: CIMultiDict[str] = CIMultiDict(
+        headers = PrivateHeaders(
             # The generator's own name says nothing; a name that the application chose does.
             {name: value for name, value in client.default_headers.items() if not _is_generated(name, value)}
         )
@@ -126,7 +147,7 @@ class KubernetesTransport:
             headers["Cookie"] = client.cookie
         headers.update(self._headers)
         headers.update(request.headers)
-        return await self._http.request(replace(request, headers=headers))
+        return headers
 
     async def aclose(self) -> None:
         """Closes this transport's connections, not the client. Idempotent."""

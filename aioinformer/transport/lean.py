@@ -23,19 +23,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import re
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from aioinformer.logger import get_logger
 from aioinformer.transport.body import Body, ChunkedBody, MalformedBody, SizedBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 _READ = 256 * 1024
 """Bytes that are read at once, at most: one buffer for all connections of a transport."""
@@ -176,13 +176,16 @@ def _body_of(message: Any, stream: Any) -> Body | None:
     return None
 
 
-def lean_connector(**arguments: Any) -> aiohttp.TCPConnector:
+def lean_connector(
+    kind: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector, **arguments: Any
+) -> aiohttp.TCPConnector:
     """A connector of aiohttp whose connections read bodies in whole buffers, if that works with this aiohttp.
 
     Args:
-        arguments: of `aiohttp.TCPConnector`.
+        kind: makes the connector, `aiohttp.TCPConnector` or a class below it.
+        arguments: of `kind`.
     """
-    connector = aiohttp.TCPConnector(**arguments)
+    connector = kind(**arguments)
     loop = asyncio.get_running_loop()
     factory = getattr(connector, "_factory", None)
     if getattr(factory, "func", None) is ResponseHandler and _works(loop):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import math
 import os
 import ssl
 import tempfile
@@ -25,16 +25,19 @@ import aiohttp
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.logger import get_logger
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.kubeconfig import read_kubeconfig
 from aioinformer.transport.proxies import environment_proxy, is_loopback
-from aioinformer.transport.renewal import Credential, RenewedCredentials, bearer
+from aioinformer.transport.renewal import MOST, Credential, RenewedCredentials, bearer
+from aioinformer.transport.secret import PrivateDict, PrivateHeaders, Secret, plain, private
+from aioinformer.transport.session import connector_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-logger = logging.getLogger("aioinformer.transport")
+logger = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
         UsageError: a field is missing or wrong.
     """
     where = f"{where}.auth-provider.config"
+    settings = private(settings)
     for name in ("idp-issuer-url", "client-id"):
         if not settings.get(name):
             raise UsageError(f"{where}.{name} is missing; log in again with the tool that wrote this file")
@@ -120,14 +124,14 @@ class TokenStore:
         """Writes tokens into the file, which is replaced as a whole, permissions kept. Raises `OSError`."""
         import yaml
 
-        content = read_kubeconfig(self._path) or {}
+        content = read_kubeconfig(self._path) or PrivateDict()
         self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
         target = os.path.realpath(self._path)
         mode = os.stat(target).st_mode & 0o777
         descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
         try:
             with open(descriptor, "w", encoding="utf-8") as file:
-                yaml.safe_dump(content, file, default_flow_style=False, sort_keys=False, allow_unicode=True)
+                yaml.safe_dump(plain(content), file, default_flow_style=False, sort_keys=False, allow_unicode=True)
             os.chmod(draft, mode)
             os.replace(draft, target)
         except BaseException:
@@ -174,44 +178,20 @@ class OIDCCredentials(RenewedCredentials):
             raise TransportError(str(error)) from error
         if stored != self._stored:
             self._stored = self._held = stored
-        if not self._is_good(self._held.id_token, refused):
+        if not self._is_good(refused):
             await self._exchange()
-        return _credential(self._held.id_token), _expiry(self._held.id_token)
+        return _credential(self._held), _expiry(self._held.id_token)
 
-    def _is_good(self, id_token: str, refused: Credential | None) -> bool:
-        if not id_token or (refused is not None and _credential(id_token) == refused):
+    def _is_good(self, refused: Credential | None) -> bool:
+        if not self._held.id_token or (refused is not None and _credential(self._held) == refused):
             return False
-        expiry = _expiry(id_token)
+        expiry = _expiry(self._held.id_token)
         return expiry is None or self._now() < expiry - self._margin
 
     async def _exchange(self) -> None:
-        provider = self._provider
         if not self._held.refresh_token:
-            raise self._failure("the ID token has expired, and there is no refresh token; log in again")
-        context = await asyncio.to_thread(ssl.create_default_context, cadata=provider.authority or None)
-        timeout = aiohttp.ClientTimeout(total=self._timeout)
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=context), cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout
-        ) as session:
-            found = await self._ask(session, "GET", f"{provider.issuer}/.well-known/openid-configuration")
-            endpoint = str(found.get("token_endpoint") or "")
-            if not _is_private(endpoint):
-                raise self._failure("it names no token_endpoint with https")
-            form = {"grant_type": "refresh_token", "refresh_token": self._held.refresh_token}
-            headers = {}
-            methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-            if provider.client_secret and "client_secret_basic" in methods:
-                pair = f"{quote_plus(provider.client_id)}:{quote_plus(provider.client_secret)}"
-                headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-            else:
-                form["client_id"] = provider.client_id
-                if provider.client_secret:
-                    form["client_secret"] = provider.client_secret
-            answer = await self._ask(session, "POST", endpoint, data=form, headers=headers)
-        if not answer.get("id_token"):
-            raise self._failure("it gave no id_token for the refresh token")
-        # A provider that does not rotate refresh tokens leaves the old one valid, and out of the answer.
-        self._held = Tokens(str(answer["id_token"]), str(answer.get("refresh_token") or self._held.refresh_token))
+            raise self._because("the ID token has expired, and there is no refresh token; log in again")
+        self._held = await self._refreshed()
         try:
             await asyncio.to_thread(self._store.save, self._held)
         except (OSError, UsageError) as error:
@@ -219,32 +199,127 @@ class OIDCCredentials(RenewedCredentials):
         else:
             self._stored = self._held
 
-    async def _ask(self, session: aiohttp.ClientSession, method: str, url: str, **options: Any) -> dict[str, Any]:
-        target = URL(url)
-        try:
-            async with session.request(
-                method, target, allow_redirects=False, proxy=environment_proxy(target), **options
-            ) as response:
-                body, status = await response.read(), response.status
-        except (aiohttp.ClientError, OSError) as error:
-            failure = transport_error(f"OIDC provider {authority(target)}", error)
-        else:
-            try:
-                answer = json.loads(body)
-            except ValueError:
-                answer = None
-            if status == 200 and isinstance(answer, dict):
-                return answer
-            word = answer.get("error") if isinstance(answer, dict) else None
-            failure = self._failure(f"{target.path} answered {status}" + (f" ({str(word)[:100]})" if word else ""))
-        raise failure
+    async def _refreshed(self) -> Tokens:
+        context = await asyncio.to_thread(ssl.create_default_context, cadata=self._provider.authority or None)
+        discovery = f"{self._provider.issuer}/.well-known/openid-configuration"
+        found = await self._ask(URL(discovery), context)
+        endpoint = found.get("token_endpoint")
+        if not isinstance(endpoint, str) or not _is_private(endpoint):
+            raise self._because("it names no token_endpoint with https")
+        methods = found.get("token_endpoint_auth_methods_supported")
+        basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
+        answer = await self._ask(URL(endpoint), context, _Form(self._provider, self._held, basic))
+        tokens = _tokens(answer, self._held)
+        if tokens is None:
+            raise self._because("it gave no id_token for the refresh token")
+        return tokens
 
-    def _failure(self, reason: str) -> TransportError:
+    async def _ask(self, url: URL, context: ssl.SSLContext, form: _Form | None = None) -> PrivateDict:
+        proxy = environment_proxy(url)
+        failure: TransportError | None = None
+        try:
+            async with (
+                aiohttp.ClientSession(
+                    connector=connector_kind(proxy)(ssl=context),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    timeout=aiohttp.ClientTimeout(total=self._timeout),
+                ) as session,
+                session.request(
+                    "GET" if form is None else "POST",
+                    url,
+                    allow_redirects=False,
+                    proxy=proxy.url if proxy is not None and not proxy.is_socks else None,
+                    data=None if form is None else form.fields(),
+                    headers=PrivateHeaders({"Accept-Encoding": "identity"} if form is None else form.headers()),
+                ) as response,
+            ):
+                answer = _Answer(response.status, await _bounded(response))
+        except (aiohttp.ClientError, OSError) as error:
+            failure = transport_error(f"OIDC provider {authority(url)}", error)
+        if failure is not None:
+            raise failure
+        document = answer.document()
+        if isinstance(document, str):
+            raise self._because(f"{url.path} {document}")
+        return document
+
+    def _because(self, reason: str) -> TransportError:
         return TransportError(f"OIDC provider {self._provider.issuer}: {reason}")
 
 
-def _credential(id_token: str) -> Credential:
-    return Credential(authorization=bearer(id_token, "the OIDC id-token"))
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a refresh token is exchanged with. A method each, so that no frame that raises holds a secret."""
+
+    provider: OIDCProvider
+    held: Tokens
+    basic: bool
+
+    def fields(self) -> dict[str, str]:
+        form = {"grant_type": "refresh_token", "refresh_token": self.held.refresh_token}
+        if not self._is_basic():
+            form["client_id"] = self.provider.client_id
+            if self.provider.client_secret:
+                form["client_secret"] = self.provider.client_secret
+        return form
+
+    def headers(self) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity"}
+        if self._is_basic():
+            pair = f"{quote_plus(self.provider.client_id)}:{quote_plus(self.provider.client_secret)}"
+            headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        return headers
+
+    def _is_basic(self) -> bool:
+        return self.basic and bool(self.provider.client_secret)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer of a provider.
+
+    Attributes:
+        status: of HTTP.
+        body: None if there was too much.
+    """
+
+    status: int
+    body: bytes | None = field(repr=False)
+
+    def document(self) -> PrivateDict | str:
+        """The JSON object of a success, or what is wrong. Raises nothing, for there are tokens in it."""
+        if self.body is None:
+            return f"answered with more than {MOST} bytes"
+        try:
+            answer = json.loads(self.body)
+        except (ValueError, RecursionError):
+            answer = None
+        if self.status == 200 and isinstance(answer, dict):
+            return PrivateDict(answer)
+        word = answer.get("error") if isinstance(answer, dict) else None
+        return f"answered {self.status}" + (f" ({str(word)[:100]})" if word else "")
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST:
+            return None
+    return bytes(body)
+
+
+def _tokens(answer: Mapping[str, Any], held: Tokens) -> Tokens | None:
+    """The tokens that an answer gives, None if it gives none that can be used."""
+    id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token")
+    if not isinstance(id_token, str) or not id_token:
+        return None
+    # A provider that does not rotate refresh tokens leaves the old one valid, and out of the answer.
+    return Tokens(id_token, refresh_token if isinstance(refresh_token, str) and refresh_token else held.refresh_token)
+
+
+def _credential(tokens: Tokens) -> Credential:
+    return Credential(authorization=bearer(Secret(tokens.id_token), "the OIDC id-token"))
 
 
 def _expiry(id_token: str) -> float | None:
@@ -254,8 +329,10 @@ def _expiry(id_token: str) -> float | None:
         return None
     try:
         claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        return float(claims["exp"])
-    except (ValueError, KeyError, TypeError):
+        expiry = claims["exp"]
+        known = isinstance(expiry, (int, float)) and not isinstance(expiry, bool) and math.isfinite(expiry)
+        return float(expiry) if known else None
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
 
 

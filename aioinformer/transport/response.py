@@ -44,10 +44,12 @@ class HttpResponse:
                     read, _ = await content.readchunk()
                     if read:
                         yield read
+                        read = b""  # not kept while more is waited for
                 return
             # One buffered piece is handed out as it is; several are joined: a step of the loop for each costs more.
             while chunk := await content.readany():
                 yield chunk
+                chunk = b""
         except (aiohttp.ClientError, OSError) as error:
             if self._closed:
                 raise TransportError(f"{self._server}: the answer was closed while it was read") from error

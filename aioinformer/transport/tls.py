@@ -8,16 +8,20 @@ so that a rotation touches new requests only.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import ssl
 import tempfile
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.renewal import Credential, stamp_of
+from aioinformer.logger import get_logger
+from aioinformer.transport.token_file import stamp_of
 
-logger = logging.getLogger("aioinformer.transport")
+if TYPE_CHECKING:
+    from aioinformer.transport.renewal import Credential
+
+logger = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,18 @@ def _load_pem(context: ssl.SSLContext, credential: Credential) -> None:
     """Loads a certificate from memory. OpenSSL wants files; they are the owner's alone, and gone at once."""
     with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
         certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
-        for path, text in ((certificate, credential.certificate), (key, credential.key)):
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text)
         try:
+            for path, name in ((certificate, "certificate"), (key, "key")):
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                    file.write(getattr(credential, name))  # no local variable, which a traceback could show
             context.load_cert_chain(certificate, key, password=_no_password)
+        except UnicodeError:
+            flaw = "not a PEM file"
         except (OSError, ValueError) as error:
-            raise TransportError(f"the credentials' client certificate cannot be used: {_reason(error)}") from error
+            flaw = _reason(error)
+        else:
+            return
+    raise TransportError(f"the credentials' client certificate cannot be used: {flaw}")
 
 
 def _no_password() -> str:

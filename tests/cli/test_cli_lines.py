@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer.cli.changes import changed
-from aioinformer.cli.lines import JsonForm, TextForm, stored
+from aioinformer.cli.lines import Columns, JsonForm, TextForm
 from aioinformer.cli.palette import Palette
 from aioinformer.deltas import DeletedFinalStateUnknown
 
@@ -49,7 +49,7 @@ def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
     assert form.delete(thing("3")) == (
         b'{"event":"delete","key":"ns/a","uid":"u","resourceVersion":"3","tombstone":false}\n'
     )
-    assert stored(thing("4", name="b", namespace=None)) == (
+    assert form.stored(thing("4", name="b", namespace=None)) == (
         b'{"event":"store","key":"b","uid":"u","resourceVersion":"4"}\n'
     )
 
@@ -89,7 +89,14 @@ def test_text_says_of_a_tombstone_that_nobody_watched() -> None:
 
 
 def test_text_puts_the_resource_before_the_key_where_there_are_several() -> None:
-    assert text_form(prefix="pods  ").add(thing("1"), True).split()[2:] == [b"pods", b"ns/a"]
+    columns = Columns()
+    forms = [text_form(resource=name, columns=columns) for name in ("pods", "configmaps")]
+    lines = [
+        form.add(thing("1", name="a" * length), False).decode() for form, length in zip(forms, (3, 40), strict=True)
+    ]
+    assert [line.split()[2:4] for line in lines] == [["pods", "ns/aaa"], ["configmaps", f"ns/{'a' * 40}"]]
+    assert len({line.index("ns/") for line in lines}) == 1
+    assert forms[0].add(thing("1"), False).decode().index("version") == lines[1].index("version")
 
 
 def test_colours_are_escapes_around_the_same_words() -> None:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from aioinformer.cli.lines import JsonForm
-from aioinformer.cli.recorder import Recorder
+from aioinformer.cli.recorder import Goal, Recorder
 from tests.cli.test_cli_lines import thing
 
 
@@ -50,7 +50,7 @@ def test_the_version_of_synced_is_the_first_one_that_was_known() -> None:
 
 def test_only_what_follows_synced_counts_towards_the_end() -> None:
     ends: list[str] = []
-    told = Told(exit_after=2, on_enough=lambda: ends.append("enough"))
+    told = Told(goal=Goal(lambda: ends.append("enough"), exit_after=2))
     told.recorder.on_add(thing("1"), True)
     told.recorder.on_update(thing("1"), thing("2"))
     told.recorder.tell_synced()
@@ -63,7 +63,7 @@ def test_only_what_follows_synced_counts_towards_the_end() -> None:
 
 def test_where_synced_is_enough_nothing_follows_it() -> None:
     ends: list[str] = []
-    told = Told(until_synced=True, on_enough=lambda: ends.append("enough"))
+    told = Told(goal=Goal(lambda: ends.append("enough"), until_synced=True))
     told.recorder.on_add(thing("1"), True)
     told.recorder.has_synced = lambda: True
     told.recorder.on_update(thing("1"), thing("2"))

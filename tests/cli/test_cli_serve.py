@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from pathlib import Path
@@ -81,6 +82,74 @@ async def test_faults_are_there_only_if_asked_for(shell: Shell) -> None:
     assert answers == [404, 200]
 
 
+async def test_the_curl_lines_of_the_help_work_as_they_are_written(shell: Shell, unused_tcp_port: int) -> None:
+    told = await shell.run("serve", "--help")
+    lines = [line.strip() for line in told.lines if line.strip().startswith("curl ")]
+    assert len(lines) == 4
+    command = await shell.start("serve", "--faults", "--port", str(unused_tcp_port))
+    await command.line()
+    codes = []
+    for line in lines:
+        here = line.replace("curl ", "curl -s -o answer -w '%{http_code}' ", 1).replace(":8001", f":{unused_tcp_port}")
+        done = await asyncio.create_subprocess_shell(here, cwd=shell.home, stdout=asyncio.subprocess.PIPE)
+        codes.append((await done.communicate())[0].decode())
+    assert codes == ["200", "201", "200", "201"]
+    await command.finish(signal.SIGTERM)
+
+
+async def test_a_web_page_of_another_site_is_refused(shell: Shell) -> None:
+    command = await shell.start("serve", "--faults")
+    url = server_of((await command.line()).partition("=")[2])
+    for headers in ({"Host": "rebound.example"}, {"Origin": "https://site.example"}):
+        assert await asked(f"{url}/api/v1/namespaces", **headers) == 403
+        assert await asked(f"{url}/_faults", **headers) == 403
+    assert await asked(f"{url}/api/v1/namespaces", Host="localhost:1") == 200
+    await command.finish(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        (["--tls"], []),
+        (["--host", "0.0.0.0"], ["--host 0.0.0.0 is reachable from other machines", "add --tls"]),
+        (["--host", "0.0.0.0", "--tls"], ["--host 0.0.0.0 is reachable from other machines"]),
+    ],
+)
+async def test_a_token_is_demanded_where_others_may_ask(shell: Shell, flags: list[str], warned: list[str]) -> None:
+    command = await shell.start("serve", "--faults", *flags)
+    kubeconfig = (await command.line()).partition("=")[2]
+    url = server_of(kubeconfig)
+    for path in ("/api/v1/namespaces", "/_faults"):
+        assert await asked(url + path) == 401
+        assert await asked(url + path, Authorization="Bearer wrong") == 401
+    for path in ("/readyz", "/livez", "/healthz", "/version"):
+        assert await asked(url + path) == 200
+    watched = await shell.run("watch", "ns", "--until-synced", KUBECONFIG=kubeconfig)
+    assert watched.code == 0
+    finished = await command.finish(signal.SIGTERM)
+    for text in ["WARNING", *warned] if warned else []:
+        assert text in finished.stderr
+    assert ("WARNING" in finished.stderr) is bool(warned)
+    assert ("add --tls" in finished.stderr) is ("add --tls" in warned)
+
+
+async def test_what_is_written_is_for_its_owner(shell: Shell) -> None:
+    flags = ("--save", "saved", "--database", "state.db", "--kubeconfig", "mine")
+    assert (await shell.run("serve", *flags, "--duration", "0.2")).code == 0
+    for name in ("mine", "state.db", "saved/namespaces.json"):
+        assert mode(shell.home / name) == 0o600
+    assert mode(shell.home / "saved") == 0o700
+
+
+@pytest.mark.parametrize("flag", ["--save", "--database"])
+async def test_a_link_is_not_followed(shell: Shell, tmp_path: Path, flag: str) -> None:
+    (shell.home / "link").symlink_to(tmp_path)
+    finished = await shell.run("serve", flag, "link", "--duration", "0.1")
+    assert (finished.code, finished.lines) == (2, [])
+    assert "link: " in finished.stderr
+    assert "name the f" in finished.stderr
+
+
 async def test_a_state_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Path) -> None:
     manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")
     state = tmp_path / "state"
@@ -122,6 +191,16 @@ async def test_a_signal_ends_the_server_though_watches_are_open(shell: Shell) ->
     assert (await command.finish(signal.SIGTERM)).code == 0
     await watching.says("backing_off")
     assert (await watching.finish(signal.SIGTERM)).code == 0
+
+
+async def asked(url: str, **headers: str) -> int:
+    """The status of an answer."""
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as response:
+        return response.status
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
 
 
 def exists(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ async def test_by_default_what_waits_of_an_object_is_told_together_and_what_a_li
     recorder = Recorder()
     informer.add_event_handler(recorder)
     async with informer:
-        await settled()
+        await asyncio.sleep(2)
         pods.end_watches()
         pods.delete("a")
         pods.put("b")

@@ -21,6 +21,7 @@ from aioinformer.steps import (
     Idled,
     Listed,
     PageEnded,
+    Pending,
     Read,
     Replaced,
     Send,
@@ -58,17 +59,31 @@ class Conversation:
         cache: what whoever follows the conclusions has: key -> record.
         news: the conclusions, in words: `replaced`, `Added ns/a` …
         lines: what the protocol told the log.
+        reports: the failures that it reported.
     """
 
     def __init__(
-        self, options: ReflectorOptions | None = None, *, random: Callable[[], float] = lambda: 0.0, now: float = 0.0
+        self,
+        options: ReflectorOptions | None = None,
+        *,
+        random: Callable[[], float] = lambda: 0.0,
+        now: float = 0.0,
+        watchable: bool = True,
     ) -> None:
         self.now = now
         self.asked: list[tuple[float, str]] = []
         self.cache: dict[str, Record] = {}
         self.news: list[str] = []
         self.lines: list[str] = []
-        self.protocol = ListWatchProtocol(options, random=random, known=self.cache.get, tell=self.lines.append)
+        self.reports: list[str] = []
+        self.protocol = ListWatchProtocol(
+            options,
+            random=random,
+            known=self.cache.get,
+            tell=self.lines.append,
+            report=lambda error: self.reports.append(str(error)),
+            watchable=watchable,
+        )
 
     # What the protocol does.
 
@@ -140,6 +155,17 @@ class Conversation:
     def events(self, *events: WatchEvent, after: float = 0.0) -> None:
         self.answer(Watched(list(events)), after=after)
 
+    @property
+    def silence(self) -> float | None:
+        """For how long it reads on if nothing comes at all."""
+        step = self.protocol.next_step(self.now)
+        assert isinstance(step, Read)
+        return step.silence
+
+    def no_head(self, after: float = 10.0) -> None:
+        """The head of the response does not come in time."""
+        self.answer(Pending(), after=after)
+
     def end(self, after: float = 0.0) -> None:
         self.answer(Ended(), after=after)
 
@@ -164,11 +190,11 @@ class Conversation:
         self.answer(Failed(DecodeError("a line is no JSON")), after=after)
 
 
-def watching(*names: str, version: int = 10, options: ReflectorOptions | None = None) -> Conversation:
+def watching(*names: str, version: int | str = 10, options: ReflectorOptions | None = None) -> Conversation:
     """A conversation that has listed these objects, in pages, and has just opened a watch."""
     talk = Conversation(options or ReflectorOptions(streaming_list=False))
     assert talk.ask().startswith("list")
     talk.page(*names, version=version)
-    assert talk.ask() == f"watch @{version}"
+    assert talk.ask() == (f"watch @{version}" if version != "" else "watch")
     talk.accept()
     return talk

@@ -76,8 +76,8 @@ def test_a_shape_that_makes_no_sense_is_refused_by_name(shape: dict[str, Any]) -
 
 def test_the_third_failure_in_a_row_that_was_not_delayed_is_braked() -> None:
     backoff = Backoff(random=lambda: 0.0)
-    assert max(backoff.brake(10), backoff.brake(10)) <= 10
-    assert backoff.brake(10.5) == 12
+    assert max(backoff.limit_burst(10), backoff.limit_burst(10)) <= 10
+    assert backoff.limit_burst(10.5) == 12
 
 
 @pytest.mark.parametrize("shape", [BackoffOptions(), BackoffOptions(initial=0.01, factor=1, cap=0.01, jitter=0)])
@@ -85,7 +85,7 @@ def test_failures_that_are_delayed_are_not_braked_too(shape: BackoffOptions) -> 
     backoff, now = Backoff(shape, random=lambda: 0.0), 0.0
     for _ in range(10):
         delay = backoff.next(now)
-        assert backoff.brake(now) < now + delay
+        assert backoff.limit_burst(now) < now + delay
         now += delay
 
 

@@ -167,7 +167,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("before", [b"", b'{"before":1}\n', b'{"before":1}'])
 def test_what_is_broken_is_an_error_at_once(name: str, before: bytes) -> None:
-    values, seen = ValueStream().read(before + BROKEN[name], decode, in_steps), []
+    values, seen = ValueStream().read(before + BROKEN[name], decode, in_steps), list[Any]()
     good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name in ("one bracket more", "garbage behind a value"))
     while len(seen) < len(good):
         if (value := next(values)) is not None:
@@ -276,7 +276,7 @@ def told(event: WatchEvent) -> Any:
 @given(streams(), st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_the_events_that_go_in_come_out(sent: list[tuple[dict[str, Any], bytes]], sizes: list[int]) -> None:
     text = b"".join(written for _, written in sent)
-    chunks, at = [], 0
+    chunks, at = list[bytes](), 0
     while at < len(text):
         chunks.append(text[at : at + sizes[len(chunks) % len(sizes)]])
         at += len(chunks[-1])

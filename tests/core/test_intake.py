@@ -54,9 +54,23 @@ def test_what_is_admitted_may_be_another_record() -> None:
 
 
 @pytest.mark.conformance("WEAK-16", "WEAK-17")
-def test_a_listed_object_that_is_cached_at_its_version_is_the_cached_one_and_not_admitted_again() -> None:
-    cached = record("a", 7)
-    assert Intake(refuse, {"ns/a": cached}.get).listed(POD) is cached
+def test_an_unchanged_listed_object_is_the_cached_one_and_not_admitted_again() -> None:
+    cached = decode_record(POD)
+    assert Intake(refuse, {cached.key: cached}.get).listed(POD) is cached
+
+
+@pytest.mark.parametrize("kind", [b'"kind":"Pod","apiVersion":"v1",', b'"apiVersion":"v1","kind":"Pod",'])
+def test_kind_and_api_version_of_a_watch_event_do_not_make_a_difference(kind: bytes) -> None:
+    bare = body("a", 7, spec={"x": 1})
+    cached = decode_record(b"{" + kind + bare[1:])
+    assert Intake(refuse, {"ns/a": cached}.get).listed(bare) is cached
+
+
+def test_an_object_without_a_version_is_compared_by_content() -> None:
+    cached = record("a", "", spec={"x": 1})
+    intake = Intake(known={"ns/a": cached}.get)
+    assert intake.listed(body("a", "", spec={"x": 1})) is cached
+    assert intake.listed(body("a", "", spec={"x": 2})) is not cached
 
 
 @pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
@@ -65,27 +79,27 @@ def test_a_listed_object_of_another_version_or_incarnation_is_a_new_one(change: 
     assert Intake(known={"ns/a": cached}.get).listed(body("a", 7, metadata=change)) is not cached
 
 
-def test_a_comparing_list_trusts_content_and_not_versions() -> None:
+def test_a_list_trusts_content_and_not_versions() -> None:
     cached = record("a", 7, spec={"x": 1})
     intake = Intake(known={"ns/a": cached}.get)
-    assert intake.listed(body("a", 7, spec={"x": 1}), compare=True) is cached
-    assert intake.listed(body("a", 7, spec={"x": 2}), compare=True) is not cached
+    assert intake.listed(body("a", 7, spec={"x": 1})) is cached
+    assert intake.listed(body("a", 7, spec={"x": 2})) is not cached
 
 
-def test_a_comparing_list_takes_no_offence_at_kind_and_order() -> None:
+def test_a_list_does_not_mind_kind_and_order() -> None:
     cached = decode_record(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}')
     intake = Intake(known={"a": cached}.get)
-    assert intake.listed(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}', compare=True) is cached
-    assert intake.listed(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}', compare=True) is cached
+    assert intake.listed(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}') is cached
+    assert intake.listed(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}') is cached
 
 
-def test_a_comparing_list_sees_a_field_that_is_gone_from_the_front() -> None:
+def test_a_list_shows_a_field_that_is_gone_from_the_front() -> None:
     cached = decode_record(b'{"data":1,"metadata":{"name":"a","uid":"u"}}')
     fresh = b'{"metadata":{"name":"a","uid":"u"}}'
-    assert Intake(known={"a": cached}.get).listed(fresh, compare=True) is not cached
+    assert Intake(known={"a": cached}.get).listed(fresh) is not cached
 
 
-def test_a_comparing_list_takes_what_cannot_be_compared_for_changed() -> None:
+def test_what_cannot_be_compared_counts_as_changed() -> None:
     head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
     cached = decode_record(head + b"}")
-    assert Intake(known={"a": cached}.get).listed(head + b',"y":1}', compare=True) is not cached
+    assert Intake(known={"a": cached}.get).listed(head + b',"y":1}') is not cached

@@ -18,9 +18,9 @@ def read(chunks: list[bytes], max_item: int = 10_000) -> list[Record | DecodeErr
     items: list[Record | DecodeError] = []
     for chunk in chunks:
         parser.feed(chunk)
-        items += parser.items()
+        items += [item for item in parser.items() if item is not None]
     parser.feed_eof()
-    items += parser.items()
+    items += [item for item in parser.items() if item is not None]
     parser.head()
     return items
 
@@ -74,9 +74,14 @@ def test_a_page_of_a_proxy_is_told_by_its_look() -> None:
         read([b"<html>", b"go away</html>"])
 
 
-def test_a_single_object_is_no_list_even_if_it_has_items() -> None:
+def test_a_single_object_is_no_list_even_if_items_are_in_its_depth() -> None:
     with pytest.raises(DecodeError, match="not a list"):
-        read([b'{"kind":"ConfigMapProjection","items":[' + body("a") + b"]}"])
+        read([b'{"kind":"Pod","metadata":{"name":"a"},"spec":{"items":[' + body("a") + b"]}}"])
+
+
+def test_a_list_of_any_kind_is_a_list() -> None:
+    items = read([b'{"kind":"Menagerie","metadata":{"resourceVersion":"7"},"items":[' + body("a") + b"]}"])
+    assert [item.key for item in items if isinstance(item, Record)] == ["ns/a"]
 
 
 @pytest.mark.parametrize("item", [b"null", b"7", b'"text"', b"true", b"[]", b"[[{}]]"])

@@ -173,7 +173,7 @@ def test_items_that_become_ever_shorter_are_all_found_however_the_body_is_cut() 
     body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
     for size in (100, 3333, len(body)):
         parser = ListParser(by_the_name)
-        found: list[str | DecodeError] = []
+        found: list[str | DecodeError | None] = []
         for chunk in chunks(body, size):
             parser.feed(chunk)
             found += parser.items()

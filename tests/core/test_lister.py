@@ -11,7 +11,7 @@ from aioinformer.keys import meta_namespace_index_func
 from aioinformer.lister import ClusterLister, Lister
 from aioinformer.object_type import ObjectType
 from aioinformer.resources import Resource
-from aioinformer.selectors import everything, nothing
+from aioinformer.selectors import FieldSelector, everything, nothing
 from aioinformer.store import NAMESPACE_INDEX, Indexer
 from tests.core.wire_objects import record
 
@@ -88,6 +88,47 @@ def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
 def test_no_namespace_is_not_all_of_them(lister: Lister[Any]) -> None:
     with pytest.raises(UsageError, match="namespace"):
         lister.namespaced("")
+
+
+def test_a_mapping_selects_by_labels_and_fields(lister: Lister[Any]) -> None:
+    assert keys(lister.list({"app": "x"})) == ["one/a", "onemore/c", "two/a"]
+    assert keys(lister.namespaced("one").list({"app": "x"})) == ["one/a"]
+    assert keys(lister.list({}, field_selector={"metadata.name": "b"})) == ["one/b"]
+    assert keys(lister.list({})) == keys(lister.list())
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"app": 1}, "selector: label 'app': a value must be a string, not int"),
+        ({"app": "not a label"}, "selector: label 'app': value 'not a label' must have"),
+        ({"matchLabels": {"app": "x"}}, "LabelSelector.from_dict"),
+        (None, "selector: expected a label selector as text, a mapping .* not None"),
+        (["app=x"], "selector: expected a label selector"),
+        (FieldSelector(), "selector: expected a label selector"),
+    ],
+)
+def test_what_is_no_label_selector_is_an_error(lister: Lister[Any], selector: Any, message: str) -> None:
+    with pytest.raises(SelectorError, match=message):
+        lister.list(selector)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"metadata.name": 1}, "field_selector: field 'metadata.name': path and value must be strings, not 1"),
+        ({"a=b": "c"}, "field_selector: field path 'a=b' must not contain"),
+        (None, "field_selector: expected a field selector as text, a mapping .* not None"),
+        (everything(), "field_selector: expected a field selector"),
+    ],
+)
+def test_what_is_no_field_selector_is_an_error(lister: Lister[Any], selector: Any, message: str) -> None:
+    with pytest.raises(SelectorError, match=message):
+        lister.list(field_selector=selector)
+
+
+def test_a_lister_of_a_hand_made_cache_knows_of_no_undecodable_objects(lister: Lister[Any]) -> None:
+    assert lister.undecodable() == []
 
 
 def test_a_selector_that_does_not_parse_is_an_error(lister: Lister[Any]) -> None:

@@ -130,7 +130,7 @@ class AnyServer:
         attempt.ended = talk.now
         failure = failure_in(answer)
         if failure is not None:
-            assert len(talk.lines) > told or talk.protocol.reason == str(failure), "nobody knows of a failure"
+            assert len(talk.lines) > told or str(failure) in talk.protocol.reason, "nobody knows of a failure"
             if wait := getattr(failure, "retry_after", None):
                 self._quiet_until = talk.now + min(wait, MAX_RETRY_AFTER)
         early = isinstance(answer, Ended) and talk.now - attempt.sent < SHORT_WATCH

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.errors import DecodeError
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
-from aioinformer.steps import Listed, PageEnded
 from aioinformer.wire import DELETED, MODIFIED
 from tests.core.conversation import Conversation, watching
-from tests.core.wire_objects import added, bookmark, initial_events_end, modified, record, undecodable
+from tests.core.wire_objects import added, bookmark, deleted, initial_events_end, modified, undecodable
 
 STREAMING = ReflectorOptions()
 
@@ -101,24 +99,76 @@ def test_a_410_that_names_a_time_is_obeyed_and_shown() -> None:
     assert talk.protocol.phase is Phase.BACKING_OFF
 
 
-# A server that was restored from a backup.
+# Events in any order of versions.
 
 
-def test_an_event_that_goes_back_behind_the_watch_leads_to_a_list_that_compares() -> None:
+def test_an_event_with_a_lower_version_is_followed_as_it_comes() -> None:
     talk = watching("a", version=100)
-    talk.events(modified("a", 101), after=60)
-    talk.events(modified("a", 50))
-    assert talk.cache["ns/a"].resource_version == "101"
-    step = talk.request()
-    assert (step.compare, step.options.resource_version) == (True, "")
+    talk.events(modified("a", 101), modified("b", 50), deleted("a", 51), bookmark(7))
+    assert talk.news == ["replaced", "Updated ns/a", "Updated ns/b", "Deleted ns/a"]
+    assert talk.reads
+    talk.end(after=60)
+    assert talk.ask() == "watch @7"
+
+
+def test_a_deletion_with_the_version_of_the_object_deletes_it() -> None:
+    talk = watching("a", "b", version=100)
+    talk.events(deleted("a", 1))
+    assert talk.news == ["replaced", "Deleted ns/a"]
+    assert list(talk.cache) == ["ns/b"]
+    talk.end(after=60)
+    assert talk.ask() == "watch @100"
+
+
+def test_a_deletion_with_the_version_of_the_object_hides_no_restore() -> None:
+    talk = watching("a", "b", version=100)
+    talk.events(deleted("a", 1), bookmark(90), after=60)
+    assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.parametrize("kind", [MODIFIED, DELETED])
-def test_an_event_that_goes_back_is_found_out_although_it_cannot_be_decoded(kind: str) -> None:
+def test_an_event_that_cannot_be_decoded_may_have_a_lower_version(kind: str) -> None:
     talk = watching("a", version=100)
-    talk.events(undecodable("b", kind, version=50), after=60)
-    step = talk.request()
-    assert (step.compare, step.options.resource_version) == (True, "")
+    talk.events(undecodable("b", kind, version=50), modified("a", 51), bookmark(40))
+    assert talk.reads
+    assert talk.protocol.version == "40"
+
+
+def test_versions_of_an_unordered_collection_are_never_compared_again() -> None:
+    talk = watching("a", version=100)
+    talk.events(modified("a", 101), modified("b", 50))
+    talk.error(410, after=60)
+    talk.ask()
+    talk.page("a", version=30)
+    assert talk.news[-1] == "replaced"
+    assert talk.ask() == "watch @30"
+    talk.accept()
+    talk.events(bookmark(20), modified("a", 10))
+    assert talk.news[-1] == "Updated ns/a"
+    assert talk.reads
+
+
+def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
+    talk = watching(version=0)
+    talk.events(added("a", 17), added("b", 5), added("c", 9))
+    assert list(talk.cache) == ["ns/a", "ns/b", "ns/c"]
+    talk.end(after=60)
+    assert talk.ask() == "watch @0"
+    talk.accept()
+    talk.events(added("a", 17), added("b", 5), modified("c", 18), bookmark(17))
+    assert talk.ask() == "list limit=500"
+
+
+def test_a_list_at_version_zero_is_not_older_than_anything() -> None:
+    talk = watching(version=0)
+    talk.events(added("a", 17), modified("a", 18), after=60)
+    talk.error(410)
+    talk.ask()
+    talk.page("a", version=0)
+    assert talk.news == ["replaced", "Added ns/a", "Updated ns/a", "replaced"]
+
+
+# A server that was restored from a backup.
 
 
 def test_a_watch_goes_on_behind_what_cannot_be_decoded() -> None:
@@ -128,78 +178,55 @@ def test_a_watch_goes_on_behind_what_cannot_be_decoded() -> None:
     assert talk.request().options.resource_version == "101"
 
 
-def test_what_came_before_a_version_that_goes_back_counts() -> None:
-    talk = watching("a", version=100)
-    talk.events(modified("a", 101), modified("a", 50), modified("a", 51))
-    assert talk.news == ["replaced", "Updated ns/a"]
-
-
-def test_a_bookmark_that_goes_back_leads_to_a_list_that_compares() -> None:
+def test_a_lower_bookmark_leads_to_a_list_without_a_version() -> None:
     talk = streaming_watch(version=100)
     talk.events(bookmark(40), after=60)
     step = talk.request()
-    assert (step.compare, step.options.resource_version, step.options.send_initial_events) == (True, "", True)
+    assert (step.options.resource_version, step.options.send_initial_events) == ("", True)
 
 
-def test_a_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one_that_compares() -> None:
+def test_the_list_after_a_lower_bookmark_is_taken_at_a_lower_version() -> None:
+    talk = watching("a", version=100)
+    talk.events(modified("a", 101), bookmark(40), after=60)
+    talk.ask()
+    talk.page("a", version=41)
+    assert talk.news == ["replaced", "Updated ns/a", "replaced"]
+    assert talk.ask() == "watch @41"
+
+
+def test_a_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one() -> None:
     talk = watching("a", version=100)
     talk.error(500)
-    assert not talk.request().compare
+    talk.ask()
     talk.page("a", version=40)
     assert talk.news == ["replaced"]
-    assert talk.request().compare
+    assert talk.ask() == "list limit=500"
     talk.page("a", version=40)
     assert talk.news == ["replaced", "replaced"]
     assert talk.ask() == "watch @40"
 
 
-def test_a_streaming_list_that_is_older_than_the_cache_is_taken_only_after_one_that_compares() -> None:
+def test_a_streaming_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one() -> None:
     talk = streaming_watch(version=100)
     talk.error(500, after=60)
     talk.ask()
     talk.accept()
     talk.events(added("a", 3), initial_events_end(40), modified("a", 41))
     assert talk.news == ["replaced"]
-    assert talk.request().compare
+    assert talk.ask() == "stream"
     talk.accept()
     talk.events(added("a", 3), initial_events_end(40), modified("a", 41))
     assert talk.news == ["replaced", "replaced", "Updated ns/a"]
 
 
-def test_after_the_list_that_compared_versions_are_trusted_again() -> None:
-    talk = watching("a", version=100)
-    talk.events(bookmark(40), after=60)
-    assert talk.request().compare
-    talk.page("a", version=41)
-    talk.ask()
-    talk.accept()
-    talk.error(500)
-    assert not talk.request().compare
-
-
-def test_versions_are_not_trusted_before_a_list_shows_everything_that_is_cached_from_before_they_went_back() -> None:
-    talk = watching("a", version=100)
-    talk.events(bookmark(40), after=60)
-    compared = []
-    for item in (DecodeError("not to be read", key="ns/a"), record("a"), record("a")):
-        compared.append(talk.request().compare)
-        talk.accept()
-        talk.answer(Listed([item]), PageEnded("41"))
-        talk.ask()
-        talk.accept()
-        talk.error(500)
-    assert compared == [True, True, False]
-
-
-def test_versions_that_go_back_a_second_time_are_found_out_while_lists_are_compared() -> None:
+def test_a_second_restore_is_noticed_like_the_first() -> None:
     talk = watching("a", version=100)
     talk.events(bookmark(80), after=60)
     talk.ask()
-    talk.accept()
-    talk.answer(Listed([DecodeError("not to be read", key="ns/a")]), PageEnded("80"))
+    talk.page("a", version=80)
     talk.ask()
     talk.accept()
-    talk.error(500)
+    talk.error(500, after=60)
     for count in (2, 3):
         talk.ask()
         talk.page("a", version=40)
@@ -207,16 +234,27 @@ def test_versions_that_go_back_a_second_time_are_found_out_while_lists_are_compa
     assert talk.ask() == "watch @40"
 
 
-def test_a_server_whose_versions_go_to_and_fro_is_not_listed_without_a_pause() -> None:
+def test_a_replica_that_is_behind_once_makes_no_collection_unordered() -> None:
     talk = watching("a", version=100)
-    for _ in range(10):
-        talk.events(bookmark(40))
+    talk.error(500, after=60)
+    for version in (90, 100):
         talk.ask()
-        talk.page("a", version=100)
-        assert talk.ask() == "watch @100"
-        talk.accept()
-    early = [words for when, words in talk.asked if when < 2]
-    assert len(early) < 10
+        talk.page("a", version=version)
+    talk.ask()
+    talk.accept()
+    talk.events(bookmark(40), after=60)
+    assert talk.ask() == "list limit=500"
+
+
+def test_bookmarks_below_a_list_that_is_not_are_followed_from_then_on() -> None:
+    talk = watching("a", version=100)
+    talk.events(bookmark(40), after=60)
+    assert talk.ask() == "list limit=500"
+    talk.page("a", version=100)
+    talk.ask()
+    talk.accept()
+    talk.events(bookmark(40), after=60)
+    assert talk.reads
 
 
 @pytest.mark.conformance("STO-13")

@@ -192,7 +192,7 @@ def test_what_an_incomplete_stream_brought_is_forgotten() -> None:
     assert list(talk.cache) == ["ns/b"]
 
 
-@pytest.mark.parametrize("status", [403, 405, 500, 503])
+@pytest.mark.parametrize("status", [403, 500, 503])
 @pytest.mark.conformance("REF-13", "REF-31")
 def test_whoever_may_not_stream_is_served_by_pages_after_a_delay(status: int) -> None:
     talk = Conversation()
@@ -200,6 +200,22 @@ def test_whoever_may_not_stream_is_served_by_pages_after_a_delay(status: int) ->
     talk.refuse(status)
     assert talk.delay() > 0
     assert talk.ask() == "list limit=500"
+
+
+def test_a_stream_that_is_no_method_of_the_resource_is_replaced_by_pages_at_once() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.refuse(405)
+    assert talk.ask() == "list limit=500"
+    assert talk.now == 0
+
+
+def test_a_stream_without_a_head_is_replaced_by_pages() -> None:
+    talk = Conversation()
+    assert talk.request().patience == 30
+    talk.no_head(after=30)
+    assert talk.ask() == "list limit=500"
+    assert "no answer came for 30 s" in talk.lines[-1]
 
 
 def test_a_stream_that_breaks_off_while_it_is_read_is_replaced_by_pages() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer.options import ReflectorOptions
 from aioinformer.state import Phase
-from aioinformer.steps import Changed, Watched
+from aioinformer.steps import Changed, Elapsed, Watched
 from aioinformer.wire import WatchEvent
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import added, bookmark, deleted, modified
@@ -81,42 +81,121 @@ def test_a_watch_that_the_server_ends_is_opened_again_at_once_from_its_version()
     assert talk.protocol.phase is Phase.WATCHING
 
 
-@pytest.mark.parametrize("events", [0, 1], ids=["empty", "with-events"])
 @pytest.mark.conformance("REF-39")
-def test_the_first_watch_that_ends_at_once_is_opened_again_at_once_and_the_next_is_paced(events: int) -> None:
+def test_a_watch_that_ends_at_once_with_nothing_is_a_failure() -> None:
+    talk = watching("a")
+    delays = []
+    for _ in range(3):
+        talk.end(after=0.5)
+        delays.append(talk.delay())
+        assert talk.protocol.phase is Phase.BACKING_OFF
+        assert "ends watches" in talk.protocol.reason
+        talk.ask()
+        talk.accept()
+    assert delays == pytest.approx([0.8, 1.6, 3.2])
+
+
+@pytest.mark.conformance("REF-39")
+@pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
+def test_a_short_watch_that_brought_something_new_is_opened_again_at_once(cut: bool) -> None:
+    talk = watching("a")
+    for turn in range(2):
+        talk.events(modified("a", 11 + turn))
+        talk.break_off(after=0.5) if cut else talk.end(after=0.5)
+        assert talk.delay() == 0
+        assert talk.ask() == f"watch @{11 + turn}"
+        talk.accept()
+    assert talk.protocol.phase is Phase.WATCHING
+    assert talk.reports == []
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
+def test_watches_that_bring_something_new_are_opened_three_times_in_two_seconds_at_most(cut: bool) -> None:
+    talk = watching("a")
+    for turn in range(20):
+        talk.events(modified("a", 11 + turn))
+        talk.break_off() if cut else talk.end()
+        assert talk.ask() == f"watch @{11 + turn}"
+        talk.accept()
+    sent = [when for when, _ in talk.asked]
+    assert all(later - earlier >= 2 for earlier, later in zip(sent[1:], sent[4:], strict=False))
+    assert sent[-1] < 16
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
+def test_short_watches_that_repeat_one_event_are_delayed_from_the_second_on(cut: bool) -> None:
+    talk = watching("a")
+    talk.events(modified("a", 11), after=60)
+    delays = []
+    for _ in range(4):
+        talk.break_off() if cut else talk.end()
+        delays.append(talk.delay())
+        talk.ask()
+        talk.accept()
+        talk.events(modified("a", 11))
+    assert delays[:2] == [0, 0]
+    assert delays[2:] == pytest.approx([2.0, 2.0], abs=0.5)
+
+
+@pytest.mark.conformance("REF-37")
+@pytest.mark.parametrize("seconds", [3, 60])
+def test_watches_that_are_cut_again_and_again_are_never_blind(seconds: float) -> None:
+    talk = watching("a")
+    for turn in range(20):
+        talk.events(modified("a", 11 + turn), after=seconds)
+        talk.break_off()
+        assert talk.delay() == 0
+        assert talk.ask() == f"watch @{11 + turn}"
+        talk.accept()
+    assert talk.protocol.phase is Phase.WATCHING
+    assert talk.reports == []
+
+
+def test_a_cut_watch_that_lasted_is_opened_again_at_once_though_nothing_happened() -> None:
+    talk = watching("a")
+    for _ in range(5):
+        talk.break_off(after=60)
+        assert talk.delay() == 0
+        assert talk.ask() == "watch @10"
+        talk.accept()
+    assert talk.reports == []
+
+
+def test_a_watch_that_is_cut_at_once_is_a_failure() -> None:
+    talk = watching("a")
+    for delay in (0.8, 1.6, 3.2):
+        talk.break_off(after=0.5)
+        assert talk.delay() == pytest.approx(delay)
+        assert talk.protocol.phase is Phase.BACKING_OFF
+        assert talk.ask() == "watch @10"
+        talk.accept()
+
+
+def test_a_watch_that_moved_resets_the_backoff() -> None:
+    talk = watching("a")
+    for _ in range(5):
+        talk.break_off()
+        talk.ask()
+        talk.accept()
+    talk.events(modified("a", 11))
+    talk.end()
+    talk.ask()
+    talk.break_off()
+    assert talk.delay() == pytest.approx(0.8)
+
+
+def test_a_watch_that_moved_and_ended_with_an_error_at_once_does_not_reset_the_backoff() -> None:
     talk = watching("a")
     delays = []
     for turn in range(4):
-        talk.events(*[modified("a", 11 + turn)] * events)
-        talk.end(after=0.5)
+        talk.events(modified("a", 11 + turn))
+        talk.error(500)
         delays.append(talk.delay())
         talk.ask()
-        talk.accept() if talk.asked[-1][1].startswith("watch") else None
-    assert delays == pytest.approx([0, 0.8, 1.6, 3.2])
-
-
-@pytest.mark.conformance("REF-39")
-def test_watches_that_keep_ending_at_once_show_why() -> None:
-    talk = watching()
-    talk.end()
-    talk.ask()
-    talk.accept()
-    talk.end()
-    assert talk.protocol.phase is Phase.BACKING_OFF
-    assert "ends watches" in talk.protocol.reason
-
-
-def test_a_watch_that_lived_makes_the_next_short_one_the_first_again() -> None:
-    talk = watching()
-    talk.end()
-    talk.ask()
-    talk.accept()
-    talk.end(after=1)
-    assert talk.delay() == 0
-    talk.ask()
-    talk.accept()
-    talk.end()
-    assert talk.delay() == 0
+        talk.page("a", version=11 + turn)
+        talk.ask()
+        talk.accept()
+    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4])
 
 
 @pytest.mark.conformance("REF-39")
@@ -140,16 +219,6 @@ def test_short_watches_that_bring_events_never_lead_to_a_list() -> None:
         talk.accept()
 
 
-@pytest.mark.conformance("REF-37")
-def test_a_watch_whose_connection_breaks_is_opened_again_from_its_version_after_a_delay() -> None:
-    talk = watching("a")
-    talk.events(modified("a", 15), after=60)
-    talk.break_off()
-    assert talk.delay() == pytest.approx(0.8)
-    assert talk.protocol.phase is Phase.BACKING_OFF
-    assert talk.ask() == "watch @15"
-
-
 # Silence.
 
 
@@ -161,16 +230,158 @@ def test_the_first_watch_that_falls_silent_is_opened_again_at_once_and_not_shown
     assert talk.now == 90
 
 
-def test_the_second_watch_in_a_row_that_falls_silent_is_a_failure() -> None:
+def test_a_second_silent_watch_shows_a_quiet_collection_and_is_kept() -> None:
     talk = watching()
     talk.idle()
     talk.ask()
     talk.accept()
     talk.idle()
-    assert talk.protocol.phase is Phase.BACKING_OFF
-    assert talk.protocol.reason == "no event came for 90 s"
-    assert talk.delay() > 0
+    assert talk.reads
+    assert talk.silence is None
+    assert talk.patience == 300 + 30 - 90
+    assert talk.protocol.phase is Phase.WATCHING
+    assert (len(talk.asked), talk.reports) == (3, [])
+
+
+def quiet(version: int = 10) -> Conversation:
+    """A conversation about a collection in which nothing happens."""
+    talk = watching("a", version=version)
+    talk.idle()
+    talk.ask()
+    talk.accept()
+    talk.idle()
+    return talk
+
+
+def test_a_quiet_watch_that_ends_is_opened_again_at_once_and_read_without_a_limit_of_silence() -> None:
+    talk = quiet()
+    for _ in range(5):
+        talk.end(after=200)
+        assert talk.ask() == "watch @10"
+        assert talk.delay() == 0
+        talk.accept()
+        assert talk.silence is None
+    assert talk.protocol.phase is Phase.WATCHING
+    assert talk.reports == []
+
+
+def test_a_quiet_watch_that_the_server_does_not_end_is_opened_again_at_once() -> None:
+    talk = quiet()
+    patience = talk.patience
+    assert patience is not None
+    talk.answer(Elapsed(), after=patience)
     assert talk.ask() == "watch @10"
+    assert talk.now == 90 + 330
+    assert talk.reports == []
+
+
+@pytest.mark.parametrize("event", [modified("a", 11), bookmark(10), bookmark(11)], ids=["event", "same", "bookmark"])
+def test_an_event_or_bookmark_ends_the_quiet(event: WatchEvent) -> None:
+    talk = quiet()
+    talk.events(event, after=100)
+    assert (talk.silence, talk.patience) == (90, None)
+    talk.idle()
+    assert talk.ask() == "watch @10" if event.version == "10" else "watch @11"
+    talk.accept()
+    assert talk.silence == 90
+
+
+# After the server was lost.
+
+
+def lost_and_back(version: int = 100) -> Conversation:
+    """A conversation with a server that was not reached once, and whose watch is silent since then."""
+    talk = watching("a", version=version)
+    talk.break_off(after=60)
+    talk.ask()
+    talk.break_off()
+    talk.ask()
+    talk.accept()
+    talk.idle()
+    return talk
+
+
+def test_a_watch_that_is_silent_after_the_server_was_lost_is_checked_once() -> None:
+    talk = lost_and_back()
+    assert dict(talk.request().options.to_query()) == {"limit": "1"}
+    reports = len(talk.reports)
+    talk.page("a", version=100, token="more")
+    assert talk.ask() == "watch @100"
+    talk.accept()
+    talk.idle()
+    assert talk.reads
+    assert talk.silence is None
+    assert (talk.protocol.phase, len(talk.reports)) == (Phase.WATCHING, reports)
+    assert talk.news == ["replaced"]
+
+
+def test_a_lower_version_at_the_check_is_a_restored_server() -> None:
+    talk = lost_and_back()
+    talk.ask()
+    talk.page(version=40)
+    assert talk.ask() == "list limit=500"
+    talk.page("b", version=41)
+    assert talk.news == ["replaced", "replaced"]
+    assert list(talk.cache) == ["ns/b"]
+    assert talk.ask() == "watch @41"
+
+
+@pytest.mark.parametrize("how", ["refused", "cut", "5xx"])
+def test_a_quiet_watch_is_checked_once_after_the_server_was_lost(how: str) -> None:
+    talk = quiet(version=100)
+    if how == "cut":
+        talk.break_off(after=100)
+    else:
+        talk.end(after=100)
+        talk.ask()
+        talk.break_off() if how == "refused" else talk.refuse(503)
+    talk.ask()
+    talk.accept()
+    assert talk.silence == 90
+    talk.idle()
+    assert talk.ask() == "list limit=1"
+    talk.page("a", version=100)
+    assert talk.ask() == "watch @100"
+    talk.accept()
+    assert talk.silence is None
+
+
+def test_a_server_that_says_something_after_it_was_lost_is_not_checked() -> None:
+    talk = watching("a", version=100)
+    talk.break_off(after=60)
+    talk.ask()
+    talk.accept()
+    talk.events(bookmark(100))
+    talk.idle()
+    assert talk.ask() == "watch @100"
+
+
+@pytest.mark.parametrize("status", [403, 500, 503])
+def test_a_check_that_is_refused_leaves_the_watch_alone(status: int) -> None:
+    talk = lost_and_back()
+    reports = len(talk.reports)
+    talk.ask()
+    talk.refuse(status)
+    assert talk.delay() == 0
+    assert talk.ask() == "watch @100"
+    assert (len(talk.reports), talk.news) == (reports, ["replaced"])
+
+
+def test_a_check_that_is_to_wait_is_obeyed() -> None:
+    talk = lost_and_back()
+    talk.ask()
+    talk.refuse(429, retry_after=40)
+    assert talk.delay() == 40
+
+
+def test_versions_that_are_no_numbers_are_not_checked() -> None:
+    talk = watching("a")
+    talk.events(bookmark("opaque"))
+    talk.break_off(after=60)
+    talk.ask()
+    talk.accept()
+    talk.idle()
+    assert talk.ask() == "watch @opaque"
 
 
 def test_a_watch_that_said_something_before_it_fell_silent_is_the_first_again() -> None:
@@ -184,15 +395,129 @@ def test_a_watch_that_said_something_before_it_fell_silent_is_the_first_again() 
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_events_of_an_earlier_watch_do_not_excuse_silent_ones() -> None:
-    talk = watching()
-    talk.events(bookmark(11))
+# Heads that come late.
+
+
+def test_a_watch_without_a_head_counts_as_open_after_ten_seconds() -> None:
+    talk = Conversation(ReflectorOptions(streaming_list=False))
+    talk.ask()
+    talk.page("a")
+    assert talk.request().patience == 10
+    assert talk.protocol.phase is Phase.SYNCING
+    talk.no_head()
+    assert talk.protocol.phase is Phase.WATCHING
+    assert talk.silence == 90
+    talk.accept(after=60)
+    talk.events(modified("a", 11))
+    assert talk.news == ["replaced", "Updated ns/a"]
+
+
+def test_a_watch_without_a_head_falls_silent_like_any_other() -> None:
+    talk = watching("a")
     talk.end(after=60)
-    for _ in range(2):
-        talk.ask()
-        talk.accept()
-        talk.idle()
+    talk.ask()
+    talk.no_head()
+    talk.idle()
+    assert talk.ask() == "watch @10"
+    talk.no_head()
+    talk.idle()
+    assert talk.silence is None
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+def test_a_late_head_that_refuses_the_watch_is_a_refusal() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    talk.ask()
+    talk.no_head()
+    talk.refuse(503)
     assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.ask() == "watch @10"
+
+
+def test_a_watch_lasts_from_when_it_was_asked_for() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(3):
+        assert talk.ask() == "watch @10"
+        talk.accept(after=2)
+        talk.end()
+        assert talk.delay() == 0
+    assert talk.reports == []
+
+
+def test_a_connection_that_breaks_before_the_head_is_the_end_of_a_watch() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    talk.ask()
+    talk.no_head()
+    talk.break_off(after=50)
+    assert talk.delay() == 0
+    assert talk.ask() == "watch @10"
+
+
+# Collections without versions, or without watches.
+
+
+def test_a_list_without_a_version_is_followed_if_watch_is_served() -> None:
+    talk = watching("a", version="")
+    talk.events(added("a", ""), added("b", ""))
+    assert talk.protocol.phase is Phase.WATCHING
+    assert list(talk.cache) == ["ns/a", "ns/b"]
+    talk.end(after=60)
+    assert talk.ask() == "list limit=500"
+    assert talk.now == 60
+
+
+def test_a_resource_without_watch_is_polled() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.refuse(405)
+    delays = []
+    for _ in range(8):
+        assert talk.ask() == "list limit=500"
+        talk.page("a", version="")
+        assert talk.ask() == "watch"
+        talk.refuse(405)
+        assert talk.protocol.phase is Phase.POLLING
+        assert "405" in talk.protocol.reason
+        delays.append(talk.delay())
+    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30])
+    assert talk.news == ["replaced"] * 8
+    assert len(talk.reports) == 1
+
+
+def test_a_resource_that_says_it_has_no_watch_is_only_listed() -> None:
+    talk = Conversation(watchable=False)
+    for _ in range(3):
+        assert talk.ask() == "list limit=500"
+        talk.page("a", version=10)
+        assert talk.protocol.phase is Phase.POLLING
+    assert talk.news == ["replaced"] * 3
+
+
+def test_a_poll_that_fails_is_a_failure_and_recovers() -> None:
+    talk = Conversation(watchable=False)
+    talk.ask()
+    talk.page("a", version="")
+    talk.ask()
+    talk.refuse(503)
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    talk.ask()
+    talk.page("a", version="")
+    assert talk.protocol.phase is Phase.POLLING
+
+
+def test_a_list_that_has_lost_its_version_is_no_list() -> None:
+    talk = watching("a", "b", version=10)
+    talk.error(410, after=60)
+    talk.ask()
+    talk.page("a", version="")
+    assert talk.news == ["replaced"]
+    assert talk.protocol.reason == "the list has no resourceVersion"
+
+
+# Watches that bring nothing.
 
 
 def test_a_watch_with_events_makes_the_vain_ones_before_it_forgotten() -> None:

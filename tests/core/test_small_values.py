@@ -150,6 +150,6 @@ def test_an_option_that_makes_no_sense_is_refused_by_name(wrong: dict[str, Any])
 
 def test_a_state_says_whether_the_cache_follows_and_why_not() -> None:
     healthy = [phase for phase in Phase if InformerState(phase, "", 0).healthy]
-    assert healthy == [Phase.WATCHING, Phase.DEGRADED]
+    assert healthy == [Phase.WATCHING, Phase.POLLING]
     assert str(InformerState(Phase.FORBIDDEN, "403 Forbidden", 0)) == "forbidden: 403 Forbidden"
     assert str(InformerState(Phase.WATCHING, "", 0)) == "watching"

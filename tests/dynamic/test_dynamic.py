@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.dynamic import DynamicInformers
-from aioinformer.errors import InformerStopped, NotFound, UsageError
+from aioinformer.errors import InformerStopped, NotFound, UnknownOption, UsageError
 from aioinformer.identity import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.served import UnknownResource
@@ -127,8 +127,34 @@ async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_wai
         await dynamic.informer("secrets")
 
 
-async def test_what_the_server_does_not_let_be_watched_is_refused_at_once(dynamic: DynamicInformers) -> None:
-    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list and watch, only create"):
+async def test_a_dynamic_informer_has_scopes_and_refuses_what_it_would_ignore(
+    api: Api, dynamic: DynamicInformers
+) -> None:
+    await api.create("web", labels={"app": "web"})
+    await api.create("other")
+    whole = await dynamic.informer("configmaps", storage="stripped")
+    web = await dynamic.informer("cm", label_selector={"app": "web"}, namespace="default")
+    with pytest.raises(UsageError, match="enter `async with` of the DynamicInformers"):
+        web.lister().list()
+    async with dynamic:
+        keys = ["v1/configmaps", "v1/configmaps?namespace=default&labelSelector=app=web"]
+        assert await dynamic.wait_for_cache_sync(10) == dict.fromkeys(keys, True)
+        assert list(dynamic.informers()) == keys
+        assert dynamic.is_ready()
+        assert [each["metadata"]["name"] for each in web.lister().list()] == ["web"]
+        assert await dynamic.informer("v1/configmaps", namespace="default", label_selector="app==web") is web
+        assert len(whole.lister().list()) > 1
+        with pytest.raises(UsageError, match=r"has an informer already, .* storage is 'stripped', not 'dict'"):
+            await dynamic.informer("cm", storage="dict")
+        with pytest.raises(UnknownOption, match=r"informer\(\) has no option 'selector'"):
+            await dynamic.informer("cm", selector="app=web")  # type: ignore[call-arg]
+        with pytest.raises(UnknownOption, match=r"follow\(\) has no option 'selector'"):
+            dynamic.follow(lambda informer: None, selector="app=web")  # type: ignore[call-arg]
+    assert not dynamic.is_ready()
+
+
+async def test_what_the_server_does_not_let_be_listed_is_refused_at_once(dynamic: DynamicInformers) -> None:
+    with pytest.raises(UsageError, match="selfsubjectreviews has no verb list, only create"):
         await dynamic.informer("selfsubjectreviews")
     assert dynamic.informers() == {}
 
@@ -181,9 +207,9 @@ async def test_informers_of_a_name_are_measured_and_the_name_is_free_when_they_h
         assert registry.get_sample_value("informer_store_items", labels) is None
 
 
-async def test_metrics_without_a_name_are_refused(transport: HttpTransport) -> None:
-    with pytest.raises(UsageError, match="name=InformerName"):
-        DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
+async def test_metrics_need_no_name(transport: HttpTransport) -> None:
+    informers = DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
+    assert informers.snapshot()["name"].startswith("default")
 
 
 async def test_custom_resources_are_followed_as_their_definitions_come_and_go_and_come_back(

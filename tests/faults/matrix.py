@@ -65,7 +65,7 @@ ROWS = [
     Row("401", "unauthorized", {}, "watch_close"),
     Row("403", "forbidden", {}, "watch_close"),
     Row("404", "not_found", {}, "watch_close"),
-    Row("405", "method_not_allowed", {}, "watch_close"),
+    Row("405", "method_not_allowed", {"verbs": "watch"}, "watch_close"),
     Row("a proxy's web page with status 200", "html", {}, "watch_close"),
     Row("a proxy's web page with status 502", "html", {"status": 502}, "watch_close"),
     Row("a line that is no JSON", "garbage"),

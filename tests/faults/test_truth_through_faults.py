@@ -17,9 +17,9 @@ BACKING_OFF = Phase.BACKING_OFF
 
 #: A fault, its parameters, and what is shown once it has struck that often; what may happen at once is not.
 _CASES: list[tuple[str, dict[str, Any], Phase | None]] = [
-    ("black_hole", {"duration": 0.5}, BACKING_OFF),
+    ("black_hole", {"duration": 0.5}, None),
     ("cut", {"times": 3}, BACKING_OFF),
-    ("cut", {"times": 3, "events": 3}, BACKING_OFF),
+    ("cut", {"times": 3, "events": 3}, None),
     ("error_event", {"times": 3}, BACKING_OFF),
     ("error_event", {"times": 3, "status": 410, "reason": "Expired"}, BACKING_OFF),
     ("expired", {"times": 4}, BACKING_OFF),
@@ -51,7 +51,7 @@ _CASES: list[tuple[str, dict[str, Any], Phase | None]] = [
     ("unknown_event_type", {"times": 3}, None),
     ("version_only_bookmark", {"times": 3, "events": 5}, None),
     ("watch_close", {"times": 5}, BACKING_OFF),
-    ("watch_close", {"times": 5, "events": 2}, BACKING_OFF),
+    ("watch_close", {"times": 5, "events": 2}, None),
 ]
 #: Faults of one of the two ways to list.
 _WAYS = {"half_page": [False], "refuse_send_initial_events": [True], "ignore_send_initial_events": [True]}

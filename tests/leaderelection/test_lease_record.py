@@ -86,3 +86,9 @@ def test_one_request_may_take_half_of_the_renew_deadline(deadline: float, timeou
 def test_times_that_do_not_fit_each_other_are_refused(make: Callable[[], object], field: str) -> None:
     with pytest.raises(ValueError, match=field):
         make()
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 2**31, 1.5, float("inf"), "15", [15], None])
+def test_numbers_beyond_int32_count_as_missing(number: object) -> None:
+    record = LeaseRecord.of({"spec": {"leaseDurationSeconds": number, "leaseTransitions": number}})
+    assert (record.lease_duration_seconds, record.lease_transitions) == (0, 0)

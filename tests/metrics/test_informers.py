@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import UsageError
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.identity import InformerName
 from aioinformer.informer_statistics import InformerStatistics
+from aioinformer.listwatch import ListWatch
 from aioinformer.multi_namespace import MultiNamespaceInformer
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.queue_choice import QueueKind
 from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.cluster import Cluster
 from tests.shell.collection import PODS, Collection
 from tests.shell.virtual_time import settled
 
@@ -91,7 +94,7 @@ async def test_an_informer_without_a_name_of_its_own_counts_nothing_and_is_not_s
     metrics = PrometheusMetrics(registry)
     first = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
     second = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
-    third = SharedIndexInformer(Collection("a"), metrics=metrics)
+    third = SharedIndexInformer(Collection("a"))
     async with second, third:
         await settled()
         assert registry.get_sample_value("informer_store_items", LABELS) == 0
@@ -161,14 +164,124 @@ async def test_the_shutdown_of_a_factory_releases_its_name(registry: CollectorRe
     assert "shop" not in generate_latest(registry).decode()
 
 
-def test_a_factory_with_metrics_needs_a_name(registry: CollectorRegistry) -> None:
-    with pytest.raises(UsageError, match=r"name=InformerName"):
-        SharedInformerFactory(object(), metrics=PrometheusMetrics(registry))  # type: ignore[arg-type]
+def names(registry: CollectorRegistry) -> set[str]:
+    """The names in the labels of a scrape."""
+    return set(re.findall(r'informer_healthy{.*name="([^"]*)"', generate_latest(registry).decode()))
+
+
+async def test_owners_without_a_name_are_called_default(registry: CollectorRegistry) -> None:
+    metrics = PrometheusMetrics(registry)
+    factories = [SharedInformerFactory(Cluster(), metrics=metrics) for _ in range(3)]
+    for factory in factories:
+        factory.core.v1.pods.informer()
+    assert names(registry) == {"default", "default-2", "default-3"}
+    assert [factory.snapshot()["name"] for factory in factories] == ["default", "default-2", "default-3"]
+    await factories[1].shutdown()
+    assert names(registry) == {"default", "default-3"}
+    async with DynamicInformers(Cluster(), metrics=metrics) as fourth:
+        await fourth.informer(PODS)
+        assert names(registry) == {"default", "default-2", "default-3"}
+    for factory in factories:
+        await factory.shutdown()
+
+
+async def test_a_single_informer_with_metrics_needs_no_name(registry: CollectorRegistry) -> None:
+    informer = SharedIndexInformer(
+        ListWatch(Cluster(), PODS, "team", label_selector="app=web"), metrics=PrometheusMetrics(registry)
+    )
+    async with informer:
+        assert names(registry) == {"default"}
+        assert 'scope="namespace=team&labelSelector=app=web"' in generate_latest(registry).decode()
+    assert names(registry) == set()
+    InformerName("default").release()
+
+
+async def test_text_is_a_name_and_a_taken_one_gets_a_number(registry: CollectorRegistry) -> None:
+    metrics = PrometheusMetrics(registry)
+    first = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
+    second = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
+    first.core.v1.pods.informer()
+    second.core.v1.pods.informer()
+    assert names(registry) == {"shop", "shop-2"}
+    await first.shutdown()
+    await second.shutdown()
+
+
+async def test_a_name_that_is_not_held_any_more_is_free() -> None:
+    SharedInformerFactory(Cluster(), name="forgotten")
+    gc.collect()
+    with InformerName("forgotten"):
+        pass
+
+
+async def test_scopes_of_a_resource_are_series_of_their_own(registry: CollectorRegistry) -> None:
+    factory = SharedInformerFactory(Cluster(), metrics=PrometheusMetrics(registry), name="shop")
+    factory.core.v1.pods.informer()
+    factory.core.v1.pods.informer(label_selector="app=web")
+    labels = LABELS | {"scope": "labelSelector=app=web"}
+    assert registry.get_sample_value("informer_store_items", LABELS) == 0
+    assert registry.get_sample_value("informer_store_items", labels) == 0
+    assert registry.get_sample_value("informer_phase", labels | {"phase": "new"}) == 1
+    await factory.shutdown()
+
+
+async def test_nothing_is_counted_without_metrics(shop: InformerName) -> None:
+    factory = SharedInformerFactory(Cluster(), name=shop)
+    informer = factory.core.v1.pods.informer()
+    with pytest.raises(UsageError, match="counts nothing"):
+        informer.statistics()
+    await factory.shutdown()
+
+
+async def test_metrics_that_raise_do_not_keep_an_informer_from_its_work(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def register(self, source: Any) -> None:
+            raise UsageError("taken")
+
+    async with SharedIndexInformer(Collection("a"), metrics=Broken()) as informer:
+        await informer.wait_for_sync()
+    assert "the metrics refuse it" in caplog.text
+
+
+async def test_health_errors_and_age_are_shown(shop: InformerName, registry: CollectorRegistry) -> None:
+    pods = Collection("a", "b")
+
+    def refuse(obj: Any) -> Any:
+        if obj.metadata.name == "b":
+            raise ValueError
+        return obj
+
+    def on_add(obj: Any) -> None:
+        raise ValueError
+
+    def shown(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, LABELS | labels)
+
+    metrics = PrometheusMetrics(registry)
+    informer = SharedIndexInformer(pods, transform=refuse, identifier=shop.with_resource(PODS), metrics=metrics)
+    registration = informer.add_event_handler(on_add=on_add)
+    assert (shown("informer_healthy"), shown("informer_phase", phase="new")) == (0, 1)
+    assert shown("informer_last_event_age_seconds") is None
+    async with informer:
+        await registration.wait_for_sync()
+        assert (shown("informer_healthy"), shown("informer_phase", phase="degraded")) == (0, 1)
+        assert shown("informer_phase", phase="new") == 0
+        assert (shown("informer_undecodable_objects"), shown("informer_skipped_objects_total")) == (1, 1)
+        assert shown("informer_handler_errors_total") == 1
+        age = shown("informer_last_event_age_seconds")
+        assert age is not None
+        assert 0 <= age < 60
+        informer.remove_event_handler(registration)
+        assert shown("informer_handler_errors_total") == 1
+    assert shown("informer_phase", phase="stopped") == 1
 
 
 async def test_an_informer_of_several_namespaces_counts_for_all_of_them(shop: InformerName) -> None:
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
-        lambda namespace: Collection("a"), ["one", "two"], identifier=shop.with_resource(PODS)
+        lambda namespace: Collection("a"),
+        ["one", "two"],
+        identifier=shop.with_resource(PODS),
+        metrics=PrometheusMetrics(CollectorRegistry()),
     )
     async with informer:
         await informer.wait_for_sync()

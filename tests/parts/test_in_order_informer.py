@@ -48,7 +48,7 @@ async def test_a_list_reaches_readers_and_indices_in_one_piece(fresh: bool) -> N
     states = set()
     async with informer:
         if not fresh:
-            await settled()
+            await asyncio.sleep(2)
             relist_with_many_changes(pods)
         for _ in range(3000):
             await asyncio.sleep(0)
@@ -73,6 +73,7 @@ async def test_deletions_are_told_first_and_then_the_list_in_its_order_from_the_
         see = lambda *objects: final.add(len(informer.get_store()))  # noqa: E731
         registration = informer.add_event_handler(on_update=see, on_delete=see)
         await registration.wait_for_sync()
+        await asyncio.sleep(2)
         pods.end_watches()
         pods.put("d")
         pods.put("a")
@@ -91,7 +92,7 @@ async def test_who_joins_in_the_middle_of_a_relist_is_told_of_each_object_once(t
     pods = hundred()
     informer = in_order(pods)
     async with informer:
-        await settled()
+        await asyncio.sleep(2)
         relist_with_many_changes(pods)
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -116,7 +117,7 @@ async def test_who_waits_for_an_object_is_told_by_a_relist() -> None:
         await settled()
         gone = asyncio.create_task(informer.wait_for("default/a", lambda pod: pod is None, timeout=60))
         come = asyncio.create_task(informer.wait_for("default/c", timeout=60))
-        await settled()
+        await asyncio.sleep(2)
         pods.end_watches()
         pods.delete("a")
         pods.put("c")

@@ -45,7 +45,8 @@ async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytes
     other = SingleFileTracker("another")
     async with quick, slow:
         result = await wait_for_cache_sync(slow, quick, other, name="controller", timeout=5)
-    assert result == SyncResult(("quick",), ("another", "slow"))
+    assert result == {"slow": False, "quick": True, "another": False}
+    assert (result.synced, result.pending) == (("quick",), ("another", "slow"))
     assert not result
     warnings = [record.getMessage() for record in caplog.records if record.name == "aioinformer.waiting"]
     assert warnings == ["controller: not synced within 5 s: another, slow"]
@@ -106,6 +107,6 @@ async def test_a_wait_can_be_cancelled() -> None:
 
 @pytest.mark.conformance("WAIT-04")
 def test_a_result_names_those_that_are_missing_in_an_error() -> None:
-    SyncResult(("a",), ()).check()
+    SyncResult({"a": True}).check()
     with pytest.raises(TimeoutError, match=r"not synced in time: b, c$"):
-        SyncResult(("a",), ("b", "c")).check()
+        SyncResult({"c": False, "a": True, "b": False}).check()

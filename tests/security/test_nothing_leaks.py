@@ -27,8 +27,10 @@ from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaTyp
 from aioinformer.identity import InformerName
 from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
+from aioinformer.object_type import ObjectType
 from aioinformer.objects import decode_record
 from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.resources import Resource
 from aioinformer.storage import Storage
 from aioinformer.testing import FAULTS, ApiServer, Fault
 from aioinformer.transport.http import HttpTransport
@@ -171,6 +173,17 @@ def spellings(thing: Any) -> Iterator[str]:
     yield from (repr(thing), str(thing), f"{thing}", f"{[thing]}", pformat(thing))
 
 
+@pytest.mark.parametrize("known_by", ["resource", "kind"])
+async def test_a_secret_without_a_type_is_recognised(known_by: str) -> None:
+    named = {"resource": ("secrets", "Thing"), "kind": ("things", "Secret")}[known_by]
+    objects: ObjectType[Any] = ObjectType(Resource("", "v1", *named), storage=Storage.DICT)
+    body = {**secret("s", uid="u", resourceVersion="1"), "stringData": {"password": CONTENT}}
+    obj = objects.present(objects.admit(decode_record(json.dumps(body).encode())))
+    assert obj["data"]["password"] == ENCODED
+    for text in spellings(obj):
+        assert_silent(text)
+
+
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.STRIPPED, Storage.COMPRESSED, Storage.DICT])
 async def test_no_text_of_a_secret_shows_what_it_holds(storage: str) -> None:
     async with ApiServer() as server, HttpTransport(server.url) as transport:
@@ -189,8 +202,7 @@ async def test_no_text_of_a_secret_shows_what_it_holds(storage: str) -> None:
                 *(AddNotification(obj), UpdateNotification(obj, obj), DeleteNotification(obj)),
                 *(DeletedFinalStateUnknown("default/s", obj), factory, accessor, informer),
             ]
-            metadata = obj["metadata"] if isinstance(obj, Mapping) else obj.metadata
-            things.append(metadata if not isinstance(metadata, dict) else obj)
+            things.append(obj["metadata"] if isinstance(obj, Mapping) else obj.metadata)
             for thing in things:
                 for text in spellings(thing):
                     assert_silent(text)

@@ -37,6 +37,11 @@ class Cluster:
         )
         return await self._collections.setdefault(request.path, Collection()).request(options)
 
+    def selections(self) -> set[tuple[str, str, str]]:
+        """The path, label selector and field selector of all requests."""
+        queries = [(request.path, dict(request.query)) for request in self.requests]
+        return {(path, query.get("labelSelector", ""), query.get("fieldSelector", "")) for path, query in queries}
+
     def paths(self) -> list[str]:
         """The paths that were asked for, each once, sorted."""
         return sorted({request.path for request in self.requests})

@@ -10,6 +10,7 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.resources import Resource
+from aioinformer.state import Phase
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
@@ -34,14 +35,6 @@ async def test_a_resource_has_one_informer_however_it_is_asked_for() -> None:
     assert nodes is not informer
 
 
-@pytest.mark.conformance("FAC-02")
-async def test_the_first_caller_says_what_an_informer_is_made_of() -> None:
-    factory = SharedInformerFactory(Cluster(Collection("a")))
-    informer = factory.informer_for(PODS, indexers={"first": lambda pod: [pod.metadata.name]})
-    factory.informer_for(PODS, indexers={"second": lambda pod: [pod.metadata.name]})
-    assert sorted(informer.get_indexer().get_indexers()) == ["first", "namespace"]
-
-
 @pytest.mark.conformance("FAC-07", "FAC-10", "FAC-14")
 async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given_as_such() -> None:
     cluster = Cluster()
@@ -55,14 +48,26 @@ async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given
     assert cluster.paths() == ["/apis/example.com/v1/widgets"]
 
 
-@pytest.mark.parametrize(
-    ("gvr", "lacking"),
-    [("v1/componentstatuses", "watch, only get, list"), ("v1/bindings", "list and watch, only create")],
-)
-async def test_what_cannot_be_watched_is_refused_at_once(gvr: str, lacking: str) -> None:
+async def test_what_cannot_be_listed_is_refused_at_once() -> None:
     factory = SharedInformerFactory(Cluster())
-    with pytest.raises(UsageError, match=f"{gvr} has no verb {lacking}; .* --verbs=list,watch"):
-        factory.for_resource(gvr).informer()
+    with pytest.raises(UsageError, match=r"v1/bindings has no verb list, only create; .* --verbs=list"):
+        factory.for_resource("v1/bindings").informer()
+
+
+async def test_what_cannot_be_watched_is_polled() -> None:
+    statuses = Collection("scheduler", resource=built_in("v1/componentstatuses"))
+    cluster = Cluster(statuses)
+    factory = SharedInformerFactory(cluster)
+    informer = factory.for_resource("v1/componentstatuses").informer()
+    async with factory:
+        assert await factory.wait_for_cache_sync(1)
+        assert (informer.state.phase, informer.state.healthy) == (Phase.POLLING, True)
+        statuses.put("etcd")
+        await asyncio.sleep(5)
+        assert len(informer.get_store()) == 2
+        await asyncio.sleep(300)
+        assert len(cluster.requests) < 20
+        assert not any(dict(request.query).get("watch") for request in cluster.requests)
 
 
 @pytest.mark.conformance("FAC-04")
@@ -183,11 +188,6 @@ async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
 def test_a_custom_resync_that_is_no_period_is_refused_by_its_name() -> None:
     with pytest.raises(UsageError, match=r"custom_resync\['v1/pods'\] must be 0"):
         SharedInformerFactory(Cluster(), custom_resync={"v1/pods": -1})
-
-
-async def test_what_is_no_client_is_refused_when_it_is_needed() -> None:
-    with pytest.raises(UsageError, match="client: expected a transport or an ApiClient"):
-        SharedInformerFactory(object()).core.v1.pods.informer()  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("FAC-01", "FAC-14")

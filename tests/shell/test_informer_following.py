@@ -50,7 +50,6 @@ async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_eve
         (401, Phase.UNAUTHORIZED),
         (403, Phase.FORBIDDEN),
         (404, Phase.NOT_FOUND),
-        (405, Phase.NOT_ALLOWED),
         (500, Phase.BACKING_OFF),
     ],
 )

@@ -6,8 +6,7 @@ import asyncio
 
 from aioinformer.options import ReflectorOptions
 from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
-from tests.shell.collection import Answer, Collection
+from tests.shell.collection import Answer, Collection, cut
 from tests.shell.recorder import states_of
 from tests.shell.virtual_time import settled
 
@@ -27,16 +26,39 @@ async def test_an_idle_watch_is_opened_again_at_once_from_the_last_version_and_s
     assert states == ["syncing", "watching", "stopped"]
 
 
-async def test_the_second_idle_watch_in_a_row_is_a_failure_and_shown() -> None:
+async def test_a_quiet_collection_costs_one_request_in_ten_minutes_and_shows_nothing() -> None:
     pods = Collection("a")
-    informer = SharedIndexInformer(pods)
+    informer = SharedIndexInformer(pods, options=PAGES)
+    states, errors = states_of(informer), list[Exception]()
+    informer.set_watch_error_handler(errors.append)
     async with informer:
-        await asyncio.sleep(180.5)
-        assert informer.state.phase is Phase.BACKING_OFF
-        assert "no event came for 90 s" in informer.state.reason
-        assert len(pods.requests) == 2
-        await asyncio.sleep(2)
-        assert len(pods.requests) == 3
+        await asyncio.sleep(3600)
+        seconds = [request.timeout_seconds + 30 for request in pods.requests[2:]]
+        assert [request.watch for request in pods.requests] == [False, True, *[True] * len(seconds)]
+        assert min(seconds) >= 330
+        assert len(seconds) <= 3600 / 330
+        assert pods.open_watches == 1
+        pods.put("a")
+        await settled()
+        assert informer.last_sync_resource_version == "2"
+    assert states == ["syncing", "watching", "stopped"]
+    assert errors == []
+
+
+async def test_a_quiet_watch_that_the_server_ends_is_opened_again_at_once() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, options=PAGES)
+    states = states_of(informer)
+    async with informer:
+        await asyncio.sleep(200)
+        for _ in range(5):
+            requests = len(pods.requests)
+            pods.end_watches()
+            await settled()
+            assert len(pods.requests) == requests + 1
+            await asyncio.sleep(300)
+            assert len(pods.requests) == requests + 1
+    assert states == ["syncing", "watching", "stopped"]
 
 
 async def test_a_byte_in_between_makes_the_next_idle_watch_the_first() -> None:
@@ -62,16 +84,40 @@ async def test_bookmarks_keep_a_quiet_watch_open() -> None:
         assert len(pods.requests) == 1
 
 
-async def test_a_version_that_brings_nothing_for_four_idle_watches_is_doubted_and_the_list_is_asked() -> None:
+async def test_a_restored_server_that_is_silent_is_found_out_by_its_version() -> None:
+    pods = Collection("a", "b", "c", "d")
+    informer = SharedIndexInformer(pods, options=PAGES)
+    states = states_of(informer)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+        pods.mute()
+        pods.version = 2
+        pods.delete("c")
+        pods.version = 2
+        pods.refusals.append(cut())
+        pods.end_watches(cut())
+        await asyncio.sleep(95)
+        assert [(request.watch, request.limit) for request in pods.requests[-4:]] == [
+            (True, 0),  # refused before, and silent for 90 s
+            (False, 1),
+            (False, 500),
+            (True, 0),
+        ]
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b", "default/d"]
+    assert states == ["syncing", "watching", "backing_off: the connection broke", "watching", "stopped"]
+
+
+async def test_a_silent_server_that_was_lost_is_checked_once_and_not_listed() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     async with informer:
         await informer.wait_for_sync()
-        pods.mute()
-        pods.put("b")
-        await asyncio.sleep(4 * 90 + 60)
-        assert [request.watch for request in pods.requests[:6]] == [False, True, True, True, True, False]
-        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
+        await settled()
+        pods.end_watches(cut())
+        await asyncio.sleep(1000)
+        lists = [request.limit for request in pods.requests if not request.watch]
+        assert lists == [500, 1]
 
 
 async def test_a_stream_that_falls_silent_before_its_end_is_followed_by_pages() -> None:

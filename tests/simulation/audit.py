@@ -92,7 +92,7 @@ class Audit:
     def _check_honesty(self) -> None:
         server, informer = self._stage.server, self._stage.informer
         # What is still on its way, a refusal perhaps, nobody can know of.
-        if not informer.state.healthy or server.open:
+        if not informer.state.healthy or informer.state.phase is Phase.POLLING or server.open:
             return
         if (
             server.asked

@@ -59,10 +59,17 @@ class Stored:
 
 
 class Event(NamedTuple):
-    """What a watch is told of one write."""
+    """What a watch is told of one write.
+
+    Attributes:
+        version: of the write.
+        line: as kube-apiserver writes it.
+        own: as servers write it that show deletions with the last version of the object.
+    """
 
     version: int
     line: bytes
+    own: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +209,7 @@ class Collection:
         before, after = self.selection.sees(old), self.selection.sees(new)
         if before and not after:
             assert old is not None  # what leaves the selection is told as it was, with the version of the change
-            self._tell("DELETED", replace(old, version=self.version))
+            self._tell("DELETED", replace(old, version=self.version), old)
         elif after:
             assert new is not None
             self._tell("MODIFIED" if before else "ADDED", new)
@@ -217,8 +224,9 @@ class Collection:
             serial = ABSENT if after is None else after.serial
             self.history.add(key, serial, readable=after is None or after.readable)
 
-    def _tell(self, kind: str, obj: Stored) -> None:
-        self.events.append(Event(self.version, b'{"type":"%b","object":%b}\n' % (kind.encode(), obj.body())))
+    def _tell(self, kind: str, obj: Stored, own: Stored | None = None) -> None:
+        said, owned = (b'{"type":"%b","object":%b}\n' % (kind.encode(), each.body()) for each in (obj, own or obj))
+        self.events.append(Event(self.version, said, owned))
 
     def _keep(self) -> None:
         self.snapshots.append(Snapshot(self.version, self.history.moment, dict(self.objects)))

@@ -40,14 +40,14 @@ STREAMS = (
     "expired_event",
     "bookmark_and_close",
     "double",
-    "old_event",
+    "own_version",
 )
 ACTS = ("outage", "restart", "compaction", "restore")
 
 FAULTS = (*ANSWERS, *TRANSPORT, *STREAMS, *ACTS)
 
 #: They make versions go back; two at a time could not be told apart by anybody.
-REWINDING = frozenset({"restore", "stale", "old_event"})
+REWINDING = frozenset({"restore", "stale"})
 
 
 @dataclass

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from tests.simulation.story import Story
 
 _JSON = {"Content-Type": "application/json"}
-#: As long a client waits for the head of an answer.
+#: As long a client waits for the head of an answer, but for watches.
 _HEADER_TIMEOUT = 30.0
+#: So quickly TCP keepalive notices that packets vanish; a server that hangs answers it all the same.
+_KEEPALIVE = 90.0
 
 
 @dataclass
@@ -191,7 +193,8 @@ class ModelServer:
         if (late := self.strike("latency", target)) is not None:
             await asyncio.sleep(late.params["seconds"])
         if self.strike("black_hole", target) is not None or self.strike("no_answer", target) is not None:
-            await asyncio.sleep(_HEADER_TIMEOUT)
+            hangs = self.random.choice((_KEEPALIVE, 1e6))
+            await asyncio.sleep(hangs if kind == "watch" else _HEADER_TIMEOUT)
             raise TransportError("no answer in time")
         if self.strike("outage", target) is not None or self.strike("refuse", target) is not None:
             raise TransportError("cannot connect: Connection refused")

@@ -14,8 +14,10 @@ from aioinformer.incoming_list import IncomingList
 from aioinformer.objects import decode_record
 from aioinformer.pace import Pace
 from aioinformer.protocol import ListWatchProtocol
+from aioinformer.protocol_state import ProtocolState, Stage
 from aioinformer.reflector import Reflector
 from aioinformer.steps import PageEnded
+from aioinformer.versions import Position, is_older
 from tests.simulation.planted import Planted, planting
 
 if TYPE_CHECKING:
@@ -51,13 +53,34 @@ def older_version_taken() -> AbstractContextManager[Any]:
     return patch("aioinformer.watch_reading.is_older", lambda version, than: False)
 
 
+@planted("a restored server that is silent is not asked for its version")
+def restored_server_not_checked() -> AbstractContextManager[Any]:
+    return patch.object(Position, "comparable", False)
+
+
+@planted("a deletion with the version of the object is the sign of a server that went back in time")
+def deletion_taken_for_a_restore() -> AbstractContextManager[Any]:
+    original = ListWatchProtocol._ongoing_events
+
+    def ongoing(self: Any, events: Any, now: float, conclusions: Any) -> None:
+        version = self.version
+        for event in events:
+            deleted = event.record.resource_version if event.record is not None and event.type == "DELETED" else ""
+            if is_older(deleted, version):
+                self._rewound(deleted, "list", now)
+                return
+        original(self, events, now, conclusions)
+
+    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+
+
 @planted("a 410 is handled as any failure of a watch: the same version again")
 def gone_ignored() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._version_lost
 
     def version_lost(self: Any, error: Any, now: float) -> None:
-        if self._stage.value in ("watch", "open"):
-            self._fail(error, now, type(self._stage).OPEN)
+        if self._state.stage in (Stage.WATCH, Stage.OPEN):
+            self._state.fail(error, now, Stage.OPEN)
         else:
             original(self, error, now)
 
@@ -66,7 +89,7 @@ def gone_ignored() -> AbstractContextManager[Any]:
 
 @planted("a list that is older than what is cached is accepted")
 def stale_list_accepted() -> AbstractContextManager[Any]:
-    return patch("aioinformer.protocol.is_older", lambda version, than: False)
+    return patch.object(Position, "is_ahead_of", lambda self, version: False)
 
 
 @planted("a list that breaks off counts as complete")
@@ -77,7 +100,7 @@ def half_a_list_accepted() -> AbstractContextManager[Any]:
         if chunk is not None:
             yield from original(self, chunk)
         elif (meta := self._parser.head().metadata) is not None:
-            yield PageEnded(meta.resource_version, meta.continue_ or "")
+            yield PageEnded(meta.resource_version or "", meta.continue_ or "")
 
     return patch.object(AnswerReader, "_digest_list", digest)
 
@@ -89,7 +112,7 @@ def watch_from_an_old_version() -> AbstractContextManager[Any]:
     def ongoing(self: Any, *arguments: Any) -> None:
         before = self.version
         original(self, *arguments)
-        self.version = before
+        self._state.position.version = before
 
     return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
 
@@ -126,13 +149,13 @@ def retry_after_ignored() -> AbstractContextManager[Any]:
 
 @planted("the state stays healthy whatever fails")
 def silent_failure() -> AbstractContextManager[Any]:
-    original = ListWatchProtocol._show
+    original = ProtocolState.show
 
     def show(self: Any, phase: Any, reason: str) -> None:
         if self.phase.value != "watching":
             original(self, phase, reason)
 
-    return patch.object(ListWatchProtocol, "_show", show)
+    return patch.object(ProtocolState, "show", show)
 
 
 # The end.

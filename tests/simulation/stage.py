@@ -294,7 +294,7 @@ class Stage:
         restores = self.server.restores
         try:
             async with asyncio.timeout(patience):
-                await self.informer.wait_for_resource_version(str(version))
+                await self.informer.wait_for_resource_version(str(version), timeout=None)
         except (TimeoutError, InformerStopped):
             return
         self.story.tell("waiter", "version %d is reached", version)

@@ -42,6 +42,7 @@ class Watch:
         self._brought = 0
         self._doom: Fault | None = None
         self._doomed_after = 0
+        self._own_versions = False
         self.struck: set[int] = set()
 
     @property
@@ -90,7 +91,7 @@ class Watch:
         if events:
             self._version, self._last = events[-1].version, events[-1]
             self._brought += len(events)
-        return b"".join(event.line for event in events)
+        return b"".join(event.own if self._own_versions else event.line for event in events)
 
     def _consider(self, now: float) -> None:
         if self._doom is None:
@@ -132,5 +133,5 @@ class Watch:
             case "double":
                 return data + (self._last.line if self._last is not None else b""), None
             case _:
-                old = [event for event in self._collection.events if event.version < self._version]
-                return data + (self._server.random.choice(old).line if old else b""), None
+                self._own_versions = True
+                return data, None

@@ -305,6 +305,23 @@ async def test_a_head_that_does_not_come_is_an_error(make_transport: MakeTranspo
         await make_transport(server.url, header_timeout=0.05).request(Request("/"))
 
 
+async def test_a_head_that_may_come_late_is_waited_for(make_transport: MakeTransport, server: Server) -> None:
+    events = asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await events.wait()
+        return web.Response(text="an event")
+
+    server.answer = answer
+    transport = make_transport(server.url, header_timeout=0.05)
+    late = asyncio.create_task(transport.request(Request("/late", late_head=True)))
+    with pytest.raises(TransportError, match="no answer in time"):
+        await transport.request(Request("/"))
+    assert not late.done()
+    events.set()
+    assert await body(await late) == b"an event"
+
+
 async def test_the_total_timeout_of_a_request_ends_its_body(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     response = await transport.request(Request("/", total_timeout=0.2))

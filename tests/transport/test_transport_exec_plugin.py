@@ -8,16 +8,17 @@ import os
 import sys
 import textwrap
 from base64 import b64encode
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+from tests.transport.loopback import open_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     MakeSection = Callable[..., dict[str, Any]]
 
@@ -135,6 +136,72 @@ async def test_a_plugin_that_writes_much_to_both_outputs_is_not_stuck(section: M
     assert (await source.current()).authorization == "Bearer abc"
 
 
+async def test_a_plugin_with_endless_complaints_is_not_stuck(section: MakeSection) -> None:
+    code = "sys.stderr.write('e' * 5_000_000 + '\\nlog in first'); sys.exit(1)"
+    with pytest.raises(TransportError, match="ended with status 1: log in first"):
+        await credentials(section(code)).current()
+
+
+FORK = """
+import subprocess
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], close_fds=False{options})
+open({path!r}, "w").write(str(child.pid))
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # orphans may stay zombies
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+async def test_a_child_that_keeps_the_outputs_open_does_not_fail_a_plugin(section: MakeSection, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    before = open_files()
+    source = credentials(section(FORK.format(options="", path=str(path)) + "answer(token='abc')"), timeout=30)
+    assert (await source.current()).authorization == "Bearer abc"
+    assert open_files() == before
+    pid = int(path.read_text())
+    os.kill(pid, 0)  # a daemon of a plugin that has ended well goes on
+    os.kill(pid, 9)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "too much output"])
+async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
+    section: MakeSection, tmp_path: Path, end: str
+) -> None:
+    path, ready = tmp_path / "pid", tmp_path / "ready"
+    os.mkfifo(ready)
+    then = "while True: print('x' * 1000)" if end == "too much output" else "time.sleep(600)"
+    before = open_files()
+    code = FORK.format(options=", stdout=subprocess.DEVNULL", path=str(path))
+    own = f"open({str(tmp_path / 'own')!r}, 'w').write(str(os.getpid())); open({str(ready)!r}, 'w').write('x')"
+    source = credentials(section(f"{code}\n{own}\n{then}"), timeout=300)
+    waiting = asyncio.ensure_future(source.current())
+    assert await asyncio.to_thread(ready.read_text) == "x"
+    if end == "cancelled":
+        waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled() == (end == "cancelled")
+    assert waiting.cancelled() or isinstance(waiting.exception(), TransportError)
+    with pytest.raises(ProcessLookupError):  # reaped: no zombie
+        os.kill(int((tmp_path / "own").read_text()), 0)
+    async with asyncio.timeout(30):
+        while is_running(int(path.read_text())):  # noqa: ASYNC110 - it is no child of this process
+            await asyncio.sleep(0.01)
+    assert open_files() == before
+
+
+async def test_arguments_and_variables_of_a_plugin_are_not_shown(section: MakeSection) -> None:
+    settings = section("answer(token='abc')", env=[{"name": "SECRET", "value": "s3cret-value"}])
+    settings["args"].append("--client-secret=s3cret")
+    plugin = exec_plugin(settings, {"proxy-url": "http://me:s3cret@proxy"}, "users[me]")
+    assert "s3cret" not in f"{plugin!r} {plugin} {ExecCredentials(plugin)!r}"
+
+
 async def test_a_plugin_that_does_not_end_is_killed_when_its_time_is_up(section: MakeSection) -> None:
     with pytest.raises(TransportError, match=r"gave no credentials within 0\.1 s"):
         await credentials(section("time.sleep(600)"), timeout=0.1).current()
@@ -162,6 +229,22 @@ async def test_the_loop_goes_on_while_a_plugin_runs(section: MakeSection, tmp_pa
         ("answer(token='s3cret', expirationTimestamp='soon')", "not RFC 3339"),
         ("answer(token='s3cret', expirationTimestamp='2030-01-01T00:00:00')", "without a time zone"),
         ("answer(token='s3cret\\nX-Other: 1')", "not one token"),
+        ("answer(token='s3cret', expirationTimestamp='99999-01-01T00:00:00Z')", "not RFC 3339"),
+        ("answer(token='s3cret', expirationTimestamp=['s3cret'])", "status.expirationTimestamp that is not a string"),
+        ("answer(token='s3cret', expirationTimestamp=1893456000)", "status.expirationTimestamp that is not a string"),
+        ("answer(token={'s3cret': 1})", "status.token that is not a string"),
+        ("answer(token=10**400)", "status.token that is not a string"),
+        ("answer(clientCertificateData=['s3cret'], clientKeyData='s3cret')", "that is not a string"),
+        ("answer(token='s3cr\\u00e9t')", "not one token"),
+        ("sys.stdout.buffer.write(b'\\xff\\xfes3cret')", "not JSON"),
+        ("print('{\"kind\": ' + '1' * 5000 + '}')", "not JSON"),
+        (
+            "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': info['apiVersion'], 'status': 's3cret'}))",
+            "neither",
+        ),
+        ("print('s3cret' * 200_000)", "wrote more than 1048576 bytes to its standard output"),
+        ("while True: print('s3cret')", "wrote more than 1048576 bytes to its standard output"),
+        ("os.kill(os.getpid(), 9)", "ended with status -9"),
     ],
 )
 async def test_a_plugin_that_fails_is_named_with_the_reason_but_not_its_output(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from typing import Any
 
 import aiohttp
 import aiohttp.web
 import pytest
-from yarl import URL
+from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.proxies import environment_proxy, proxy_url
+from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.transport.loopback import Server, Stalled, body, fetch
 
 
@@ -43,14 +44,60 @@ async def test_a_borrowed_session_that_raises_for_status_does_not_do_so_here(ser
     assert response.status == 404
 
 
-async def test_a_full_pool_of_a_borrowed_session_is_an_error_in_time(server: Server) -> None:
+@pytest.mark.parametrize(("option", "limit", "limit_per_host"), [("limit", 2, 0), ("limit_per_host", 100, 2)])
+async def test_a_full_pool_of_a_borrowed_session_is_named(
+    server: Server, caplog: pytest.LogCaptureFixture, option: str, limit: int, limit_per_host: int
+) -> None:
+    server.answer = Stalled()
+    remedy = (
+        rf"all connections that {option}=2 allows .* each watch holds one; make it with aiohttp.TCPConnector\(limit=0"
+    )
+    connector = aiohttp.TCPConnector(limit=limit, limit_per_host=limit_per_host)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        transport = HttpTransport(server.url, session, connect_timeout=0.05)
+        watches = [await transport.request(Request("/")) for _ in range(2)]
+        assert caplog.text == ""
+        for _ in range(2):
+            with pytest.raises(TransportError, match=f"no connection in time; {remedy}"):
+                await transport.request(Request("/"))
+        (warning,) = caplog.records
+        assert re.search(f"a request waits for a connection: {remedy}", warning.getMessage())
+        for watch in watches:
+            await watch.close()
+        await (await transport.request(Request("/"))).close()
+
+
+async def test_requests_that_come_together_name_a_full_pool(server: Server) -> None:
     server.answer = Stalled()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
-        transport = HttpTransport(server.url, session, connect_timeout=0.05)
-        first = await transport.request(Request("/"))
-        with pytest.raises(TransportError, match="no connection in time"):
+        transport = HttpTransport(server.url, session, connect_timeout=10, header_timeout=0.2)
+        answers = await asyncio.gather(*(transport.request(Request("/")) for _ in range(3)), return_exceptions=True)
+        failures = [str(answer) for answer in answers if isinstance(answer, TransportError)]
+        assert len(failures) == 2
+        assert all("limit=1" in failure for failure in failures)
+        await transport.aclose()
+
+
+async def test_a_slow_server_is_not_taken_for_a_full_pool(server: Server) -> None:
+    async def wait(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
+        await asyncio.Event().wait()
+        return aiohttp.web.Response()
+
+    server.answer = wait
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=10)) as session:
+        transport = HttpTransport(server.url, session, header_timeout=0.05)
+        with pytest.raises(TransportError, match=r"no answer in time$"):
             await transport.request(Request("/"))
-        await first.close()
+
+
+async def test_the_pool_of_an_api_client_does_not_limit_watches(server: Server) -> None:
+    server.answer = Stalled()
+    configuration = Configuration(host=server.url)
+    configuration.connection_pool_maxsize = 1
+    async with ApiClient(configuration) as client, KubernetesTransport(client, connect_timeout=0.5) as transport:
+        watches = [await transport.request(Request("/")) for _ in range(3)]
+        assert [watch.status for watch in watches] == [200] * 3
+        await transport.aclose()
 
 
 async def test_a_closed_transport_says_so(server: Server) -> None:
@@ -118,27 +165,6 @@ def test_a_mistake_in_the_arguments_is_named(arguments: dict[str, Any], message:
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_proxy_of_the_environment_is_used_except_for_loopback_and_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", ".inside")
-    urls = ("https://out:6443", "https://a.inside", "https://127.0.0.1:1", "https://[::1]:1", "https://localhost:1")
-    assert [environment_proxy(url) for url in map(URL, urls)] == ["http://proxy:3128", *[None] * 4]
-
-
-@pytest.mark.parametrize(("proxy", "used"), [("proxy:3128", "http://proxy:3128"), ("", None), (None, None)])
-def test_a_proxy_without_a_scheme_speaks_http(proxy: str | None, used: str | None) -> None:
-    assert proxy_url(proxy) == used
-
-
-def test_a_proxy_of_another_kind_is_a_mistake_that_keeps_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "socks5://me:s3cret@proxy")
-    with pytest.raises(UsageError, match="kind socks5 is not supported") as caught:
-        HttpTransport("https://host")
-    assert "s3cret" not in str(caught.value)
-
-
 async def test_a_header_with_a_line_break_is_a_mistake(server: Server) -> None:
     async with HttpTransport(server.url, headers={"X-Note": "s3cret\r\nX-Other: 1"}) as transport:
         with pytest.raises(UsageError, match="cannot be sent") as caught:
@@ -198,3 +224,23 @@ async def test_a_connection_from_the_pool_that_the_server_has_closed_is_replaced
     ):
         assert [await fetch(transport) for _ in range(3)] == [b"hi"] * 3
     assert hasty.asked == 5
+
+
+async def test_sockets_of_the_own_session_notice_a_peer_that_is_gone_within_90_seconds(server: Server) -> None:
+    server.answer = Stalled()
+    async with HttpTransport(server.url) as transport:
+        response = await transport.request(Request("/"))
+        connection = response._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        opened = connection.transport.get_extra_info("socket")
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        options = {
+            name: opened.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+            for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT")
+            if hasattr(socket, name)
+        }
+        idle = options.get("TCP_KEEPIDLE", options.get("TCP_KEEPALIVE", 30))
+        assert idle + options.get("TCP_KEEPINTVL", 15) * options.get("TCP_KEEPCNT", 4) == 90
+        assert options.get("TCP_USER_TIMEOUT", 90_000) == 90_000
+        await response.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import ssl
@@ -15,7 +16,8 @@ from aiohttp import web
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
-from tests.transport.loopback import Server
+from aioinformer.transport.renewal import ask
+from tests.transport.loopback import Server, Stalled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 NOW = 1_893_456_000.0
 
 
-def jwt(name: str, expires: float = NOW + 3600) -> str:
+def jwt(name: str, expires: Any = NOW + 3600) -> str:
     parts = [b"{}", json.dumps({"exp": expires, "name": name}).encode(), b"signature"]
     return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
@@ -215,3 +217,103 @@ def test_settings_that_cannot_work_are_a_mistake(user: User, changes: dict[str, 
     user.settings.update(changes)
     with pytest.raises(UsageError, match=message):
         user.credentials()
+
+
+@pytest.mark.parametrize(
+    "expires",
+    [10**400, -(10**400), float("inf"), float("nan"), 1e300, "soon", str(NOW), [], {}, None, True, False],
+    ids=lambda value: str(value)[:12],
+)
+async def test_an_exp_that_is_no_time_is_left_to_the_server(user: User, provider: Provider, expires: Any) -> None:
+    user.settings["id-token"] = jwt("odd", expires)
+    source = user.credentials()
+    assert (await source.current()).authorization == f"Bearer {jwt('odd', expires)}"
+    assert not provider.server.requests
+
+
+@pytest.mark.parametrize("expires", [-1, 0, -1e9])
+async def test_a_provider_of_expired_tokens_is_not_asked_for_each_request(
+    user: User, provider: Provider, expires: float
+) -> None:
+    provider.tokens["id_token"] = jwt("new", expires)
+    source = user.credentials()
+    tokens = {(await source.current()).authorization for _ in range(10)}
+    assert tokens == {f"Bearer {jwt('new', expires)}"}
+    assert len(provider.forms) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"id_token": 10**30, "expires_in": 10**400},
+        {"id_token": ["s3cret"]},
+        {"id_token": {"s3cret": 1}},
+        {"id_token": None},
+        {"id_token": ""},
+    ],
+    ids=str,
+)
+async def test_an_id_token_that_is_no_text_is_an_error(user: User, provider: Provider, answer: Any) -> None:
+    provider.tokens = answer
+    with pytest.raises(TransportError, match="it gave no id_token") as caught:
+        await user.credentials().current()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("methods", [1, "client_secret_basic", {"a": 1}, [1, None], []])
+async def test_odd_discovery_documents_are_survived(user: User, provider: Provider, methods: Any) -> None:
+    provider.discovery["token_endpoint_auth_methods_supported"] = methods
+    assert (await user.credentials().current()).authorization == f"Bearer {jwt('new')}"
+
+
+@pytest.mark.parametrize("endpoint", [None, 1, ["https://host"], "http://10.0.0.1/token", "https://["])
+async def test_a_token_endpoint_that_is_none_is_an_error(user: User, provider: Provider, endpoint: Any) -> None:
+    provider.discovery["token_endpoint"] = endpoint
+    with pytest.raises(TransportError, match="names no token_endpoint"):
+        await user.credentials().current()
+    assert provider.forms == []
+
+
+@pytest.mark.parametrize("place", ["discovery", "token"])
+@pytest.mark.parametrize(
+    ("text", "encoding", "reason"),
+    [
+        (b" " * 1_100_000, "", "answered with more than 1048576 bytes"),
+        (gzip.compress(b" " * 50_000_000), "gzip", "answered with more than 1048576 bytes|is not complete|decoded"),
+        (b"[" * 100_000, "", "answered 200"),
+        (b'{"id_token": 1' + b"1" * 5000 + b"}", "", "answered 200"),
+        (b"\xff\xfe", "", "answered 200"),
+    ],
+    ids=["large", "bomb", "deep", "number", "binary"],
+)
+async def test_an_answer_of_a_provider_is_bounded(
+    user: User, provider: Provider, place: str, text: bytes, encoding: str, reason: str
+) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if (place == "token") == (request.method == "POST"):
+            return web.Response(body=text, headers={"Content-Encoding": encoding} if encoding else {})
+        return await provider(request)
+
+    provider.server.answer = answer
+    with pytest.raises(TransportError, match=reason):
+        await user.credentials().current()
+
+
+async def test_a_provider_that_never_ends_its_answer_is_bounded_in_time(user: User, provider: Provider) -> None:
+    provider.server.answer = Stalled()
+    user.write()
+    source = OIDCCredentials(
+        oidc_provider(user.settings, "users[me]"), TokenStore(user.path, "me"), timeout=0.2, now=lambda: NOW
+    )
+    with pytest.raises(TransportError, match="no answer in time"):
+        await source.current()
+
+
+async def test_a_provider_behind_a_proxy_is_asked_through_it(
+    user: User, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks4://me:s3cret@127.0.0.1:1")
+    user.settings["idp-issuer-url"] = "https://provider.invalid"
+    with pytest.raises(TransportError, match="HTTPS_PROXY names a proxy of kind socks4") as caught:
+        await ask(user.credentials())
+    assert "s3cret" not in str(caught.value)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer.errors import TransportError, UsageError
+from aioinformer.errors import TransportError
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials, TokenFile
+from aioinformer.transport.renewal import Credential, RenewedCredentials
 from tests.transport.loopback import Server, body, fetch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Clock:
@@ -33,19 +28,23 @@ class Source(RenewedCredentials):
     """Hands out token-1, token-2 …, each good for ten minutes, unless `last` holds it back or `broken` is set."""
 
     def __init__(self, clock: Clock, last: int | None = None) -> None:
-        super().__init__(now=clock)
+        super().__init__(now=clock, clock=clock)
         self.clock = clock
         self.last = last
         self.asked = 0
         self.broken = False
+        self.life = 600.0
+        self.go_on = asyncio.Event()
+        self.go_on.set()
 
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
         self.asked += 1
         await asyncio.sleep(0)
+        await self.go_on.wait()
         if self.broken:
             raise TransportError("the source is broken")
         number = self.asked if self.last is None else min(self.asked, self.last)
-        return Credential(authorization=f"Bearer token-{number}"), self.clock() + 600
+        return Credential(authorization=f"Bearer token-{number}"), self.clock() + self.life
 
 
 class Gate:
@@ -118,21 +117,121 @@ async def test_all_who_wait_for_a_source_that_fails_share_the_failure(clock: Clo
     assert [str(result) for result in results] == ["the source is broken"] * 20
 
 
-async def test_a_source_that_failed_is_asked_again_by_the_next(clock: Clock) -> None:
+async def test_a_source_that_failed_is_asked_again_after_a_pause(clock: Clock) -> None:
     source = Source(clock)
     source.broken = True
-    with pytest.raises(TransportError):
-        await source.current()
+    for _ in range(3):
+        with pytest.raises(TransportError, match="the source is broken"):
+            await source.current()
+    assert source.asked == 1
     source.broken = False
+    clock.time += 1
     assert (await source.current()).authorization == "Bearer token-2"
 
 
-async def test_a_caller_that_is_cancelled_leaves_the_renewal_to_the_next(clock: Clock) -> None:
+async def test_a_credential_handed_out_again_is_one_run_for_all(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    renewed = await asyncio.gather(*(source.renew(refused) for _ in range(50)))
+    assert source.asked == 2
+    assert set(renewed) == {refused}
+    assert await source.renew(refused) == refused
+    assert source.asked == 2
+
+
+async def test_pauses_between_runs_in_vain_grow_to_a_minute(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    start, runs = clock.time, []
+    for second in range(4 * 60):
+        clock.time = start + second
+        asked = source.asked
+        await source.renew(refused)
+        if source.asked > asked:
+            runs.append(second)
+    assert runs == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+
+
+async def test_a_refusal_after_a_quiet_time_is_renewed_at_once(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    for _ in range(5):
+        clock.time += 32
+        await source.renew(refused)
+    source.last = None
+    clock.time += 121
+    assert await source.renew(refused) != refused
+    assert await source.renew(await source.current()) == await source.current()
+    clock.time += 1  # the first pause again
+    assert await source.renew(await source.current()) == await source.current()
+    assert source.asked == 8
+
+
+async def test_a_source_of_expired_credentials_is_not_asked_for_each_request(clock: Clock) -> None:
     source = Source(clock)
+    source.life = -5
+    tokens = [(await source.current()).authorization for _ in range(50)]
+    assert source.asked == 1
+    assert set(tokens) == {"Bearer token-1"}
+    clock.time += 1
+    await source.current()
+    assert source.asked == 2
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_renewal_to_others(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
     first, second = (asyncio.ensure_future(source.current()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
-    assert (await second).authorization.startswith("Bearer token-")
+    await asyncio.wait({first})
+    source.go_on.set()
+    assert (await second).authorization == "Bearer token-1"
+    assert source.asked == 1
+
+
+async def test_a_renewal_ends_with_the_last_caller(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
+    callers = [asyncio.ensure_future(source.current()) for _ in range(2)]
+    await asyncio.sleep(0)
+    for caller in callers:
+        caller.cancel()
+    await asyncio.wait(callers)
+    assert all(caller.cancelled() for caller in callers)
+    assert [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()] == []
+    source.go_on.set()
+    assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_all_requests_that_are_refused_share_one_renewal(clock: Clock, server: Server) -> None:
+    server.answer = Gate("another")
+    source = Source(clock, last=1)
+    async with HttpTransport(server.url, credentials=source) as transport:
+        for _ in range(3):
+            responses = await asyncio.gather(*(transport.request(Request("/")) for _ in range(20)))
+            assert {response.status for response in responses} == {401}
+            for response in responses:
+                await body(response)
+    assert source.asked == 2
+    assert len(server.requests) == 60
+
+
+async def test_a_renewal_that_goes_on_failing_is_logged_once(
+    clock: Clock, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = Gate("another")
+    source = Source(clock)
+    await source.current()
+    source.broken = True
+    async with HttpTransport(server.url, credentials=source) as transport:
+        for _ in range(5):
+            await body(await transport.request(Request("/")))
+            clock.time += 60
+    assert source.asked > 2
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "refused with 401, and the credentials cannot be renewed: the source is broken"
+    ]
 
 
 async def test_a_refused_request_is_sent_again_with_the_renewed_credential(clock: Clock, server: Server) -> None:
@@ -208,58 +307,23 @@ async def test_a_hook_that_raises_is_a_transport_error_without_its_words(server:
     assert "s3cret" not in str(caught.value)
 
 
-async def test_the_newline_at_the_end_of_a_token_file_is_not_sent(server: Server, tmp_path: Path) -> None:
-    server.answer = Gate("one")
-    (tmp_path / "token").write_text("one\n")
-    async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
-        assert await fetch(transport) == b"Bearer one"
+async def test_a_hook_runs_once_for_all_requests_that_wait(server: Server) -> None:
+    server.answer = Gate("another")
+    asked = 0
 
+    def hook(configuration: Configuration) -> None:
+        nonlocal asked
+        asked += 1
+        configuration.api_key["BearerToken"] = "Bearer same"
 
-async def test_a_rotated_token_file_is_read_again(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("one\n")
-    async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
-        await fetch(transport)
-        (tmp_path / "next").write_text("two\n")
-        os.replace(tmp_path / "next", tmp_path / "token")
-        server.answer = Gate("two")
-        assert await fetch(transport) == b"Bearer two"
-    assert len(server.requests) == 2
-
-
-async def test_a_token_file_that_seems_unchanged_is_read_again_after_a_minute(clock: Clock, tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("one")
-    file = TokenFile(path, now=clock)
-    await file.current()
-    status = path.stat()
-    path.write_text("two")
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    before = await file.current()
-    clock.time += 61
-    after = await file.current()
-    assert (before.authorization, after.authorization) == ("Bearer one", "Bearer two")
-
-
-async def test_a_token_file_that_is_gone_leaves_the_last_token(tmp_path: Path) -> None:
-    path = tmp_path / "token"
-    path.write_text("one")
-    file = TokenFile(path)
-    await file.current()
-    path.unlink()
-    assert (await file.current()).authorization == "Bearer one"
-
-
-@pytest.mark.parametrize("content", [None, "", "two words", "bell\a"])
-async def test_a_token_file_without_a_token_is_named_before_the_first_request(
-    tmp_path: Path, content: str | None
-) -> None:
-    path = tmp_path / "token"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UsageError, match=f"token file {path}.*name a readable file") as caught:
-        async with HttpTransport("http://127.0.0.1:1", token_file=path):
-            pass
-    assert not content or content not in str(caught.value)
+    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
+    configuration.refresh_api_key_hook = hook
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        for _ in range(2):
+            for response in await asyncio.gather(*(transport.request(Request("/")) for _ in range(10))):
+                assert response.status == 401
+                await body(response)
+    assert asked == 2  # before the requests, and for their refusals; then there is a pause
 
 
 def test_a_credential_does_not_show_what_it_holds() -> None:

@@ -13,6 +13,7 @@ from kubernetes_asyncio.client.models.v1_pod import V1Pod
 
 from aioinformer.lister import ClusterLister, Lister, NamespaceLister
 from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.waiting import SyncResult
 
 if TYPE_CHECKING:
     from aioinformer.factory import SharedInformerFactory
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def informers(factory: SharedInformerFactory) -> None:
     assert_type(factory.apps.v1.deployments.informer(), SharedIndexInformer[V1Deployment])
     assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[V1Pod])
+    assert_type(factory.core.v1.pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[V1Pod])
     assert_type(factory.core.v1.events.informer(), SharedIndexInformer[CoreV1Event])
     assert_type(factory.events.v1.events.informer(), SharedIndexInformer[EventsV1Event])
 
@@ -31,7 +33,16 @@ def listers(factory: SharedInformerFactory) -> None:
     assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[V1Deployment])
     assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), V1Deployment)
     assert_type(factory.core.v1.nodes.lister(), ClusterLister[V1Node])
+    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[V1Node])
+    assert_type(factory.core.v1.nodes.lister().list({"zone": "a"}), list[V1Node])
+    assert_type(factory.core.v1.nodes.lister().undecodable(), list[str])
     assert_type(factory.core.v1.nodes.lister().get("a"), V1Node)
+
+
+async def waits(factory: SharedInformerFactory) -> None:
+    result = await factory.wait_for_cache_sync()
+    assert_type(result, SyncResult)
+    assert_type(result["v1/pods"], bool)
 
 
 def objects(factory: SharedInformerFactory) -> None:
@@ -49,4 +60,5 @@ def mistakes(factory: SharedInformerFactory) -> Any:
     factory.apps.v2.deployments.informer()  # type: ignore[attr-defined]
     factory.core.v1.pods.informer(resync=60.0)  # type: ignore[call-arg]
     factory.core.v1.pods.informer(resync_period="1m")  # type: ignore[arg-type]
+    factory.core.v1.pods.lister(labels="app=web")  # type: ignore[call-arg]
     return factory.core.v1.pods.lister().get("a/b").spec.node  # type: ignore[attr-defined]

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from aioinformer.testing.api.yaml_documents import compose_first
+
 
 class _Pairs(list[tuple[str, Any]]):
     """An object with all its keys in their order."""
@@ -66,7 +68,7 @@ def as_written(value: Any) -> str:
 def repeated_in_yaml(data: bytes) -> list[str]:
     """The server's words for each key that a YAML document repeats; of several documents, the first."""
     found: list[str] = []
-    _look(next(yaml.compose_all(data, yaml.SafeLoader), None), found)
+    _look(compose_first(data), found)
     return found
 
 

@@ -11,6 +11,7 @@ from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.negotiation import BODY_TYPES, media_type
 from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json, repeated_in_yaml
+from aioinformer.testing.api.yaml_documents import load_yaml
 from aioinformer.testing.openapi.v3 import patch_schema
 from aioinformer.testing.patches.decoding import JSONError, decode_json
 from aioinformer.testing.patches.json_patches import json_type
@@ -76,7 +77,10 @@ def read_options(
     if sent_as == messages.MEDIA_TYPE:
         return _parse_protobuf_options(data, api_version, kind)
     if sent_as == "application/yaml":
-        options = yaml.safe_load(data)
+        try:
+            options = plain_values(load_yaml(data))
+        except yaml.YAMLError as error:
+            raise statuses.bad_request(f"{_NO_HEADER}: {error}") from None
     else:
         reason = json_error(data)
         if reason:
@@ -131,7 +135,7 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
     prefix = f"the object provided is unrecognized (must be of type {kind}): {_NO_HEADER}"
     if is_yaml:
         try:
-            obj = yaml.safe_load(data)
+            obj = load_yaml(data)
         except yaml.YAMLError as error:
             raise statuses.bad_request(f"{prefix}: {error}") from None
         obj = plain_values(obj)

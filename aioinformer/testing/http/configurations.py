@@ -9,6 +9,7 @@ import yaml
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import yaml_error
 from aioinformer.testing.api.repeated_keys import repeated_in_yaml
+from aioinformer.testing.api.yaml_documents import load_all_yaml
 from aioinformer.testing.http.bodies import plain_values
 from aioinformer.testing.patches.json_patches import json_type
 
@@ -28,7 +29,7 @@ def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[di
     """
     try:
         # Of several documents the first one is meant.
-        wanted = plain_values(next(yaml.safe_load_all(patch), None))
+        wanted = plain_values(next(load_all_yaml(patch), None))
     except yaml.YAMLError as error:
         why = f"error converting YAML to JSON: yaml: {yaml_error(error)}"
         raise statuses.bad_request(f"error decoding YAML: {why}") from None

@@ -104,9 +104,11 @@ class FaultEffects:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def restore(self, backup: Backup) -> None:
-        """Replaces the state by a backup; every watch ends, as its server has been restarted."""
+        """Replace the state by a backup; the connection of every watch breaks, as the server has been restarted."""
         self._storage.restore(backup)
-        self._end_watches()
+        for stream in list(self._streams):
+            stream.stop()
+            stream.break_connection()
 
     async def intercept(self, request: web.BaseRequest, target: Target) -> web.StreamResponse | None:
         """Lets faults strike a request before it is served.

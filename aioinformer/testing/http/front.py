@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections import deque
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.errors import UsageError
+from aioinformer.logger import get_logger
 from aioinformer.testing.access.deeds import UnreadablePath, deed_of, is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import (
@@ -30,6 +30,7 @@ from aioinformer.testing.http.about import about_itself
 from aioinformer.testing.http.deadlines import deadline, timed_out
 from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
 from aioinformer.testing.http.fault_effects import CUTTING
+from aioinformer.testing.http.guard import is_open
 from aioinformer.testing.http.listening import LARGEST_BODY
 from aioinformer.testing.http.writes import with_warnings
 
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from aioinformer.testing.access.rbac import Deed
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.fault_effects import FaultEffects
+    from aioinformer.testing.http.guard import Guard
     from aioinformer.testing.http.handlers import ResourceHandlers
     from aioinformer.testing.state.storage import Storage
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _LONGEST_LOG = 100_000
 _VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
@@ -85,6 +87,7 @@ class FrontDoor:
         effects: what they do.
         access: who is let in, and may do what.
         faults_over_http: serve `/_faults`.
+        guard: checks requests that may come from elsewhere; None to check none.
         clock: seconds since 1970.
 
     Attributes:
@@ -101,6 +104,7 @@ class FrontDoor:
         *,
         access: Access,
         faults_over_http: bool,
+        guard: Guard | None,
         clock: Callable[[], float],
     ) -> None:
         self.requests: deque[RequestEntry] = deque(maxlen=_LONGEST_LOG)
@@ -111,6 +115,7 @@ class FrontDoor:
         self._effects = effects
         self._access = access
         self._faults_over_http = faults_over_http
+        self._guard = guard
         self._clock = clock
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -151,6 +156,8 @@ class FrontDoor:
     async def _answer(
         self, request: web.BaseRequest, path: str, query: Mapping[str, str], entry: RequestEntry
     ) -> web.StreamResponse:
+        if self._guard is not None:
+            self._guard.check(request, path)
         if self._faults_over_http and path.startswith("/_faults"):
             return await self._fault_request(request, path)
         wrong: statuses.StatusError | UnknownPath | None = None
@@ -165,7 +172,8 @@ class FrontDoor:
             return replaced
         deed = deed_of(request.method, path, query)
         async with deadline(deed, query):
-            self._access.admit(request, deed)
+            if self._guard is None or not is_open(request.method, path):
+                self._access.admit(request, deed)
             starting = self._effects.is_starting(target)
             try:
                 if wrong is not None:
@@ -213,6 +221,8 @@ class FrontDoor:
             return json_answer(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
         if request.method != "POST":
             raise statuses.method_not_allowed()
+        if self._guard is not None:
+            self._guard.check_json(request)
         let_body_come(request)
         try:
             params = json.loads(await request.read() or b"{}")

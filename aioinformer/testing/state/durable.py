@@ -6,11 +6,13 @@ starts again with the file is to its clients one that has been compacted, and th
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.api.private_files import ensure_private, restrict_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +35,21 @@ class Database:
     """One file, which belongs to one server at a time.
 
     Args:
-        path: of the file; made if need be.
+        path: of the file; made if need be. Only its owner can read it, then, and a link is not followed.
 
     Raises:
         UsageError: it is none of ours, or another server has it.
     """
 
     def __init__(self, path: Path) -> None:
+        try:
+            if str(path) != ":memory:":
+                ensure_private(path)
+                # SQLite gives others that it makes beside it the same mode.
+                for suffix in ("-wal", "-shm", "-journal"):
+                    restrict_if_there(path.with_name(path.name + suffix))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be used as a database: {_reason(error)}") from error
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=0)
             # The lock is taken with the first write, and kept.
@@ -90,3 +100,7 @@ class Database:
     def close(self) -> None:
         """Idempotent."""
         self._connection.close()
+
+
+def _reason(error: OSError) -> str:
+    return "it is a link; name the file itself" if error.errno == errno.ELOOP else error.strerror or str(error)

@@ -7,9 +7,9 @@ finalizers holds its namespace or its definition back until they are gone; the t
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
+from aioinformer.logger import get_logger
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.definitions import is_established
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _AT_ONCE = 25
 _CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.api.golike import yaml_error
+from aioinformer.testing.api.private_files import write_private
+from aioinformer.testing.api.yaml_documents import load_all_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +58,7 @@ def saved_version(path: Path) -> int:
 def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[bytes]]], version: int) -> None:
     """Writes a file for each resource that has objects, `pods.json`, `deployments.apps.json` …; kubectl accepts them.
 
-    Files of resources that have none any more are removed.
+    Files of resources that have none any more are removed. Only their owner can read the files: Secrets are among them.
 
     Args:
         folder: made if need be.
@@ -66,14 +69,14 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
         UsageError: the folder cannot be written to.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, bodies in collections:
             path, content = folder / f"{name}.json", _BETWEEN.join(bodies)
             if content:
-                path.write_bytes(_HEAD + content + _END)
+                write_private(path, _HEAD, content, _END)
             else:
                 path.unlink(missing_ok=True)
-        (folder / _STATE).write_text(json.dumps({"resourceVersion": str(version)}) + "\n")
+        write_private(folder / _STATE, json.dumps({"resourceVersion": str(version)}).encode(), b"\n")
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
@@ -81,8 +84,12 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
     try:
         text = file.read_text()
-        documents = [json.loads(text)] if file.suffix == ".json" else list(yaml.safe_load_all(text))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        documents = [json.loads(text)] if file.suffix == ".json" else list(load_all_yaml(text))
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: cannot be read: {yaml_error(error)}") from error
+    except RecursionError:
+        raise UsageError(f"{file}: cannot be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read: {error}") from error
     for number, document in enumerate(documents, 1):
         if document is None:

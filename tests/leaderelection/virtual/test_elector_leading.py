@@ -5,13 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 
 from aioinformer.leaderelection import LeaderElector
 from tests.leaderelection.candidates import candidate, led_for, now
-from tests.leaderelection.lease_server import LeaseServer, refusal
+from tests.leaderelection.lease_server import Answer, LeaseServer, refusal
 from tests.leaderelection.stalling_loop import stall
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class Endless(Answer):
+    """A head, one piece of a body, and silence."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b"wait"
+        await asyncio.Event().wait()
+
 
 # Becoming the leader.
 
@@ -106,14 +119,34 @@ async def test_a_candidate_whose_requests_are_swallowed_tries_again_after_a_time
     assert server.holder == ""
 
 
-async def test_a_candidate_asks_no_sooner_than_the_server_wants_to_be_asked() -> None:
+@pytest.mark.conformance("LE-04")
+@pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (429, "TooManyRequests")])
+@pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT"])
+async def test_retry_after_does_not_delay_a_candidate(status: int, reason: str, seconds: str) -> None:
     server = LeaseServer()
-    answer = refusal(429, "TooManyRequests")
-    answer.headers = {"Retry-After": "30"}
-    server.refusals.append(answer)
+    for _ in range(2):
+        answer = refusal(status, reason)
+        answer.headers = {"Retry-After": seconds, "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+        server.refusals.append(answer)
     start = now()
     async with candidate(server).leading():
-        assert now() - start == pytest.approx(30, abs=0.1)
+        assert now() - start == pytest.approx(4, abs=0.1)
+
+
+async def test_retry_after_in_the_status_does_not_delay_a_candidate() -> None:
+    server = LeaseServer()
+    server.refusals.append(Answer(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 600}}))
+    start = now()
+    async with candidate(server).leading():
+        assert now() - start == pytest.approx(2, abs=0.1)
+
+
+async def test_a_body_that_never_ends_is_bounded_as_a_request() -> None:
+    server = LeaseServer()
+    server.refusals.append(Endless(503, b"wait"))
+    start = now()
+    async with candidate(server).leading():
+        assert now() - start == pytest.approx(7, abs=0.1)  # 5 s for the request, 2 s until the next try
 
 
 async def test_an_answer_that_took_too_long_makes_no_leader() -> None:

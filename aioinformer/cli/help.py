@@ -1,0 +1,59 @@
+"""How help and mistakes are shown: headings in colour, and no argument that controls the terminal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aioinformer.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Formatter(click.HelpFormatter):
+    """Help with headings and names in colour; click leaves colours out where nobody can see them."""
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(click.style(heading, fg="cyan", bold=True))
+
+    def write_dl(self, rows: Any, *spacing: Any, **more: Any) -> None:
+        super().write_dl([(click.style(name, fg="green"), text) for name, text in rows], *spacing, **more)
+
+
+class Context(click.Context):
+    """A context whose help is written by `Formatter`."""
+
+    formatter_class = Formatter
+
+
+class Command(click.Command):
+    """A command whose help is written by `Formatter`."""
+
+    context_class = Context
+
+
+class Group(click.Group):
+    """A group of commands whose help is written by `Formatter`, and whose errors cannot control the terminal."""
+
+    context_class = Context
+    command_class = Command
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _visible_errors():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible(error.message)  # typed as final, and quotes arguments
+        raise

@@ -1,0 +1,85 @@
+"""Whole objects as the server sent them, without what makes a Secret secret."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aioinformer.views import json_of
+
+if TYPE_CHECKING:
+    from aioinformer.resources import Resource
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_REDACTED = msgspec.Raw(b'"<redacted>"')
+_VALUES = frozenset({"data", "stringdata"})
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def is_secret(resource: Resource[Any] | None, kind: object = None) -> bool:
+    """Whether objects are Secrets, by their resource or by the kind that one says it has."""
+    return kind == "Secret" or (resource is not None and resource.holds_secrets)
+
+
+def whole_object(obj: Any, *, secret: bool, show_secrets: bool) -> msgspec.Raw:
+    """Return the JSON of an object, byte by byte as the server sent it; `null` for None.
+
+    Args:
+        obj: from an informer.
+        secret: it is a Secret whatever it says.
+        show_secrets: leave the values of Secrets as they are.
+    """
+    if obj is None:
+        return msgspec.Raw(b"null")
+    body = json_of(obj)
+    return msgspec.Raw(body if show_secrets else redacted(body, secret=secret))
+
+
+def redacted(body: bytes, *, secret: bool) -> bytes:
+    """Return the JSON of an object with `"<redacted>"` for what is secret; everything else keeps its bytes.
+
+    Secret are the values of `data` and `stringData`, and the annotation in which kubectl keeps the object as it was
+    last applied. What cannot be read to find these is redacted as a whole.
+
+    Args:
+        body: the object.
+        secret: it is a Secret, whatever `kind` it says it is of.
+    """
+    try:
+        fields = _decode(body)
+        if not secret and _text(fields.get("kind")) != "Secret":
+            return body
+        for name in fields:
+            if name.lower() in _VALUES:
+                fields[name] = _without_values(fields[name])
+            elif name.lower() == "metadata":
+                fields[name] = _without_last_applied(fields[name])
+        return _encode(fields)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return bytes(_REDACTED)
+
+
+def _without_values(raw: msgspec.Raw) -> msgspec.Raw:
+    if bytes(raw) == b"null":
+        return raw
+    try:
+        return msgspec.Raw(_encode(dict.fromkeys(_decode(raw), _REDACTED)))
+    except msgspec.ValidationError:  # not a mapping
+        return _REDACTED
+
+
+def _without_last_applied(raw: msgspec.Raw) -> msgspec.Raw:
+    metadata = _decode(raw)
+    for name in metadata:
+        if name.lower() == "annotations" and bytes(metadata[name]) != b"null":
+            annotations = _decode(metadata[name])
+            if LAST_APPLIED in annotations:
+                annotations[LAST_APPLIED] = _REDACTED
+                metadata[name] = msgspec.Raw(_encode(annotations))
+    return msgspec.Raw(_encode(metadata))
+
+
+def _text(raw: msgspec.Raw | None) -> object:
+    return None if raw is None else msgspec.json.decode(raw)

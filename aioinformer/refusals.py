@@ -1,0 +1,92 @@
+"""Why a model refused an object: the path of the field and the kind of mistake, and never a value.
+
+Errors of msgspec and pydantic quote what they refuse, and so does what a dataclass raises in `__post_init__`. What is
+refused may be a password. So only what the schema itself says passes: a path, and the names of types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+#: What msgspec says of schema alone; everything else may quote the input.
+_SCHEMA: Final = re.compile(
+    r"Expected `(?:object|array|str|int|float|bool|null|bytes|[\w.| ]+)`(?:, got `[a-z]+`)?"
+    r"|Expected `\w+` (?:of )?(?:at (?:least|most) )?(?:length )?(?:(?:<|<=|>|>=) )?-?[\d.]+(?:, got \d+)?"
+    r"|Invalid (?:RFC3339 encoded \w+|ISO8601 \w+|UUID|base64 encoded string)"
+    r"|Object missing required field `[^`]*`"
+    r"|JSON is malformed: [a-z' ]+(?: \(byte \d+\))?"
+)
+_MOST: Final = 200
+
+
+def refusal(error: Exception) -> str:
+    """Say why an object was refused: "Expected `int`, got `str` at $.spec.size".
+
+    Args:
+        error: what a decoder, a model class or a transform raised.
+
+    Returns:
+        The path and the kind of mistake for errors of msgspec and pydantic; the name of the class for any other.
+    """
+    if isinstance(error, msgspec.ValidationError):
+        return _cut(_of_msgspec(error))
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
+        return "not JSON"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return _cut(_of_pydantic(error) or type(error).__name__)
+
+
+def is_validation(error: BaseException) -> bool:
+    """Whether an error says that data does not fit a model, so that its text may quote that data."""
+    return isinstance(error, msgspec.ValidationError) or _details(error) is not None
+
+
+def _of_msgspec(error: msgspec.ValidationError) -> str:
+    text, _, path = str(error).rpartition(" - at `")
+    text, path = (text, path.replace("`", "")) if text else (str(error), "$")
+    if error.__cause__ is not None:  # raised by the class itself: its words are the user's
+        text = f"refused by the class ({type(error.__cause__).__name__})"
+    elif not _SCHEMA.fullmatch(text):
+        text = "invalid value"
+    if not re.fullmatch(r"(?:key in )?\$[\w.\[\]-]*", path):
+        path = "$"
+    return f"{text} at {path}"
+
+
+def _of_pydantic(error: Exception) -> str:
+    details = _details(error)
+    if not details:
+        return ""
+    first, more = details[0], len(details) - 1
+    path = "".join(_step(step) for step in first["loc"])
+    return f"{first['type']} at ${path}{f' and {more} more' if more else ''}"
+
+
+def _step(step: Any) -> str:
+    # The keys of maps are data; those that could not be names of fields are left out, as msgspec does with all of them.
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if str(step).isidentifier() else "[...]"
+
+
+def _details(error: BaseException) -> Sequence[Mapping[str, Any]] | None:
+    # pydantic need not be installed: its error is known by what it offers.
+    errors: Callable[[], Any] | None = getattr(error, "errors", None)
+    if type(error).__name__ != "ValidationError" or not callable(errors):
+        return None
+    try:
+        details = errors()
+        return details if all("loc" in each and "type" in each for each in details) else None
+    except Exception:  # whatever it is, it is no list of mistakes
+        return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

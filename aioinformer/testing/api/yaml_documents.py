@@ -1,0 +1,86 @@
+"""YAML that others wrote: aliases are bounded before they are followed, as is the depth.
+
+A few hundred bytes of aliases of aliases stand for more values than any memory holds. The parser keeps them as one
+graph; a walk through its values, and what merges keys (`<<`), follows each path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from yaml.composer import ComposerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_ALIASED = 4 * 1024 * 1024
+"""Bytes that aliases may add to a document, at least `_LEAST` for each value."""
+_LEAST = 32
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    def compose_document(self) -> yaml.Node | None:
+        try:
+            node: yaml.Node | None = super().compose_document()
+            if node is not None:
+                _check_aliases(node)
+        except RecursionError:
+            raise ComposerError(None, None, "exceeded max depth", None) from None
+        return node
+
+
+def load_yaml(data: bytes | str) -> Any:
+    """Return the value of the only document.
+
+    Raises:
+        YAMLError: there are several, one is not YAML, is nested too deeply, or aliases stand for too much.
+    """
+    return yaml.load(data, _BoundedLoader)
+
+
+def load_all_yaml(data: bytes | str) -> Iterator[Any]:
+    """Yield the value of each document.
+
+    Raises:
+        YAMLError: as `load_yaml`, but for several documents.
+    """
+    return yaml.load_all(data, _BoundedLoader)
+
+
+def compose_first(data: bytes | str) -> yaml.Node | None:
+    """Return the nodes of the first document.
+
+    Raises:
+        YAMLError: as `load_all_yaml`.
+    """
+    return next(iter(yaml.compose_all(data, _BoundedLoader)), None)
+
+
+def _check_aliases(root: yaml.Node) -> None:
+    """Refuse a graph that is a much larger tree, or an endless one."""
+    sizes: dict[int, int] = {}  # 0 while the content of a node is being looked at
+    written = 0
+
+    def size_of(node: yaml.Node) -> int:
+        nonlocal written
+        size = sizes.get(id(node))
+        if size == 0:
+            raise ComposerError(None, None, "an anchor's value contains itself", node.start_mark)
+        if size is None:
+            sizes[id(node)] = 0
+            own = _LEAST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+            written += own
+            sizes[id(node)] = size = own + sum(map(size_of, _parts(node)))
+        return size
+
+    if size_of(root) - written > _MOST_ALIASED:
+        raise ComposerError(None, None, "document contains excessive aliasing", None)
+
+
+def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for pair in node.value:
+            yield from pair
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value

@@ -1,0 +1,116 @@
+"""What users give as a client, made into a transport: one place decides what is accepted, and what the error says."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    from aioinformer.transport import Transport
+
+_ACCEPTED = "a transport, a Connection of connect()"
+_FOREIGN = {"aiohttp", "httpx", "requests", "urllib3"}
+
+
+class Client:
+    """A client of the user's, and the transport that reaches its server.
+
+    A transport, and that of a `Connection`, stay the user's to close. For an `ApiClient` of kubernetes_asyncio or a URL
+    a transport is made when it is first needed, and closed by `aclose()`.
+
+    Args:
+        client: any of these.
+        argument: how the caller calls it, for errors.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+
+    def __init__(self, client: Any, argument: str = "client") -> None:
+        self._client = client
+        self._transport: Any = None
+        self._own: Any = None
+        if isinstance(client, str):
+            self._own = self._transport = _from_url(client, argument)
+        elif not _is_api_client(client):
+            self._transport = _borrowed(client, argument, f"{_ACCEPTED}, an ApiClient of kubernetes_asyncio, or a URL")
+
+    @property
+    def transport(self) -> Transport:
+        """The transport."""
+        if self._transport is None:
+            from aioinformer.transport.kubernetes import KubernetesTransport
+
+            self._own = self._transport = KubernetesTransport(self._client)
+        transport: Transport = self._transport
+        return transport
+
+    async def aclose(self) -> None:
+        """Close the transport if it was made here. May be repeated."""
+        own, self._own = self._own, None
+        if own is not None:
+            await own.aclose()
+
+
+def transport_of(client: Any, argument: str = "transport") -> Transport:
+    """Return the transport of a client, for those who would have nobody to close one that is made.
+
+    Args:
+        client: a transport, or a `Connection`.
+        argument: how the caller calls it, for errors.
+
+    Raises:
+        UsageError: it is neither. For a URL or an `ApiClient` the message says which transport to make.
+    """
+    if isinstance(client, str):
+        raise UsageError(
+            f"{argument}: make a transport of the URL, and close it: `async with HttpTransport({client!r}) as "
+            "transport`; SharedInformerFactory takes the URL itself"
+        )
+    if _is_api_client(client):
+        raise UsageError(
+            f"{argument}: make a transport of the ApiClient, and close it: `async with KubernetesTransport(api_client) "
+            "as transport`; SharedInformerFactory takes the ApiClient itself"
+        )
+    return _borrowed(client, argument, f"{_ACCEPTED}")
+
+
+def _from_url(url: str, argument: str) -> Any:
+    from aioinformer.transport.http import HttpTransport
+
+    try:
+        return HttpTransport(url)
+    except UsageError as error:
+        reason = str(error).replace("base_url", "a URL", 1)
+        raise UsageError(f"{argument}: {reason}; for a kubeconfig, give `await connect()`") from None
+
+
+def _is_api_client(client: Any) -> bool:
+    package = type(client).__module__.partition(".")[0]
+    return callable(getattr(client, "call_api", None)) and not isinstance(client, type) and package != "kubernetes"
+
+
+def _borrowed(client: Any, argument: str, accepted: str) -> Transport:
+    if inspect.iscoroutine(client):
+        name = client.__name__
+        client.close()  # or it would warn that it was never awaited, which this says better
+        raise UsageError(f"{argument}: {name}() was not awaited; write `await {name}()`")
+    if isinstance(client, type):
+        raise UsageError(f"{argument}: expected {accepted}, not the class {client.__name__}; make an instance of it")
+    package = type(client).__module__.partition(".")[0]
+    if package == "kubernetes":
+        raise UsageError(f"{argument}: expected {accepted}; the client of the package kubernetes is synchronous")
+    if package in _FOREIGN:
+        raise UsageError(
+            f"{argument}: expected {accepted}, not a {package} {type(client).__name__}; "
+            "for a session of aiohttp: HttpTransport(url, session)"
+        )
+    transport: Any = client if callable(getattr(client, "request", None)) else getattr(client, "transport", None)
+    if not callable(getattr(transport, "request", None)):
+        hint = "; give its api_client" if hasattr(client, "api_client") else ""
+        kind = "None" if client is None else type(client).__name__
+        raise UsageError(f"{argument}: expected {accepted}, not {kind}{hint}")
+    found: Transport = transport
+    return found

@@ -1,0 +1,126 @@
+"""Which objects of one informer cannot be decoded in their last version, and whether it is ready nevertheless.
+
+Two sources know of them: the reflectors, of objects that are refused when they arrive; and readers, of bodies that are
+decoded when they are first read. Nothing is decoded to find out.
+
+An informer of which no object decodes looks like one of an empty collection, and code that deletes what is not found
+deletes what exists. So it is not ready before at least one object decodes. After it has been ready once, only an
+explicit limit makes it not ready.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.errors import DecodeError
+from aioinformer.quarantine import Quarantine, summary
+from aioinformer.read_failures import ReadFailures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.store import ThreadSafeStore
+
+
+class Undecodable:
+    """The objects of one cache that cannot be decoded.
+
+    The event loop changes it; any thread may ask.
+
+    Args:
+        cells: the cache.
+        limit: the largest share of undecodable objects, from 0 to 1, with which the informer is ready. None: any, once
+            one object has been decoded.
+        on_change: called when the first read fails and when the last such object is replaced; the former in the
+            thread of the reader.
+
+    Attributes:
+        unread: the failed reads.
+        limit: as given.
+    """
+
+    def __init__(
+        self,
+        cells: ThreadSafeStore[Any],
+        limit: float | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.limit = limit
+        self.unread = ReadFailures(cells.item, on_change)
+        self._cells = cells
+        self._on_change = on_change
+        #: A tuple, which other threads may walk while another takes its place.
+        self._quarantines: tuple[Quarantine, ...] = ()
+        self._skipped = 0
+        self._accepted = False
+
+    # What the informer says.
+
+    def quarantine(self) -> Quarantine:
+        """Return a new quarantine for a reflector, which counts from now on."""
+        made = Quarantine()
+        self._quarantines = (*self._quarantines, made)
+        return made
+
+    def dismiss(self, quarantine: Quarantine) -> None:
+        """Count a quarantine no more: its reflector has ended, and its objects are gone."""
+        self._quarantines = tuple(each for each in self._quarantines if each is not quarantine)
+        self._skipped += quarantine.total
+
+    def release(self, key: str) -> None:
+        """Note that another version of an object is in the cache, or that it is gone."""
+        reasons = self.unread.reasons
+        if reasons.pop(key, None) is not None and not reasons:
+            self._on_change()
+
+    def accept(self) -> None:
+        """Note that the cache has been filled, or has changed since: if the informer is ready now, it has been once."""
+        self._accepted = self._accepted or self.acceptable()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the informer has been ready once."""
+        return self._accepted
+
+    # What others ask.
+
+    def __bool__(self) -> bool:
+        return bool(self.unread.reasons) or any(self._quarantines)
+
+    @property
+    def skipped(self) -> int:
+        """The number of versions that could not be decoded so far."""
+        return self._skipped + self.unread.total + sum(each.total for each in self._quarantines)
+
+    def reasons(self) -> dict[str, str]:
+        """Return key -> why the last version does not decode. The key "" is that of objects without a readable name."""
+        found = self.unread.reasons.copy()
+        for quarantine in self._quarantines:
+            found |= quarantine.reasons()
+        return found
+
+    def check(self, key: str) -> None:
+        """Do nothing if an object that is not in the cache does not exist.
+
+        Raises:
+            DecodeError: it exists, and does not decode.
+        """
+        reason = self.unread.reasons.get(key)
+        for quarantine in self._quarantines:
+            reason = reason or quarantine.reason(key)
+        if reason is not None:
+            raise DecodeError(f"{key} exists and cannot be decoded: {reason}", key=key)
+
+    def acceptable(self) -> bool:
+        """Whether so many objects decode that the informer is ready."""
+        if not self:
+            return True
+        reasons, cells = self.reasons(), self._cells
+        if self.limit is not None:
+            absent = sum(cells.item(key) is None for key in reasons)
+            if len(reasons) > self.limit * (len(cells) + absent):
+                return False
+        return self._accepted or len(cells) > len(reasons) or any(key not in reasons for key in cells.all_keys())
+
+    def __str__(self) -> str:
+        return summary(self.reasons())

@@ -1,0 +1,224 @@
+"""How watches open, fall silent, and end, and what follows from that.
+
+The end of a watch is no failure, however it ends, if the watch brought anything new or lasted a second. Silence is none
+either. Both only mean that the watch is opened again, at once, from the last version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioinformer.errors import DecodeError, TransportError
+from aioinformer.protocol_state import Stage
+from aioinformer.retry_with_deadline import RetryWithDeadline
+from aioinformer.state import Phase
+from aioinformer.steps import Read, Send
+from aioinformer.watch_record import WatchRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.errors import ApiError
+    from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.protocol_state import ProtocolState
+
+#: A watch whose head does not come for so long is taken for one that is open: some proxies send the head of a response
+#: together with the first byte of its body.
+HEAD_PATIENCE = 10.0
+
+
+class Watches:
+    """Decides what follows each watch of one collection.
+
+    Args:
+        state: of the protocol.
+        options: how to watch.
+        random: numbers in [0, 1): spreads the time-outs of watches.
+
+    Attributes:
+        record: of the watches so far.
+        headless: the watch counts as open although the head of its response has not come yet.
+        reading: how to read on in the watch that is open.
+    """
+
+    def __init__(self, state: ProtocolState, options: ReflectorOptions, random: Callable[[], float]) -> None:
+        self.record = WatchRecord()
+        self.headless = False
+        self.reading = Read()
+        self._state = state
+        self._options = options
+        self._random = random
+        self._timeout, self._sent_at = 0, 0.0
+        self._internal_errors = RetryWithDeadline(
+            lambda error: getattr(error, "status", 0) == 500,
+            options.max_internal_error_retry_duration,
+            options.backoff.reset_after,
+        )
+
+    # Opening.
+
+    def stream(self, now: float) -> ListOptions:
+        """Return the request for a streaming list, which goes on as a watch."""
+        options = self._options.stream(self._state.position.held or "", self._random())
+        self._timeout, self._sent_at = options.timeout_seconds, now
+        return options
+
+    def open(self, now: float) -> Send:
+        """Return the request for a watch from the last version on."""
+        options = self._options.watch(self._state.position.version, self._random())
+        self._timeout, self._sent_at = options.timeout_seconds, now
+        return Send(options, patience=HEAD_PATIENCE)
+
+    def begin(self) -> None:
+        """Start the record of a response that may be a watch, or become one: it lasts from when it was asked for."""
+        self.record.begin(self._state.position.version, self._sent_at, self._timeout)
+
+    def follow(self) -> None:
+        """Go on in a watch that is open: all is well."""
+        self._state.go(Stage.WATCH)
+        self._state.healthy()
+        self._set_reading()
+
+    def listed(self) -> None:
+        """A list is complete: what the watches before it showed does not count any more."""
+        self.record.forget()
+        self.record.start_at(self._state.position.version)
+
+    def count_events(self, events: int) -> None:
+        """Count what the watch brought: a collection with events is not quiet."""
+        if self.record.count_events(events):
+            self._set_reading()
+
+    def _set_reading(self) -> None:
+        # A quiet watch is read without a limit of silence; once, if it has to be found out where the server is.
+        quiet, idle_timeout = self.record.quiet, self._options.idle_timeout
+        limited = not quiet or self.record.server_lost
+        self.reading = Read(self.record.deadline if quiet else None, silence=idle_timeout if limited else None)
+
+    # Ends.
+
+    def ended(self, now: float, cut: TransportError | None = None) -> None:
+        """The watch has ended, cleanly or by a cut connection."""
+        state, record = self._state, self.record
+        moved, short = record.has_moved(state.position.version), record.is_short(now)
+        self.count_end(now)
+        state.need_list("ended")
+        if moved:
+            state.pace.reset_backoff()
+        if moved or not short:
+            state.pace.limit_burst(now)
+            if cut is not None:
+                state.tell(f"{cut}: opening the watch again")
+            state.go(self._again())
+            return
+        error = cut or DecodeError("the server ends watches as soon as they are open")
+        if record.events:  # and all of them known before: once is an accident
+            told = f"{error}: opening the watch again"
+            state.go_on(error, now, self._again(), kind="short", told=told)
+            return
+        # A version that left the window without a 410 looks like this for ever; only a list ends it.
+        lost = record.count_fruitless() if cut is None else False
+        state.fail(error, now, Stage.DECIDE if lost else self._again())
+
+    def count_end(self, now: float) -> None:
+        """Note what the watch that ends now has proved."""
+        self.headless = False
+        record, pace = self.record, self._state.pace
+        moved, short = record.has_moved(self._state.position.version), record.is_short(now)
+        if record.events:
+            record.fruitless = 0
+        if moved or not short:
+            pace.reset("short")
+        if not short:
+            pace.reset("line")
+        if record.is_long(now):
+            pace.reset("expired", "expired list", "rewound")
+            if moved:
+                pace.reset_backoff()
+
+    def _again(self) -> Stage:
+        """Where to go on after a watch: without a version there is nothing that a watch could start at."""
+        return Stage.OPEN if self._state.position.version else Stage.DECIDE
+
+    # Silence.
+
+    def fell_silent(self, seconds: float, now: float) -> None:
+        """Nothing came for the idle time-out. That is no failure, and costs nothing but another request."""
+        state, record = self._state, self.record
+        nothing = f"no event came for {seconds:g} s"
+        if record.server_lost and state.position.comparable:
+            # A server restored from a backup is silent until it has given out anew all the versions that it lost.
+            state.tell(f"{nothing} after the server was lost: asking for its version")
+            stage = Stage.CHECK
+        elif record.count_silence():
+            state.tell(f"{nothing} on a second watch: the collection is quiet")
+            record.server_lost = False
+            self._set_reading()
+            return
+        else:
+            state.tell(f"{nothing}: opening the watch again")
+            state.need_list("silent")
+            stage = self._again()
+        self.count_end(now)
+        state.pace.limit_burst(now)
+        state.go(stage)
+
+    def checked(self) -> None:
+        """The server is where it was, and the silence is that of the collection."""
+        self.record.server_lost = False
+        self.record.silent = True
+        self._state.go(Stage.OPEN)
+
+    def check_failed(self, error: Exception, now: float) -> None:
+        """It is not known where the server is: the watch goes on, and is checked again if it falls silent again."""
+        self._state.tell(f"the server's version is not known: {error}")
+        self.record.silent = True
+        self._state.pace.limit_burst(now)
+        self._state.hold(error, now)
+        self._state.go(Stage.OPEN)
+
+    # Failures.
+
+    def refused(self, error: ApiError, now: float) -> None:
+        """The watch was not opened."""
+        if error.status == 429 or error.retry_after:  # busy, and not wrong: a list would be a burden more
+            self._state.fail(error, now, Stage.OPEN)
+            return
+        fruitless = self.record.count_fruitless()
+        if error.status == 405:
+            self.poll(now, f"no watch is served ({error})")
+        elif error.status == 403 or fruitless:
+            # Without watches, pages from time to time are better than nothing.
+            self._state.need_list("refused")
+            self._state.prefer_list = True
+            self._state.fail(error, now, Stage.DECIDE)
+        else:
+            self._state.fail(error, now, Stage.OPEN)
+
+    def poll(self, now: float, why: str) -> None:
+        """List after a delay, again and again: no watch is served, which is no failure."""
+        state = self._state
+        if state.phase is not Phase.POLLING:
+            state.tell(f"{why}: listing again and again")
+        state.pace.delay(now)
+        state.prefer_list = True
+        state.list_reason = "polling"
+        state.healthy(Phase.POLLING, why)
+        state.go(Stage.DECIDE)
+
+    def broke(self, error: ApiError, now: float) -> None:
+        """The watch ended with an error: it says that an object cannot be shown (unreadable in storage, then deleted
+        unsafely). A list shows what is left, unless the server is busy, or such errors are known to pass."""
+        self._state.need_list("error")
+        retry = self._internal_errors.count_failure(error, now)
+        self._state.fail(error, now, Stage.OPEN if retry or error.status == 429 else Stage.DECIDE)
+
+    def broken_line(self, error: DecodeError, now: float) -> None:
+        """A line could not be read: once it is read again, then a list shows what it might have said."""
+        version = self._state.position.version
+        self._state.need_list("broken")
+        if self.record.count_break(version):
+            self._state.fail(error, now, Stage.DECIDE)
+        else:
+            told = f"{error}: reading again from version {version}"
+            self._state.go_on(error, now, Stage.OPEN, kind="line", told=told, otherwise=Stage.DECIDE)

@@ -1,0 +1,52 @@
+"""What `watch` is pointed at, as it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.cli.targets import Target, parse_targets
+from aioinformer.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "targets"),
+    [
+        ("pods", None, [("pods", "")]),
+        ("pods/web-1", None, [("pods", "web-1")]),
+        ("pod", "web-1", [("pod", "web-1")]),
+        ("v1/pods", None, [("v1/pods", "")]),
+        ("v1/pods/web-1", None, [("v1/pods", "web-1")]),
+        ("v1/pods", "v1", [("v1/pods", "v1")]),
+        ("pods/v1", None, [("pods", "v1")]),
+        ("apps/v1/deployments", None, [("apps/v1/deployments", "")]),
+        ("apps/v1/deployments/web", None, [("apps/v1/deployments", "web")]),
+        ("example.com/stable/widgets", None, [("example.com/stable/widgets", "")]),
+        ("pods,services, widgets.example.com", None, [("pods", ""), ("services", ""), ("widgets.example.com", "")]),
+        ("pods,services", "web", [("pods", "web"), ("services", "web")]),
+        ("pods/a,pods/b,pods/a", None, [("pods", "a"), ("pods", "b")]),
+    ],
+)
+def test_targets_are_read_as_kubectl_reads_them(text: str, name: str | None, targets: list[tuple[str, str]]) -> None:
+    assert parse_targets(text, name) == tuple(Target(*target) for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "said"),
+    [
+        ("", None, "'' is not a resource"),
+        ("pods,,services", None, "'' is not a resource"),
+        ("pods/", None, "'' is not the name of an object"),
+        ("pods", "", "'' is not the name of an object"),
+        ("pods", "a/b", "'a/b' is not the name of an object"),
+        ("pods/a", "b", "names an object already"),
+        ("a/b/c/d", None, "is not a resource"),
+    ],
+)
+def test_what_is_no_target_is_refused_by_name(text: str, name: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_targets(text, name)
+
+
+def test_a_named_object_narrows_the_field_selector() -> None:
+    assert Target("pods", "a=b").field_selector("status.phase=Running") == "metadata.name=a\\=b,status.phase=Running"
+    assert Target("pods").field_selector("a=b") == "a=b"

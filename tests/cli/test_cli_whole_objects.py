@@ -1,0 +1,91 @@
+"""Whole objects in lines, and what is left out of Secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from aioinformer.catalog import find
+from aioinformer.cli.lines import JsonForm, TextForm
+from aioinformer.cli.palette import Palette
+from aioinformer.cli.whole_objects import LAST_APPLIED, is_secret, redacted
+from aioinformer.resources import Resource
+
+SECRET = {
+    "kind": "Secret",
+    "metadata": {"name": "a", "annotations": {LAST_APPLIED: '{"data":{"p":"hunter2"}}', "note": "kept"}},
+    "data": {"p": "hunter2"},
+    "stringData": {"q": "hunter2"},
+    "type": "Opaque",
+}
+
+
+def encoded(obj: Any) -> bytes:
+    return json.dumps(obj).encode()
+
+
+def test_values_of_secrets_and_their_last_applied_form_are_redacted() -> None:
+    assert json.loads(redacted(encoded(SECRET), secret=False)) == {
+        "kind": "Secret",
+        "metadata": {"name": "a", "annotations": {LAST_APPLIED: "<redacted>", "note": "kept"}},
+        "data": {"p": "<redacted>"},
+        "stringData": {"q": "<redacted>"},
+        "type": "Opaque",
+    }
+
+
+def test_a_secret_of_a_list_has_no_kind_and_is_known_by_its_resource() -> None:
+    without = {name: value for name, value in SECRET.items() if name != "kind"}
+    assert b"hunter2" in redacted(encoded(without), secret=False)
+    assert b"hunter2" not in redacted(encoded(without), secret=True)
+    assert is_secret(find("", "v1", "secrets"))
+    assert is_secret(Resource("example.com", "v1", "vaults", "Secret"))
+    assert not is_secret(find("", "v1", "configmaps"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"kind":"Secret","data":"hunter2"}',
+        b'{"kind":"Secret","data":["hunter2"]}',
+        b'{"kind":"Secret","Data":{"p":"hunter2"}}',
+        b'{"kind":"Secret","data":{"p":{"q":"hunter2"}}}',
+        b'{"kind":"Secret","data":{"p":"hunter2"},"data":{}}',
+        b'{"kind":"Secret","metadata":"hunter2"}',
+        b'{"kind":"Secret","metadata":{"annotations":["hunter2"]}}',
+        b'{"kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":["hunter2"]}}}',
+        b'{"kind":"Secret","data":{"p":"hunter2"}',
+    ],
+)
+def test_a_malformed_secret_shows_no_value(body: bytes) -> None:
+    assert b"hunter2" not in redacted(body, secret=False)
+
+
+def test_everything_else_keeps_its_bytes() -> None:
+    body = b'{"kind":"ConfigMap", "data":{"n":1.50, "big":12345678901234567890, "e":"\\u00e4"}}'
+    assert redacted(body, secret=False) == body
+    body = b'{"kind":"Secret","metadata":{"name":"a","generation":12345678901234567890,"x":"\\u00e4","f":1.50}}'
+    assert redacted(body, secret=False) == body
+
+
+def test_a_line_of_one_among_several_resources_names_it() -> None:
+    assert JsonForm("pods").synced(1, "7") == b'{"event":"synced","resource":"pods","count":1,"resourceVersion":"7"}\n'
+
+
+class Shown:
+    def __init__(self, version: str, value: str) -> None:
+        self.metadata = type("Metadata", (), {"name": "a", "namespace": "ns", "uid": "u", "resource_version": version})
+        self._fields = {"data": {"password": value}}
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._fields
+
+
+@pytest.mark.parametrize(
+    ("show", "said"), [(False, "data.password changed"), (True, "data.password hunter1 → hunter2")]
+)
+def test_text_shows_values_of_secrets_only_where_asked(show: bool, said: str) -> None:
+    form = TextForm(Palette(False), lambda: "", secret=True, show_secrets=show)
+    assert form.update(Shown("1", "hunter1"), Shown("2", "hunter2")).decode().rstrip().endswith(said)

@@ -1,0 +1,103 @@
+"""Names of functions: what is called, and in which file and line."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from aioinformer.callables import function_name, origin, place
+
+
+def plain(obj: Any) -> None: ...
+
+
+async def coroutine(obj: Any) -> None: ...
+
+
+class Shop:
+    def on_add(self, obj: Any) -> None: ...
+
+    @staticmethod
+    def static(obj: Any) -> None: ...
+
+    def __call__(self, obj: Any) -> None: ...
+
+
+def decorated(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+@decorated
+@decorated
+def wrapped(obj: Any) -> None: ...
+
+
+def line_of(function: Any) -> int:
+    line: int = function.__code__.co_firstlineno
+    return line
+
+
+FILE = "core/test_callables.py"
+_lambda = lambda obj: None  # noqa: E731 - the subject
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (plain, f"plain at {FILE}:{line_of(plain)}"),
+        (coroutine, f"coroutine at {FILE}:{line_of(coroutine)}"),
+        (_lambda, f"<lambda> at {FILE}:{line_of(_lambda)}"),
+        (Shop().on_add, f"Shop.on_add at {FILE}:{line_of(Shop.on_add)}"),
+        (Shop.static, f"Shop.static at {FILE}:{line_of(Shop.static)}"),
+        (Shop(), f"Shop at {FILE}:{line_of(Shop.__call__)}"),
+        (functools.partial(plain, 1), f"plain at {FILE}:{line_of(plain)}"),
+        (functools.partial(functools.partial(Shop().on_add), 1), f"Shop.on_add at {FILE}:{line_of(Shop.on_add)}"),
+        (wrapped, f"wrapped at {FILE}:{line_of(wrapped.__wrapped__.__wrapped__)}"),
+        ([].append, "list.append"),
+        (print, "print"),
+        (int, "int"),
+        (None, "NoneType"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
+)
+def test_a_function_is_named_with_file_and_line(function: Any, name: str) -> None:
+    assert function_name(function) == name
+
+
+def test_a_local_function_is_named_without_its_surroundings() -> None:
+    class Local:
+        def on_add(self, obj: Any) -> None: ...
+
+    assert function_name(Local().on_add).startswith("Local.on_add at ")
+
+
+def test_wrappers_that_never_end_are_given_up() -> None:
+    class Endless:
+        @property
+        def __wrapped__(self) -> Any:
+            return Endless()
+
+        def __call__(self) -> None: ...
+
+    assert function_name(Endless()).startswith("Endless at ")
+
+
+def test_a_place_is_the_last_two_parts_of_its_path() -> None:
+    assert place("/srv/app/controllers/shop.py", 42) == "controllers/shop.py:42"
+    assert place("<string>", 1) == "<string>:1"
+
+
+def test_an_error_is_named_by_type_and_place_without_its_message() -> None:
+    def fails() -> None:
+        raise ValueError("secret")
+
+    with pytest.raises(ValueError, match="secret") as caught:
+        fails()
+    assert origin(caught.value) == f"ValueError at {FILE}:{line_of(fails) + 1}"
+    assert origin(KeyError("secret")) == "KeyError"

@@ -1,0 +1,120 @@
+"""What aioinformer must do with a script: what client-go did, but for the rules of differences.toml.
+
+A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if
+it is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one
+says in `ours` exactly what aioinformer does instead, and nothing else is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle.records import Record
+from tests.oracle.script import FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.oracle.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One declared difference.
+
+    Attributes:
+        name: as scripts cite it.
+        differs: what client-go does.
+        reason: what aioinformer does instead, and why.
+        part: of records, to which `pattern` applies.
+        pattern: a regular expression for a whole line.
+        becomes: what aioinformer does instead; a line that becomes empty is dropped.
+        cited: whether the pattern is for scripts that name the rule, and for the first line that it fits.
+    """
+
+    name: str
+    differs: str
+    reason: str
+    part: str = ""
+    pattern: str = ""
+    becomes: str = ""
+    cited: bool = False
+
+    def applies(self, script: Script, part: str) -> bool:
+        """Whether the pattern is for this part of the record of this script."""
+        return self.part == part and self.name not in script.without and (not self.cited or self.name in script.differs)
+
+    def rewrite(self, lines: list[str]) -> list[str]:
+        """Return what aioinformer must do where client-go did `lines`."""
+        result = []
+        left = 1 if self.cited else -1
+        for each in lines:
+            match = re.fullmatch(self.pattern, each) if left else None
+            left -= match is not None
+            result.append(each if match is None else match.expand(self.becomes))
+        return [line for line in result if line]
+
+
+@dataclass(slots=True)
+class Expectation:
+    """What aioinformer must do with one script.
+
+    Attributes:
+        record: must be aioinformer's.
+        used: the rules without which `record` would be that of client-go.
+        problems: a line for each declaration that declares nothing.
+    """
+
+    record: Record
+    used: set[str] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+
+def load_rules() -> dict[str, Rule]:
+    """Return the rules, by name."""
+    said = tomllib.loads((FOLDER / "differences.toml").read_text())
+    return {name: Rule(name, **rule) for name, rule in said.items()}
+
+
+def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectation:
+    """Return what aioinformer must do, given what client-go did."""
+    reasons = {name for name in script.differs if name in rules and not rules[name].pattern}
+    used: set[str] = set(reasons)
+    named = (*script.differs, *script.without)
+    problems = [f"{name} is no rule of differences.toml" for name in named if name not in rules]
+    parts: dict[str, Any] = asdict(theirs)
+    for part, lines in list(parts.items()):
+        fitting = [rule for rule in rules.values() if rule.applies(script, part)]
+        parts[part] = expected = _rewritten(lines, fitting)
+        if part not in script.ours:
+            for rule in fitting:
+                if _rewritten(lines, [each for each in fitting if each is not rule]) != expected:
+                    used.add(rule.name)
+        elif script.ours[part] == expected:
+            problems.append(f"`ours.{part}` is what client-go does")
+        else:
+            parts[part] = script.ours[part]
+    problems += [f"{name} makes no difference" for name in script.differs if name not in used]
+    if bool(script.ours) != bool(reasons):
+        problems.append("`ours` must be explained by a rule without pattern, and the reverse")
+    return Expectation(Record(**parts), used, problems)
+
+
+def describe(expected: Record, found: Record) -> list[str]:
+    """Return the differences, to be read by a person."""
+    there, here = asdict(expected), asdict(found)
+    return [
+        f"{part}:\n  expected {there[part]}\n  found    {here[part]}" for part in there if there[part] != here[part]
+    ]
+
+
+def _rewritten(part: Any, rules: Sequence[Rule]) -> Any:
+    if isinstance(part, dict):
+        lines = {key: _rewritten(value, rules) for key, value in part.items()}
+        return {key: value for key, value in lines.items() if value}
+    for rule in rules:
+        part = rule.rewrite(part)
+    return part

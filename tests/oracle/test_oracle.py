@@ -1,0 +1,178 @@
+"""client-go is the oracle: aioinformer must do with every script what client-go did, or what is declared."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from tests.oracle import ours, records
+from tests.oracle.compare import Rule, describe, expect, load_rules
+from tests.oracle.player import ATTEMPTS, DISTURBED, STAGGER
+from tests.oracle.records import Record
+from tests.oracle.script import FOLDER, KINDS, VERBS, Script, decode_event, decode_object, encode_object, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPTS = load()
+RULES = load_rules()
+THEIRS = records.read()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def played() -> dict[str, Record | Exception]:
+    """Play all scripts at once: they mostly wait."""
+
+    async def one(position: int, script: Script) -> Record | Exception:
+        await asyncio.sleep(position * STAGGER)
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                record, lateness = await ours.play(script)
+            except Exception as error:
+                return error
+            if lateness < DISTURBED or not left or record == expect(script, THEIRS[script.name], RULES).record:
+                break
+        return record
+
+    found = await asyncio.gather(*(one(*each) for each in enumerate(SCRIPTS)))
+    return dict(zip((script.name for script in SCRIPTS), found, strict=True))
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("script", [pytest.param(script, id=script.name) for script in SCRIPTS])
+def test_script(script: Script, played: dict[str, Record | Exception]) -> None:
+    found = played[script.name]
+    if isinstance(found, Exception):
+        raise found
+    assert describe(expect(script, THEIRS[script.name], RULES).record, found) == []
+
+
+# The scripts, the records and the rules fit each other.
+
+
+def test_every_script_was_played_to_client_go() -> None:
+    assert [script.name for script in SCRIPTS if script.name not in THEIRS] == [], "run make record-oracle"
+    assert sorted(THEIRS) == sorted(script.name for script in SCRIPTS), "run make record-oracle"
+
+
+def test_all_declarations_declare_something() -> None:
+    expectations = {script.name: expect(script, THEIRS[script.name], RULES) for script in SCRIPTS}
+    assert {name: said.problems for name, said in expectations.items() if said.problems} == {}
+    used = set[str]().union(*(said.used for said in expectations.values()))
+    assert sorted(RULES.keys() - used) == [], "rules that no script uses"
+
+
+def test_the_suite_keeps_its_size() -> None:
+    assert 80 <= len(SCRIPTS) <= 120
+    assert len(RULES) <= 25
+    assert len(VERBS) <= 15
+    assert len((FOLDER / "player.py").read_text().splitlines()) <= 600
+
+
+def test_every_row_of_the_page_of_faults_has_a_script() -> None:
+    page = (FOLDER.parent.parent / "docs" / "faults.md").read_text()
+    table = page.split("| what happens | what the informer does")[1].split("\n\n")[0]
+    rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    pieces = {piece for script in SCRIPTS for piece in script.faults}
+    assert [row for row in rows if not any(piece in row for piece in pieces)] == [], "rows without a script"
+    assert [piece for piece in pieces if not any(piece in row for row in rows)] == [], "pieces without a row"
+
+
+# The notation.
+
+
+@pytest.mark.parametrize("text", ["a@10", "other/a@10", "a@10=x", "a@=x", "a@10#u-2", "a@#", "a@10=x#u-2"])
+def test_objects_are_read_and_written_in_one_notation(text: str) -> None:
+    item = decode_object(text)
+    metadata = item["metadata"]
+    version, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
+    assert encode_object(metadata["namespace"], metadata["name"], version, uid, item["spec"]["value"]) == text
+
+
+@pytest.mark.parametrize("text", ["a10", "@", "a@1 b@2"])
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no object"):
+        decode_object(text if text != "@" else "a/b/c@1")
+
+
+def test_events_are_read() -> None:
+    assert [decode_event(text)["type"] for text in ("+a@1", "~a@2", "-a@3", "?a@4", "=5", "!410")] == [
+        "ADDED",
+        "MODIFIED",
+        "DELETED",
+        "UNKNOWN",
+        "BOOKMARK",
+        "ERROR",
+    ]
+    end, not_yet = decode_event("=5!"), decode_event("=5?")
+    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert not_yet["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "false"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        ('["shout 5"]', "'shout 5' has none of the verbs"),
+        ('["head"]', "must end with one of"),
+        ('["half wait 3", "end"]', "must be followed by `list` or `send`"),
+    ],
+)
+def test_a_script_that_says_nothing_is_refused(tmp_path: Path, reply: str, complaint: str) -> None:
+    (tmp_path / "some.toml").write_text(f'[[script]]\nname = "x"\nsays = "y"\nlist = [{reply}]\n')
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        load(tmp_path)
+
+
+# The comparison itself.
+
+
+def _script(**said: object) -> Script:
+    return Script("x", "some", "says", dict.fromkeys(KINDS, ()), **said)  # type: ignore[arg-type]
+
+
+GENERAL = Rule("general", "differs", "reason", part="requests", pattern=r"(.*list) rv=\d+", becomes=r"\1 rv=")
+CITED = Rule("cited", "differs", "reason", part="requests", pattern="backoff: (.*)", becomes=r"at once: \1", cited=True)
+REASON = Rule("reason", "differs", "reason")
+SOME = {rule.name: rule for rule in (GENERAL, CITED, REASON)}
+
+
+def test_a_general_rule_says_what_takes_the_place_of_a_line() -> None:
+    said = expect(_script(), Record(["list rv=0", "backoff: watch rv=5"]), SOME)
+    assert (said.record.requests, said.used, said.problems) == (["list rv=", "backoff: watch rv=5"], {"general"}, [])
+
+
+def test_a_cited_rule_holds_once_and_where_it_is_cited() -> None:
+    said = expect(_script(differs=("cited",)), Record(["backoff: watch rv=5", "backoff: watch rv=6"]), SOME)
+    assert (said.record.requests, said.problems) == (["at once: watch rv=5", "backoff: watch rv=6"], [])
+
+
+def test_a_rule_may_be_put_out_of_force() -> None:
+    said = expect(_script(without=("general",)), Record(["list rv=0"]), SOME)
+    assert (said.record.requests, said.used) == (["list rv=0"], set())
+
+
+def test_a_declared_difference_is_expected_word_for_word() -> None:
+    script = _script(differs=("reason",), ours={"store": ["b@2"]})
+    said = expect(script, Record(["list rv="], store=["a@1"]), SOME)
+    assert (said.record, said.used, said.problems) == (Record(["list rv="], store=["b@2"]), {"reason"}, [])
+    assert describe(said.record, Record(["list rv="], store=["c@3"])) == [
+        "store:\n  expected ['b@2']\n  found    ['c@3']"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        pytest.param(_script(differs=("no-such",)), "no-such is no rule of differences.toml", id="unknown"),
+        pytest.param(_script(differs=("cited",)), "cited makes no difference", id="idle"),
+        pytest.param(_script(ours={"store": []}), "`ours.store` is what client-go does", id="the same"),
+        pytest.param(_script(ours={"store": ["b@2"]}), "`ours` must be explained", id="unexplained"),
+        pytest.param(_script(differs=("reason",)), "`ours` must be explained", id="nothing to explain"),
+    ],
+)
+def test_a_declaration_that_declares_nothing_is_a_problem(script: Script, problem: str) -> None:
+    assert any(said.startswith(problem) for said in expect(script, Record(["list rv="]), SOME).problems)

@@ -1,0 +1,168 @@
+"""Reading what was never started, and starting where asyncio does not run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
+
+from aioinformer.errors import NotFound, UsageError
+from aioinformer.event_broadcaster import EventBroadcaster
+from aioinformer.event_recorder import FakeRecorder
+from aioinformer.event_sink import CoreEventSink
+from aioinformer.factory import SharedInformerFactory
+from aioinformer.leaderelection import LeaderElector
+from aioinformer.shared_informer import SharedIndexInformer
+from tests.shell.cluster import Cluster
+from tests.shell.collection import Collection
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+
+async def test_a_lister_of_a_factory_that_was_never_started_says_so() -> None:
+    lister = SharedInformerFactory(Cluster(Collection("a"))).core.v1.pods.lister()
+    reads: list[Callable[[], Any]] = [
+        lister.list,
+        lambda: lister.get("default/a"),
+        lister.namespaced("default").list,
+        lambda: lister.namespaced("default").get("a"),
+        lister.undecodable,
+    ]
+    for read in reads:
+        with pytest.raises(UsageError) as caught:
+            read()
+        assert str(caught.value) == (
+            "the informer of pods was never started: call factory.start(), or enter `async with factory`"
+        )
+
+
+async def test_a_lister_of_an_informer_that_was_never_started_says_so() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    with pytest.raises(UsageError, match="never started: enter `async with informer`, or await"):
+        informer.lister().list()
+
+
+async def test_start_counts_before_anything_has_run() -> None:
+    factory = SharedInformerFactory(Cluster(Collection("a")))
+    lister = factory.core.v1.pods.lister()
+    factory.start()
+    assert lister.list() == []
+    late = factory.core.v1.nodes.lister()
+    with pytest.raises(UsageError, match="the informer of nodes was never started"):
+        late.list()
+    factory.start()
+    assert late.list() == []
+    with pytest.raises(NotFound):
+        late.get("n1")
+    await factory.wait_for_cache_sync()
+    assert len(lister.list()) == 1
+    await factory.shutdown()
+    assert len(lister.list()) == 1
+
+
+async def test_entering_and_running_count() -> None:
+    factory = SharedInformerFactory(Cluster())
+    lister = factory.core.v1.pods.lister()
+    async with factory:
+        assert lister.list() == []
+    for_itself = SharedIndexInformer(Collection())
+    async with for_itself:
+        assert for_itself.lister().list() == []
+    running = SharedIndexInformer(Collection())
+    task = asyncio.create_task(running.run())
+    await settled()
+    assert running.lister().list() == []
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_factory_that_was_stopped_before_its_start_can_be_read() -> None:
+    factory = SharedInformerFactory(Cluster())
+    lister = factory.core.v1.pods.lister()
+    await factory.shutdown()
+    assert lister.list() == []
+
+
+async def test_a_cache_that_was_filled_by_hand_can_be_read() -> None:
+    informer = SharedIndexInformer(Collection())
+    indexer = informer.get_indexer()
+    indexer.add({"metadata": {"name": "a", "namespace": "default"}, "spec": {"nodeName": "n1"}})
+    spec = V1PodSpec(node_name="n2", containers=[])
+    indexer.add(V1Pod(metadata=V1ObjectMeta(name="c", namespace="default"), spec=spec))
+    lister = informer.lister()
+    assert sorted(pod.spec.node_name for pod in lister.list()) == ["n1", "n2"]
+    assert lister.get("default/a").metadata.name == "a"
+    indexer.delete(lister.get("default/a"))
+    assert len(lister.list()) == 1
+    assert lister.undecodable() == []
+    with pytest.raises(NotFound):
+        lister.get("default/b")
+
+
+# Where asyncio does not run.
+
+
+def step(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Runs a coroutine as another library would."""
+    try:
+        coroutine.send(None)
+    finally:
+        coroutine.close()
+
+
+def starts() -> dict[str, Callable[[], Any]]:
+    def enters(manager: Any) -> Callable[[], Any]:
+        return lambda: step(manager.__aenter__())
+
+    return {
+        "informer": enters(SharedIndexInformer(Collection())),
+        "run": lambda: step(SharedIndexInformer(Collection()).run()),
+        "factory": enters(SharedInformerFactory(Cluster())),
+        "start": SharedInformerFactory(Cluster()).start,
+        "elector": enters(LeaderElector(Cluster(), "a").leading()),
+        "broadcaster": enters(EventBroadcaster()),
+    }
+
+
+@pytest.mark.parametrize("name", starts())
+def test_starting_without_asyncio_is_a_clear_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"in a running event loop of asyncio, and none runs in this thread"):
+        starts()[name]()
+    monkeypatch.setitem(sys.modules, "sniffio", SimpleNamespace(current_async_library=lambda: "trio"))
+    with pytest.raises(UsageError, match=r"and this is trio: run the program with asyncio\.run"):
+        starts()[name]()
+
+
+def test_an_event_that_another_thread_records_is_a_clear_error() -> None:
+    broadcaster = EventBroadcaster()
+    broadcaster.start_recording_to_sink(CoreEventSink(Cluster()))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}}
+    with pytest.raises(UsageError, match="an event is recorded in a running event loop of asyncio, and none runs"):
+        broadcaster.new_recorder("me").event(pod, "Normal", "Started", "it runs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, "Normal", "Started", "it runs"), "^obj: expected an object of the API or an ObjectReference, not None"),
+        (({}, "Normal", None, "it runs"), "reason of an event must be a word for machines, not None"),
+        (({}, "Normal", "Started", None), "message of an event must be a text, not None"),
+    ],
+)
+def test_an_event_about_nothing_is_a_clear_error(arguments: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        FakeRecorder().event(*arguments)
+
+
+@pytest.mark.parametrize("sink", [None, Cluster()])
+def test_what_is_no_sink_is_refused(sink: Any) -> None:
+    with pytest.raises(UsageError, match="sink: expected a sink such as CoreEventSink"):
+        EventBroadcaster().start_recording_to_sink(sink)
+    with pytest.raises(UsageError, match="handler: expected a function of an Event, not"):
+        EventBroadcaster().start_event_watcher(5)  # type: ignore[arg-type]

@@ -1,0 +1,155 @@
+"""What users give as a client: what is taken, who closes it, and what the error says of everything else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
+
+from aioinformer.discovery import Discovery
+from aioinformer.dynamic import DynamicInformers
+from aioinformer.errors import UsageError
+from aioinformer.event_sink import CoreEventSink
+from aioinformer.factory import SharedInformerFactory
+from aioinformer.leaderelection import LeaderElector
+from aioinformer.lease_candidate import LeaseCandidate
+from aioinformer.listwatch import ListWatch
+from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.testing import ApiServer
+from aioinformer.transport.credentials import Connection, connect
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+from tests.shell.cluster import Cluster, built_in
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+PODS = built_in("v1/pods")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as running:
+        yield running
+
+
+class Sync:
+    """A client of the synchronous package."""
+
+    def call_api(self) -> None: ...
+
+
+Sync.__module__ = "kubernetes.client.api_client"
+
+NEITHER: list[tuple[Any, str]] = [
+    (None, "not None"),
+    (5, "not int"),
+    (HttpTransport, "not the class HttpTransport; make an instance of it"),
+    (SimpleNamespace(api_client=1), "not SimpleNamespace; give its api_client"),
+    (Sync(), "the client of the package kubernetes is synchronous"),
+]
+
+TAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "factory": ("client", SharedInformerFactory),
+    "dynamic": ("transport", DynamicInformers),
+    "list-watch": ("transport", lambda client: ListWatch(client, PODS)),
+    "elector": ("transport", lambda client: LeaderElector(client, "a")),
+    "candidate": ("transport", lambda client: LeaseCandidate(client, "a", lease="b", binary_version="1.0.0")),
+    "discovery": ("transport", Discovery),
+    "sink": ("transport", CoreEventSink),
+}
+
+
+@pytest.mark.parametrize(("client", "message"), NEITHER, ids=str)
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_is_no_client_is_refused_at_once(taker: str, client: Any, message: str) -> None:
+    argument, take = TAKERS[taker]
+    with pytest.raises(UsageError) as caught:
+        take(client)
+    assert str(caught.value).startswith(f"{argument}: expected a transport, a Connection of connect()")
+    assert message in str(caught.value)
+
+
+async def test_a_session_of_a_http_library_is_no_client() -> None:
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(UsageError, match=r"not a aiohttp ClientSession; for a session of aiohttp: HttpTransport"):
+            SharedInformerFactory(session)  # type: ignore[arg-type]
+
+
+def test_a_connection_that_was_not_awaited_is_said_to_be_so() -> None:
+    with pytest.raises(UsageError, match=r"client: connect\(\) was not awaited; write `await connect\(\)`"):
+        SharedInformerFactory(connect())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["localhost:8001", "~/.kube/config", "ftp://host", ""])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=r"client: a URL must begin with http:// or https://.*for a kubeconfig"):
+        SharedInformerFactory(url)
+
+
+@pytest.mark.parametrize("taker", sorted(TAKERS.keys() - {"factory", "dynamic"}))
+async def test_those_who_close_nothing_take_no_url_and_no_api_client(taker: str) -> None:
+    argument, take = TAKERS[taker]
+    with pytest.raises(UsageError, match=f"{argument}: make a transport of the URL, and close it"):
+        take("http://127.0.0.1:1")
+    async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
+        with pytest.raises(UsageError, match=f"{argument}: make a transport of the ApiClient, and close it"):
+            take(api)
+        with pytest.raises(UsageError, match="give its api_client"):
+            take(CoreV1Api(api))
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+async def test_a_connection_stands_for_its_transport(taker: str) -> None:
+    _, take = TAKERS[taker]
+    async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api, KubernetesTransport(api) as transport:
+        take(Connection(transport, api, "default", ""))
+
+
+@pytest.mark.parametrize("make", [SharedInformerFactory, DynamicInformers])
+async def test_a_url_works_and_what_was_made_of_it_is_closed(
+    make: type[SharedInformerFactory] | type[DynamicInformers], server: ApiServer
+) -> None:
+    owner = make(server.url)
+    if isinstance(owner, SharedInformerFactory):
+        owner.core.v1.namespaces.informer()
+    else:
+        await owner.informer("v1/namespaces")
+    async with owner:
+        assert await owner.wait_for_cache_sync(10) == {"v1/namespaces": True}
+        transport: Any = owner._client.transport
+        session = transport._session
+        assert not session.closed
+    assert session.closed
+
+
+async def test_a_factory_closes_no_connection_of_the_users(server: ApiServer) -> None:
+    async with ApiClient(Configuration(host=server.url)) as api, KubernetesTransport(api) as transport:
+        for _ in range(2):
+            async with SharedInformerFactory(Connection(transport, api, "default", "")) as factory:
+                namespaces = factory.core.v1.namespaces.lister()
+                assert await factory.wait_for_cache_sync(10)
+                assert namespaces.get("default")
+
+
+async def test_a_transport_around_another_is_used_itself() -> None:
+    class Around(Cluster):
+        transport = None
+
+    around = Around()
+    async with SharedInformerFactory(around) as factory:
+        factory.core.v1.pods.informer()
+        await factory.wait_for_cache_sync(10)
+    assert around.paths() == ["/api/v1/pods"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(None, "None"), (Cluster(), "Cluster"), ("http://host", "str"), (ListWatch, "the class ListWatch")],
+)
+def test_what_lists_and_watches_nothing_is_refused(given: Any, kind: str) -> None:
+    with pytest.raises(UsageError, match=rf"lister_watcher: expected .* ListWatch\(transport, resource\), not {kind};"):
+        SharedIndexInformer(given)

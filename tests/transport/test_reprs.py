@@ -1,0 +1,27 @@
+"""What a debugger or a log line shows of a transport: its server, and no credential."""
+
+from __future__ import annotations
+
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from aioinformer.listwatch import ListWatch
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+from tests.shell.collection import PODS
+
+
+async def test_transports_show_the_server_and_no_credential() -> None:
+    async with HttpTransport(
+        "https://api:6443/base", token="secret", headers={"X": "secret"}, proxy="http://user:secret@proxy:1"
+    ) as transport:
+        assert repr(transport) == "<HttpTransport https://api:6443/base>"
+        assert repr(ListWatch(transport, PODS, "team", label_selector="app=web")) == (
+            "<ListWatch v1/pods, namespace=team, label_selector=app=web>"
+        )
+    assert repr(transport) == "<HttpTransport https://api:6443/base, closed>"
+
+
+async def test_the_transport_of_a_client_shows_its_host() -> None:
+    configuration = Configuration(host="https://api:6443", api_key={"BearerToken": "secret"})
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        assert repr(transport) == "<KubernetesTransport https://api:6443>"
