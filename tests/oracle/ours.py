@@ -57,8 +57,8 @@ def render(obj: Any) -> str:
     return encode_object(metadata.namespace, metadata.name, metadata.resource_version, metadata.uid, value)
 
 
-async def play(script: Script) -> tuple[Record, float]:
-    """Play a script to an informer; return its record, and for how long at most the loop was busy meanwhile.
+async def play(script: Script) -> Record:
+    """Play a script to an informer.
 
     Raises:
         ValueError: the script does not provide for what it was asked.
@@ -71,5 +71,4 @@ async def play(script: Script) -> tuple[Record, float]:
         informer.add_event_handler(witness)
         async with informer:
             await player.wait_for_end()
-            record = Record(player.requests(), witness.told, sorted(map(render, informer.lister().list())))
-            return record, player.lateness
+            return Record(player.requests(), witness.told, sorted(map(render, informer.lister().list())))

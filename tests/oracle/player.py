@@ -31,9 +31,6 @@ LONGEST = 60.0
 _TICK = 0.1
 #: Scripts that are played together begin so many seconds one after the other.
 STAGGER = 0.03
-#: If the loop was busy for longer, the times of a script say little, and it may be played again, so often in all.
-DISTURBED = 0.2
-ATTEMPTS = 3
 
 
 @dataclass(slots=True)

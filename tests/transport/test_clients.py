@@ -132,7 +132,7 @@ async def test_a_factory_closes_no_connection_of_the_users(server: ApiServer) ->
             async with SharedInformerFactory(Connection(transport, api, "default", "")) as factory:
                 namespaces = factory.core.v1.namespaces.lister()
                 assert await factory.wait_for_cache_sync(10)
-                assert namespaces.get("default")
+                assert namespaces.get("default").metadata.name == "default"
 
 
 async def test_a_transport_around_another_is_used_itself() -> None:
