@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         KeyFuncError,
         NotFound,
         OptionError,
+        ProcessingError,
         ResourceVersionTooLarge,
         SelectorError,
         TransportError,
@@ -176,6 +177,7 @@ __all__ = [
     "ObjectName",
     "OptionError",
     "Phase",
+    "ProcessingError",
     "Queue",
     "QueueShutDown",
     "RateLimiter",
@@ -242,8 +244,8 @@ _MODULES = {
         "dynamic_informer": "DynamicInformer",
         "errors": (
             "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
-            "InformerStopped KeyFuncError NotFound OptionError ResourceVersionTooLarge SelectorError "
-            "TransportError UnknownOption UsageError"
+            "InformerStopped KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge "
+            "SelectorError TransportError UnknownOption UsageError"
         ),
         "event_broadcaster": "EventBroadcaster",
         "event_recorder": "EventRecorder FakeRecorder",

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.indices import Index
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.store import ThreadSafeStore
+    from aioinformer.thread_safe_store import Begun
 
 #: What an index says of an object.
 Values = tuple[str, ...]
@@ -52,45 +55,78 @@ class BulkChange:
         """Removes an item that the store holds."""
         self._deleted.append(key)
 
-    def commit(self) -> None:
-        """Makes the changes, all at once."""
+    def commit(self, announce: Callable[[], Any] = lambda: None) -> None:
+        """Makes the changes, all at once.
+
+        Args:
+            announce: called as a part of the change, within the lock.
+
+        Raises:
+            MemoryError: nothing has changed. The same if `announce` raises.
+        """
         items = self._items
         if items is not None and items.keys().isdisjoint(self._cells._items):
-            self._take_in(items)
+            self._take_in(items, announce)
             return
         if items is not None:  # somebody else has put one of them in
             self._puts = {key: (item, {}) for key, item in items.items()}
-        self._change()
+        self._change(announce)
 
     def _indices(self) -> list[Index[Any]]:
         return [*self._cells._indices.values(), *self._cells._unfinished.values()]
 
-    def _take_in(self, items: dict[str, Any]) -> None:
+    def _take_in(self, items: dict[str, Any], announce: Callable[[], Any]) -> None:
         cells, made = self._cells, self._made
         for index in self._indices():
             if index.name not in made:  # it came meanwhile
                 made[index.name] = cells._built(index.name, index.function, items.items())
         with cells._lock:
             if cells._items:
-                cells._items.update(items)
-                for index in self._indices():
-                    index.take_in(made[index.name])
+                try:
+                    cells._items.update(items)
+                    for index in self._indices():
+                        index.take_in(made[index.name])
+                    announce()
+                except BaseException:
+                    for key, item in items.items():
+                        cells._items.pop(key, None)
+                        for index in self._indices():
+                            index.remove(key, item)
+                    raise
             else:
+                taken = [
+                    (all_of, {name: made[name] for name in all_of}) for all_of in (cells._indices, cells._unfinished)
+                ]
+                announce()
                 cells._items = items
-                for indices in (cells._indices, cells._unfinished):
-                    indices.update({name: made[name] for name in indices})
+                for indices, ours in taken:
+                    indices.update(ours)
 
-    def _change(self) -> None:
+    def _change(self, announce: Callable[[], Any]) -> None:
         cells, indices = self._cells, self._indices()
         for key, (item, values) in self._puts.items():
             values |= {index.name: index.evaluate(key, item) for index in indices if index.name not in values}
         with cells._lock:
+            changes: list[tuple[str, Any, Begun]] = []
+            try:
+                for key, (item, values) in self._puts.items():
+                    begun: Begun = []
+                    changes.append((key, cells._items.get(key), begun))
+                    cells._items[key] = item
+                    for index in indices:
+                        before = index.add(key, item, values[index.name])
+                        if before is not None:
+                            begun.append((index, before, values[index.name]))
+                announce()
+            except BaseException:
+                for key, old, begun in changes:
+                    cells._undo(key, old, begun)
+                raise
+            for key, _, begun in changes:
+                for index, before, new in begun:
+                    index.settle(key, before, new)
             for key in self._deleted:
                 old = cells._items.pop(key, None)
                 if old is not None:
                     for index in indices:
                         index.remove(key, old)
-            for key, (item, values) in self._puts.items():
-                cells._items[key] = item
-                for index in indices:
-                    index.put(key, item, values[index.name])

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer.errors import FIFOClosed, UsageError
+from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.options import ReflectorOptions
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = get_logger(__name__)
+
+#: Seconds between a batch that was not processed and the next.
+_BREATHER = 1.0
 
 
 @dataclass(slots=True)
@@ -123,18 +126,29 @@ class CacheController:
 
     async def _process_loop(self) -> None:
         config = self._config
+        synced = False
         while True:
             try:
                 version = await config.queue.pop_batch(self._process, config.flush)
+                if config.quarantine.leaving:
+                    config.quarantine.settle()
+                config.on_version(version)
+                synced = synced or config.queue.has_synced()
             except FIFOClosed:
                 return
-            if config.quarantine.leaving:
-                config.quarantine.settle()
-            config.on_version(version)
+            except EXHAUSTION as error:
+                _log.exception("%s: processing raised; the collection is listed again", self.reflector.name)
+                self._lack(error, initial=not synced)
+                await asyncio.sleep(_BREATHER)
 
     def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
         try:
             self._config.process(deltas, is_in_initial_list)
-        except Exception:
-            # Nobody could handle it better: the key is lost until its next change, the rest goes on (CTL-03).
+        except Exception as error:
+            # The key is lost until the list that follows; the rest goes on (CTL-03).
             _log.exception("%s: processing %s raised", self.reflector.name, deltas[-1].object.key)
+            self._lack(error, initial=is_in_initial_list)
+
+    def _lack(self, error: Exception, *, initial: bool) -> None:
+        self._config.queue.mark_incomplete(initial=initial)
+        self.reflector.relist(ProcessingError(f"what was received could not be processed: {type(error).__name__}"))

@@ -1,6 +1,7 @@
 """From deltas to cache and notifications: what a change means depends on what is cached, not on what it is called.
 
-The cache and its indices change first, then listeners are told, then those who wait for the object.
+The cache and its indices change first, then listeners are told, then those who wait for the object. What listeners are
+told is queued as a part of the change: if that raises, for want of memory, nothing has changed, and nothing was told.
 
 A collection that is replaced as a whole is compared in steps, while the cache stays as it was; then, in one step, the
 cache changes and everything is told: deletions first, then what is new or changed, in the order of the list (CTL-13).
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.bulk_change import BulkChange
 from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
+from aioinformer.errors import USER_ERRORS
 from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.objects import KeptRecord, Record
 from aioinformer.undecodable import Undecodable
@@ -53,7 +55,7 @@ class CacheUpdates(Generic[T]):
         objects: ObjectType[T],
         processor: SharedProcessor[T],
         waiters: KeyWaiters[T],
-        unpresentable: Callable[[str, Exception], None] = lambda key, error: None,
+        unpresentable: Callable[[str, BaseException], None] = lambda key, error: None,
         known: KnownObjects | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class CacheUpdates(Generic[T]):
         self._known = known or indexer.cells
         self._present = objects.present
         self._distribute = processor.distribute
+        self._distribute_all = processor.distribute_all
         self._waiters = waiters
         self._awaited = waiters.awaited()
         self._versions = waiters.versions
@@ -122,18 +125,17 @@ class CacheUpdates(Generic[T]):
                     told.append(news)
                     change.put(key, record)
                     changed.append(key)
+            elif key in self._awaited:  # as in `_upserted`
+                changed.append(key)
             yield
-        change.commit()
-        for notification in told:
-            self._distribute(notification)
+        change.commit(lambda: self._distribute_all(told))
         for key in changed:
             if self._versions.opaque and key in listed:
                 self._versions.saw(listed[key].resource_version)
             if self._unread:
                 self._release(key)
             if key in self._awaited:
-                record = cells.item(key)
-                self._waiters.changed(key, self._shown(key, record) if record is not None else None)
+                self._tell_waiters(key)
 
     def forget(self, keys: Iterable[str]) -> Iterator[None]:
         """Takes objects out that nobody follows any more, in steps, and tells them as gone, unseen.
@@ -158,16 +160,17 @@ class CacheUpdates(Generic[T]):
         old = self._cells.item(key)
         # Most are of another version: to call a function for that would cost as much as the answer.
         if old is not None and old.resource_version == record.resource_version and _is_same(old, record):
+            if key in self._awaited:  # the first time, telling them may have failed
+                self._tell_waiters(key)
             return
         notification = self._upsert(old, record, is_in_initial_list)
         if notification is None:
             return
-        self._cells.put(key, record)
+        self._cells.put(key, record, self._distribute, notification)
         if self._versions.opaque:
             self._versions.saw(record.resource_version)
         if self._unread:
             self._release(key)
-        self._distribute(notification)
         if key in self._awaited:
             self._waiters.changed(key, self._shown(key, record))
 
@@ -177,7 +180,9 @@ class CacheUpdates(Generic[T]):
         """What is told of a new state; None if it cannot be shown: then what is cached stays, as if it had not come."""
         try:
             obj = self._present(record)
-        except Exception as error:
+        except MemoryError:
+            raise
+        except USER_ERRORS as error:
             self._unread.pop(record.key, None)  # what was said of another version
             self._unpresentable(record.key, error)
             return None
@@ -185,27 +190,34 @@ class CacheUpdates(Generic[T]):
             return AddNotification(obj, is_in_initial_list)
         try:
             return UpdateNotification(self._present(old), obj)
-        except Exception as error:
+        except MemoryError:
+            raise
+        except USER_ERRORS as error:
             self._unpresentable(record.key, error)
             return AddNotification(obj, False)  # which claims nothing of what was before
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
-        old = self._cells.delete(key)
-        if self._versions.opaque and isinstance(obj, Record):
-            self._versions.saw(obj.resource_version)
+        old = self._cells.item(key)
         if old is None:  # nobody was told of it
+            self._saw_deleted(obj)
             self._release(key)
             return
         if isinstance(obj, DeletedFinalStateUnknown):
             # What the queue knew when the tombstone was made may be older than what has been told since.
-            self._distribute(self._missed(key, old))
+            notification = self._missed(key, old)
         else:
             last = self._shown(key, obj)
-            self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last))
+            notification = DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last)
+        self._cells.delete(key, self._distribute, notification)
+        self._saw_deleted(obj)
         if self._unread:
             self._release(key)
         if key in self._awaited:
             self._waiters.changed(key, None)
+
+    def _saw_deleted(self, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
+        if self._versions.opaque and isinstance(obj, Record):
+            self._versions.saw(obj.resource_version)
 
     def _repeated(self, key: str) -> None:
         record = self._cells.item(key)
@@ -214,13 +226,19 @@ class CacheUpdates(Generic[T]):
             if obj is not None:
                 self._distribute(UpdateNotification(obj, obj), sync=True)
 
+    def _tell_waiters(self, key: str) -> None:
+        record = self._cells.item(key)
+        self._waiters.changed(key, self._shown(key, record) if record is not None else None)
+
     def _missed(self, key: str, last: Record) -> DeleteNotification[T]:
         return DeleteNotification(DeletedFinalStateUnknown(key, self._shown(key, last)))
 
     def _shown(self, key: str, record: Record) -> T | None:
         try:
             return self._present(record)
-        except Exception as error:
+        except MemoryError:
+            raise
+        except USER_ERRORS as error:
             self._unpresentable(key, error)
             return None
 

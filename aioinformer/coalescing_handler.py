@@ -22,6 +22,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.errors import USER_ERRORS
 from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.keys import deletion_handling_meta_namespace_key_func
 from aioinformer.logger import get_logger
@@ -34,7 +35,7 @@ from aioinformer.notifications import (
     delivery_to,
 )
 from aioinformer.overdue import OverdueCalls
-from aioinformer.owner import IN_HANDLER, Owner, is_cancelled
+from aioinformer.owner import IN_HANDLER, Owner, is_ending
 from aioinformer.stalls import Stalls, Steps
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class CoalescingHandler(HandlerWrapper):
             self._stalls.blame(self.name, self._current, key_of, seconds)
 
     async def _call(self, key: str, notification: Notification[Any]) -> None:
+        task = asyncio.current_task()
         self._current, self.call_began = notification, asyncio.get_running_loop().time()
         if not self._overdue.armed:
             self._overdue.arm()
@@ -176,8 +178,8 @@ class CoalescingHandler(HandlerWrapper):
             result = self._deliver(notification)
             if inspect.isawaitable(result):
                 await result
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+        except (*USER_ERRORS, asyncio.CancelledError) as error:
+            if is_ending(error, task):
                 raise
             self.errors += 1
             _log.exception("%s raised for %s", self.name, key)

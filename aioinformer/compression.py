@@ -41,7 +41,7 @@ class Codec:
         dictionary.precompute_compress(level=_LEVEL)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=dictionary, write_content_size=True)
         self._decompressor = zstandard.ZstdDecompressor(dict_data=dictionary)
-        self._lock = threading.Lock()  # the library's contexts are not to be used by two threads at once
+        self._lock = threading.RLock()  # the library's contexts are not to be used by two threads at once
 
     def pack(self, data: bytes) -> bytes:
         """The data, compressed."""

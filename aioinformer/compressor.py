@@ -69,5 +69,8 @@ class Compressor:
         slicer = Slicer()
         for key, record in cells.snapshot():
             if type(record) is Record:
-                cells.exchange(key, record, self.tier.packed(record))
+                try:
+                    cells.exchange(key, record, self.tier.packed(record))
+                except Exception:  # for want of memory, say
+                    _log.warning("%s is kept as it is, uncompressed", key, exc_info=True)
             await slicer.pause()

@@ -30,14 +30,27 @@ class DeltaState(ABC, Generic[T, P]):
 
     def __init__(self, transformer: Callable[[T], T] | None) -> None:
         self.version = ""
+        #: Something was not processed: until a replacement has been, it is not known up to which version all was.
+        self.incomplete = False
         self._transformer = transformer
         self._populated = False
+        #: ... and that was of the first population, for which the next replacement counts.
+        self._populated_in_part = False
         #: How much of the first population still waits.
         self._initial = 0
 
     def has_synced(self) -> bool:
         """Whether everything of the first population has been popped (Q-04)."""
-        return self._populated and self._initial <= 0
+        return self._populated and self._initial <= 0 and not self._populated_in_part
+
+    def mark_incomplete(self, *, initial: bool) -> None:
+        """What was popped was not processed.
+
+        Args:
+            initial: the first population was not through.
+        """
+        self.incomplete = True
+        self._populated_in_part = self._populated_in_part or initial
 
     @abstractmethod
     def __len__(self) -> int: ...

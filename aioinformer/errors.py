@@ -13,6 +13,7 @@ AioinformerError
 ├── KeyFuncError              no key can be made of an object
 ├── DecodeError               bytes from the server that are not what they should be
 │   └── FrameTooLarge         one object is larger than the configured cap
+├── ProcessingError           what the server sent could not be taken into the cache
 ├── TransportError            the server was not reached, or the connection broke
 └── ApiError                  the server answered with something other than success
     ├── Expired               410: the version asked for has left the server's window
@@ -25,9 +26,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from aioinformer.visible import visible
+
+#: What a function of the user's may raise and only it fails by it. KeyboardInterrupt and SystemExit keep their meaning.
+USER_ERRORS: Final = (Exception, GeneratorExit)
+#: What anything may raise for want of memory or of stack, and not again a moment later.
+EXHAUSTION: Final = (MemoryError, RecursionError)
 
 _LONGEST = 1000
 
@@ -106,6 +112,10 @@ class DecodeError(AioinformerError):
 
 class FrameTooLarge(DecodeError):
     """One line of a watch, or one item of a list, is larger than the configured cap."""
+
+
+class ProcessingError(AioinformerError):
+    """What the server sent could not be taken into the cache; the collection is listed again, after a delay."""
 
 
 class TransportError(AioinformerError):

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from aioinformer.errors import UsageError
+from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.event_recorder import EventRecorder
 from aioinformer.event_recording import EventRecording
 from aioinformer.logger import get_logger
-from aioinformer.owner import Owner, is_cancelled
+from aioinformer.owner import Owner, is_ending
 from aioinformer.visible import visible
 
 if TYPE_CHECKING:
@@ -96,12 +96,13 @@ class EventWatch:
             self.dropped += self._events.get_nowait() is not None
 
     async def _call(self, event: Event) -> None:
+        task = asyncio.current_task()
         try:
             result = self._handler(event)
             if inspect.isawaitable(result):
                 await result
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+        except (*USER_ERRORS, asyncio.CancelledError) as error:
+            if is_ending(error, task):
                 raise
             self.errors += 1
             _log.exception("%s raised for event %s/%s", self.name, event.namespace, event.name)

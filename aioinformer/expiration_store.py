@@ -71,7 +71,7 @@ class ExpirationStore(Generic[T]):
         self._policy = policy
         self._key_func = key_func
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._entries: dict[str, TimestampedEntry[T]] = {}
 
     def add(self, obj: T) -> None:

@@ -8,7 +8,7 @@ to change something takes a copy, and a copy of a `FrozenDict`, by whatever mean
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,8 +25,10 @@ class _Open(dict[Any, Any]):
 
 
 class _WithoutInit(type):
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls.__new__(cls, *args, **kwargs)
+    if not TYPE_CHECKING:  # else instances would be of no known type
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return cls.__new__(cls, *args, **kwargs)
 
 
 class FrozenDict(dict[K, V], metaclass=_WithoutInit):
@@ -120,7 +122,7 @@ def _redacted(secret: Mapping[Any, Any]) -> dict[Any, Any]:
 _EMPTY: FrozenDict[Any, Any] = FrozenDict()
 
 
-def closed(value: dict[K, V]) -> FrozenDict[K, V]:
+def closed(value: Mapping[K, V]) -> FrozenDict[K, V]:
     """Return a `FrozenDict` of a dict, as fast as `dict` makes a copy."""
     made: Any = _Open(value)
     made.__class__ = FrozenDict

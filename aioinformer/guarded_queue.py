@@ -53,6 +53,10 @@ class Queue(Protocol[T]):
         """Whether everything of the first population has been popped."""
         ...
 
+    def mark_incomplete(self, *, initial: bool) -> None:
+        """What was popped was not processed; until a replacement has been, no version is reached."""
+        ...
+
     def __len__(self) -> int:
         """How much waits."""
         ...
@@ -174,11 +178,20 @@ class GuardedQueue(Generic[T, P]):
             finally:
                 flush()
                 self._on_batch(waiting, perf_counter() - began)
-            return self._state.version
+            return "" if self._state.incomplete else self._state.version
 
     def has_synced(self) -> bool:
         """Whether everything of the first population has been popped (Q-04)."""
         return self._state.has_synced()
+
+    def mark_incomplete(self, *, initial: bool) -> None:
+        """What was popped was not processed, and is not queued again: until a replacement has been, no version is
+        reached.
+
+        Args:
+            initial: the first population was not through; it is once the next replacement has been processed.
+        """
+        self._state.mark_incomplete(initial=initial)
 
     async def close(self) -> None:
         """Nothing more will come: whoever waits is told once what is left has been popped."""

@@ -176,6 +176,7 @@ class InformerCache(Generic[T]):
         """
         self._before_indexers(indexers)
         self._indexer.add_indexers(indexers)
+        self._check_indices()
 
     async def add_indexers_in_slices(self, indexers: Indexers[T]) -> None:
         """The same as `add_indexers`, while the event loop goes on: the indices can be asked once this returns.
@@ -191,6 +192,7 @@ class InformerCache(Generic[T]):
         with closing(self._indexer.cells.adding_indexers(indexers)) as steps:
             for _ in steps:
                 await slicer.pause()
+        self._check_indices()
 
     def _before_indexers(self, indexers: Indexers[T]) -> None:
         if self._stopped:
@@ -306,6 +308,9 @@ class InformerCache(Generic[T]):
         """Everything up to this version is in the cache."""
         self._indexer.bookmark(version)
         self._versions.reached(version)
+
+    def _check_indices(self) -> None:
+        """Index functions were called."""
 
     def _readability_changed(self) -> None:
         """The first object cannot be read, or the last of these was replaced; called in any thread."""

@@ -115,9 +115,10 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             if key not in items and self._known is not None:
                 self._append(Delta(DeltaType.DELETED, _tombstone(key, self._known.item(key))))
             yield
-        if not self._populated:
+        if not self._populated or self._populated_in_part:
             self._populated = True
             self._initial = len(self._line)
+        self.incomplete = self._populated_in_part = False
         self.version = version
         self._news = True
 
@@ -157,7 +158,11 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         waiting = self._items.get(key)
         if waiting is None:
             self._items[key] = delta
-            self._line.append(key)
+            try:
+                self._line.append(key)
+            except BaseException:
+                del self._items[key]  # what is in no line would wait for ever
+                raise
         else:
             deltas = self._items[key] = _deltas(waiting)
             deltas.append(delta)

@@ -54,6 +54,7 @@ class _WholeList(ListHead, gc=False):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
+_decode_prologue = msgspec.json.Decoder(ListHead).decode
 _decode_whole_list = msgspec.json.Decoder(_WholeList).decode
 
 
@@ -133,7 +134,7 @@ class ListParser(Generic[T]):
             if self._prologue is None:
                 return ""
             try:
-                metadata = msgspec.json.decode(self._prologue + b"]}", type=ListHead).metadata
+                metadata = _decode_prologue(self._prologue + b"]}").metadata
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 metadata = None
             self._next_page = (metadata and metadata.continue_) or ""

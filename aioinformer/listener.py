@@ -21,11 +21,12 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.callables import origin
+from aioinformer.errors import USER_ERRORS
 from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
 from aioinformer.latch import Latch
 from aioinformer.logger import get_logger
 from aioinformer.notifications import AddNotification, Batch, Delivery, Notification
-from aioinformer.owner import IN_HANDLER, is_cancelled
+from aioinformer.owner import IN_HANDLER, is_ending
 from aioinformer.slices import clock_of
 from aioinformer.stalls import LIMIT, Stalls, Steps
 
@@ -241,6 +242,7 @@ class ProcessorListener(Generic[T]):
         await Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
+        task = asyncio.current_task()
         deliver = self._deliver
         clock = self._clock = clock_of(asyncio.get_running_loop())
         notable = 0.0
@@ -268,10 +270,10 @@ class ProcessorListener(Generic[T]):
                         result = deliver(notification)
                         if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
                             await result
-                    except (Exception, asyncio.CancelledError) as error:
-                        # Something that the handler awaited may have been cancelled: that is an error of the handler,
-                        # unless it is this task that is to end.
-                        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                    except (*USER_ERRORS, asyncio.CancelledError) as error:
+                        # Something that the handler awaited may have been cancelled, or closed: that is an error of
+                        # the handler, unless it is this task that is to end.
+                        if is_ending(error, task):
                             raise
                         self._failed(notification, error)
                     if type(notification) is AddNotification and notification.is_in_initial_list:

@@ -17,9 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.cache_controller import CacheController
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.latch import Latch
 from aioinformer.listwatch import ListWatch
+from aioinformer.logger import get_logger
 from aioinformer.scopes import check_namespace
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import InformerState, Phase
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from aioinformer.store import ThreadSafeStore
 
 T = TypeVar("T")
+
+_log = get_logger(__name__)
 
 
 class _KnownInNamespace:
@@ -255,6 +258,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             member.version = version
             if queue.has_synced():
                 member.synced.set()
+            self._check_indices()
             self._advance()
 
         member.controller = CacheController(
@@ -266,7 +270,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 name=f"{self.name} in {namespace}",
                 resync_period=0.0,
                 quarantine=member.quarantine,
-                on_state=lambda state: self._state_changed(self.state),
             )
         )
         member.task = tasks.create_task(self._look_at(namespace, member), name=f"{self.name} in {namespace}")
@@ -305,8 +308,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             await asyncio.sleep(self._pipeline.handlers.periods.check)
             if self._pipeline.handlers.should_resync():
                 for member in list(self._members.values()):
-                    if member.queue is not None:
-                        await member.queue.resync()
+                    try:
+                        if member.queue is not None:
+                            await member.queue.resync()
+                    except EXHAUSTION:
+                        _log.exception("%s: the resync failed", self.name)
 
     def _advance(self) -> None:
         versions = [member.version for member in self._members.values()]

@@ -76,7 +76,7 @@ class MutationCache(Generic[T]):
         self._max_size = max_size
         self._key_func = key_func
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         #: Least recently used first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 

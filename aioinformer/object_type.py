@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from aioinformer.callables import Timed, function_name, untimed
-from aioinformer.errors import DecodeError, UsageError
+from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.field_decoder import FieldDecoder
 from aioinformer.keys import deletion_handling_meta_namespace_key_func as object_key
 from aioinformer.logger import get_logger
@@ -161,7 +161,7 @@ class ObjectType(Generic[T]):
         obj = self.present(record)
         try:
             result = transform(obj)
-        except Exception as error:
+        except USER_ERRORS as error:
             if is_validation(error):  # its text, and so its traceback, may quote the object
                 _log.error("the transform raised for %s: %s", record.key, refusal(error))
             else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aioinformer.errors import USER_ERRORS
+from aioinformer.failing_indices import FailingIndices
 from aioinformer.identity import InformerName, InformerNameAndResource
 from aioinformer.informer_cache import InformerCache
 from aioinformer.logger import get_logger
@@ -58,6 +60,7 @@ class ObservedInformer(InformerCache[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
+        self._failing = FailingIndices(self._indexer.cells, self.name)
         self._default_identity: InformerNameAndResource | None = None
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
@@ -78,12 +81,12 @@ class ObservedInformer(InformerCache[T]):
         """What the informer is doing, for probes and people."""
         state = self._reflector_state()
         if state.healthy and self._undecodable:  # the reflector does not know of failed reads
-            return replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
+            state = replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
         if self._crash is not None:
             return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
         if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
             return replace(state, phase=Phase.STOPPED)
-        return state
+        return self._failing.judge(state)
 
     def _reflector_state(self) -> InformerState:
         """What the reflector is doing."""
@@ -130,12 +133,17 @@ class ObservedInformer(InformerCache[T]):
         except Exception:
             _log.exception("%s: the metrics refuse it, and will not show it", self.name)
 
-    def _state_changed(self, state: InformerState) -> None:
+    def _check_indices(self) -> None:
+        if self._failing.check():
+            self._state_changed()
+
+    def _state_changed(self) -> None:
+        state = self.state
         self.outages.changed(self, state)
         for handler in self._state_handlers:
             try:
                 handler(state)
-            except Exception:
+            except USER_ERRORS:
                 _log.exception("%s: a state handler raised", self.name)
 
     def _end(self, failure: BaseException) -> None:
@@ -145,7 +153,7 @@ class ObservedInformer(InformerCache[T]):
 
     def _readability_changed(self) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: None if self._stopped else self._state_changed(self.state))
+            self._loop.call_soon_threadsafe(lambda: None if self._stopped else self._state_changed())
 
     def __repr__(self) -> str:
         synced = "" if self.has_synced() else ", not synced"

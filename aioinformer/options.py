@@ -95,7 +95,8 @@ class ReflectorOptions:
     max_internal_error_retry_duration: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.page_size, int) or self.page_size < 0:
+        page_size: object = self.page_size
+        if not isinstance(page_size, int) or page_size < 0:
             raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
         if not self.min_watch_timeout >= 1:
             raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")

@@ -117,6 +117,7 @@ class OrderedDeltas(DeltaState[T, OrderedDelta[T]]):
                 elif isinstance(item, ReplacedAll):
                     yield from self._consumer.replace_all(item.objects, initial)
                     self.version = item.version
+                    self.incomplete = self._populated_in_part = False
                 elif isinstance(item, SyncAll):
                     yield from self._consumer.sync_all()
                 else:

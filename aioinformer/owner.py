@@ -115,10 +115,20 @@ class Owner:
             task.result()
 
 
-def is_cancelled() -> bool:
-    """Whether the current task is to end. A CancelledError may also come from something that it awaits."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def is_ending(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+    """Whether an error from a function that a task awaits means that the task itself is to end.
+
+    Args:
+        error: CancelledError may come from something that the function awaits, GeneratorExit from the function. The
+            latter is also what a coroutine gets that is closed; then nothing runs it.
+        task: the one that awaits.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        return task is not None and task.cancelling() > 0
+    try:
+        return isinstance(error, GeneratorExit) and asyncio.current_task() is not task
+    except RuntimeError:  # no loop runs
+        return True
 
 
 def collapsed(error: BaseException) -> BaseException:

@@ -19,7 +19,7 @@ from weakref import ref
 import anyio
 
 from aioinformer.cache_updates import CacheUpdates
-from aioinformer.errors import DecodeError, UsageError
+from aioinformer.errors import EXHAUSTION, DecodeError, UsageError
 from aioinformer.informer_statistics import InformerCounters, InformerStatistics
 from aioinformer.logger import get_logger
 from aioinformer.processor import SharedProcessor
@@ -50,6 +50,8 @@ _log = get_logger(__name__)
 _DEEP: Final = 10
 _SLOW_EACH: Final = 0.1
 _SLOW_BATCH: Final = 1.0
+#: Seconds until what there was no memory for is tried again.
+_BREATHER: Final = 1.0
 
 
 class Pipeline(Generic[T]):
@@ -220,13 +222,20 @@ class Pipeline(Generic[T]):
             keys: of objects in the cache.
         """
         slicer = Slicer(self._slice_seconds)
-        for _ in self.updates.forget(keys):
-            if slicer.due():
+        forgotten = list(keys)
+        while True:
+            try:
+                for _ in self.updates.forget(forgotten):
+                    if slicer.due():
+                        self.processor.flush()
+                        await slicer.let_go()
                 self.processor.flush()
-                await slicer.let_go()
-        self.processor.flush()
+                return
+            except EXHAUSTION:  # what is gone already is passed over the next time
+                _log.exception("%s: objects could not be taken out of the cache; trying again", self._name)
+                await asyncio.sleep(_BREATHER)
 
-    def _cannot_present(self, key: str, error: Exception) -> None:
+    def _cannot_present(self, key: str, error: BaseException) -> None:
         reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
         self._undecodable.unread.add(key, reason)
         _log.error("%s: %s cannot be shown, and is passed over", self._name, key, exc_info=error)

@@ -42,28 +42,49 @@ class SharedProcessor(Generic[T]):
         self._outbox: list[Notification[T]] = []
         #: Positions in the outbox of notifications that are for listeners that are resyncing only.
         self._syncs: set[int] = set()
+        #: Batches that listeners could not take, for want of memory.
+        self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
         self._overdue = OverdueCalls(lambda: (*self.listeners, *self._leaving))
 
     def distribute(self, notification: Notification[T], *, sync: bool = False) -> None:
         """Puts a notification into the next batch; `sync`: for listeners that are resyncing only (SI-29)."""
-        if sync:
-            self._syncs.add(len(self._outbox))
         self._outbox.append(notification)
+        if sync:
+            self._syncs.add(len(self._outbox) - 1)
+
+    def distribute_all(self, notifications: list[Notification[T]]) -> None:
+        """Puts all of these notifications into the next batch, or none of them if there is no memory for that."""
+        self._outbox += notifications
 
     def flush(self) -> None:
-        """Hands the batch to the listeners. To be called before the event loop gets a turn."""
-        batch, self._outbox = self._outbox, []
-        if not batch:
+        """Hands the batch to the listeners. To be called before the event loop gets a turn.
+
+        Raises:
+            Exception: some listeners could not take it; they get it with the next flush.
+        """
+        while self._missed:
+            listener, batch = self._missed[0]
+            listener.add(batch)
+            del self._missed[0]
+        collected = self._outbox
+        if not collected:
             return
-        syncs, self._syncs = self._syncs, set()
-        everything = without = Batch.of(batch)
-        if syncs:
-            without = Batch.of([each for position, each in enumerate(batch) if position not in syncs])
+        everything = without = Batch.of(collected)
+        if self._syncs:
+            without = Batch.of([each for position, each in enumerate(collected) if position not in self._syncs])
+        self._outbox, self._syncs = [], set()
         for listener in self.listeners:
             chosen = everything if listener.resync.syncing else without
             if chosen.size:
-                listener.add(chosen)
+                try:
+                    listener.add(chosen)
+                except BaseException:
+                    position = self.listeners.index(listener)
+                    self._missed = [
+                        (each, everything if each.resync.syncing else without) for each in self.listeners[position:]
+                    ]
+                    raise
 
     def add_listener(self, listener: ProcessorListener[T]) -> None:
         """One more from now on."""

@@ -37,7 +37,14 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from aioinformer.errors import ApiError, DecodeError, Expired, ResourceVersionTooLarge, TransportError
+from aioinformer.errors import (
+    ApiError,
+    DecodeError,
+    Expired,
+    ProcessingError,
+    ResourceVersionTooLarge,
+    TransportError,
+)
 from aioinformer.incoming_list import IncomingList
 from aioinformer.options import ReflectorOptions
 from aioinformer.paging import Paging
@@ -388,7 +395,7 @@ class ListWatchProtocol:
                 self._state.prefer_list = stage is Stage.STREAM  # a stream whose end never comes is idle for ever
                 self._state.fail(error, now, Stage.DECIDE)
 
-    def _failed(self, error: ApiError | TransportError | DecodeError, now: float) -> None:
+    def _failed(self, error: ApiError | TransportError | DecodeError | ProcessingError, now: float) -> None:
         state, watches = self._state, self._watches
         if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status >= 500):
             watches.record.server_lost = True
@@ -405,6 +412,8 @@ class ListWatchProtocol:
             watches.check_failed(error, now)
         elif isinstance(error, Expired | ResourceVersionTooLarge):
             self._version_lost(error, now)
+        elif isinstance(error, ProcessingError):  # the cache lacks what was received: only a list shows what
+            state.fail(error, now, Stage.DECIDE)
         elif isinstance(error, ApiError) and stage is Stage.WATCH:
             watches.broke(error, now)
         elif isinstance(error, ApiError) and stage is Stage.OPEN:

@@ -24,6 +24,7 @@ class Quarantine:
 
     Attributes:
         total: how many were skipped so far, in all.
+        leaving: objects that decode again: why they did not, and the number of batches until they are in the cache.
     """
 
     def __init__(self) -> None:
@@ -31,8 +32,7 @@ class Quarantine:
         self._reasons: dict[str, str] = {}
         #: What the list under way brings, None between lists.
         self._listed: dict[str, str] | None = None
-        #: Objects that decode again: why they did not, and the number of batches until they are in the cache.
-        self._leaving: dict[str, tuple[str, int]] = {}
+        self.leaving: dict[str, tuple[str, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._reasons)
@@ -43,7 +43,7 @@ class Quarantine:
     @property
     def remembers(self) -> bool:
         """Whether `release` has something to do."""
-        return bool(self._reasons or self._listed or self._leaving)
+        return bool(self._reasons or self._listed or self.leaving)
 
     def reasons(self) -> dict[str, str]:
         """Return a copy: key -> why the object does not decode. The key "" is that of objects without a name."""
@@ -52,7 +52,7 @@ class Quarantine:
     def reason(self, key: str) -> str | None:
         """Why an object is not in the cache in its last version; None if it is, or is gone."""
         reason = self._reasons.get(key)
-        if reason is None and (leaving := self._leaving.get(key)) is not None:
+        if reason is None and (leaving := self.leaving.get(key)) is not None:
             return leaving[0]
         return reason
 
@@ -71,9 +71,9 @@ class Quarantine:
             return self._listed.pop(key, None) is not None
         reason = self._reasons.get(key)
         if gone:
-            self._leaving.pop(key, None)
+            self.leaving.pop(key, None)
         elif reason is not None:
-            self._leaving[key] = reason, _BATCHES
+            self.leaving[key] = reason, _BATCHES
         return self._reasons.pop(key, None) is not None
 
     def begin(self) -> None:
@@ -89,25 +89,20 @@ class Quarantine:
         listed = self._listed or {}
         for key, reason in self._reasons.items():
             if key and key not in listed and key in names:
-                self._leaving[key] = reason, _BATCHES
+                self.leaving[key] = reason, _BATCHES
         self._reasons, self._listed = listed, None
 
     def clear(self) -> None:
         """Forget all: the collection is not followed any more."""
-        self._reasons, self._listed, self._leaving = {}, None, {}
+        self._reasons, self._listed, self.leaving = {}, None, {}
 
     def settle(self) -> None:
         """Note that a batch is in the cache. To be called while `leaving`."""
-        for key, (reason, batches) in list(self._leaving.items()):
+        for key, (reason, batches) in list(self.leaving.items()):
             if batches > 1:
-                self._leaving[key] = reason, batches - 1
+                self.leaving[key] = reason, batches - 1
             else:
-                del self._leaving[key]
-
-    @property
-    def leaving(self) -> bool:
-        """Whether objects that decode again are on their way to the cache."""
-        return bool(self._leaving)
+                del self.leaving[key]
 
     def __str__(self) -> str:
         return summary(self._reasons)

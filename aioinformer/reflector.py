@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +19,15 @@ import anyio._backends._asyncio  # else it is imported when first needed, which 
 
 from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
-from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError
+from aioinformer.errors import (
+    EXHAUSTION,
+    USER_ERRORS,
+    AioinformerError,
+    ApiError,
+    DecodeError,
+    ProcessingError,
+    TransportError,
+)
 from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
@@ -56,6 +65,8 @@ _log = get_logger(__name__)
 
 #: Whatever is left to read is given this long at least: the loop may have been held by others.
 _MIN_READ = 1.0
+#: Seconds until it is tried again to say that something failed, if saying so failed.
+_BREATHER = 1.0
 
 WatchErrorHandler = Callable[[Exception], Any]
 
@@ -154,6 +165,10 @@ class Reflector:
         #: When the wait that is under way ends, in seconds since the epoch.
         self._next_retry: float | None = None
         self._reader: AnswerReader | None = None
+        #: Why the cache lacks some of what was received; the protocol is still to learn of it.
+        self._lacking: ProcessingError | None = None
+        #: Ends the wait for what the server sends.
+        self._alarm: asyncio.Timeout | None = None
         #: The request whose response has no head yet, though it is waited for as for events.
         self._pending: Send | None = None
         #: For how long, in seconds, it was read, and nothing whole came.
@@ -200,17 +215,40 @@ class Reflector:
             if self._resync_period:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
             try:
-                await self._list_and_watch()
+                await self._go_on()
             finally:
                 self._show(Phase.STOPPED, "")
                 with anyio.CancelScope(shield=True):
                     await self._let_go()
                     await self._requests.discard()
 
+    def relist(self, error: ProcessingError) -> None:
+        """List again, after a delay: the cache lacks some of what was received. Called on the loop."""
+        if self._lacking is None:
+            self._lacking = error
+        if self._alarm is not None:
+            with suppress(RuntimeError):  # the wait has just ended
+                self._alarm.reschedule(asyncio.get_running_loop().time())
+
+    async def _go_on(self) -> None:
+        """List and watch; if that runs out of memory or stack, list again, after a delay."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except EXHAUSTION as error:
+                if self._lacking is not None:
+                    await asyncio.sleep(_BREATHER)
+                _log.error("%s: what was received could not be digested", self.name, exc_info=error)
+                # Not chained: the frames of the error hold what there was no memory for.
+                self._lacking = ProcessingError(f"what was received could not be digested: {type(error).__name__}")
+
     async def _list_and_watch(self) -> None:
         clock = asyncio.get_running_loop().time
         self._observe()
         while True:
+            if self._lacking is not None:
+                await self._receive(Failed(self._lacking))
+                self._lacking = None
             step = self._protocol.next_step(clock())
             if isinstance(step, Read):
                 await self._read(step)
@@ -245,15 +283,20 @@ class Reflector:
         step = self._pending
         assert step is not None, "the protocol reads what it never asked for"
         try:
-            head = await response
+            async with asyncio.timeout(None) as self._alarm:
+                head = await response
         except TransportError as error:
             self._pending = None
             await self._receive(Failed(error))
             return
         except Exception as error:
+            if self._alarm is not None and self._alarm.expired():  # `relist` ended the wait
+                return
             self._pending = None
             await self._receive(Failed(self._unforeseen("the request could not be made", error)))
             return
+        finally:
+            self._alarm = None
         if head is None:
             self._silent_for += patience or 0.0
             await self._receive(late)
@@ -281,9 +324,11 @@ class Reflector:
             await self._take_head(self._requests.response(patience), patience, late)
             return
         try:
-            async with asyncio.timeout_at(None if patience is None else begin + patience):
+            async with asyncio.timeout_at(None if patience is None else begin + patience) as self._alarm:
                 chunk = await reader.read()
         except TimeoutError:
+            if self._lacking is not None:
+                return
             self._silent_for = 0.0
             await self._receive(late)
             return
@@ -293,6 +338,8 @@ class Reflector:
         except Exception as error:
             await self._receive(Failed(self._unforeseen("the answer could not be read", error)))
             return
+        finally:
+            self._alarm = None
         if chunk is not None:
             self._last_event = time()
         self._silent_for += clock() - begin
@@ -361,8 +408,11 @@ class Reflector:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_period)
-            if self._should_resync():
-                await self._queue.resync()
+            try:
+                if self._should_resync():
+                    await self._queue.resync()
+            except EXHAUSTION:
+                _log.exception("%s: the resync failed; the next is in %g s", self.name, self._resync_period)
 
     def _unforeseen(self, what: str, error: Exception) -> TransportError:
         # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
@@ -380,7 +430,7 @@ class Reflector:
             return
         try:
             self._watch_error_handler(error)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("%s: the watch error handler raised", self.name)
 
     def _tell(self, line: str) -> None:
@@ -398,5 +448,5 @@ class Reflector:
         _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("%s: the state handler raised", self.name)

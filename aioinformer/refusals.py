@@ -25,7 +25,7 @@ _SCHEMA: Final = re.compile(
 _MOST: Final = 200
 
 
-def refusal(error: Exception) -> str:
+def refusal(error: BaseException) -> str:
     """Say why an object was refused: "Expected `int`, got `str` at $.spec.size".
 
     Args:
@@ -60,7 +60,7 @@ def _of_msgspec(error: msgspec.ValidationError) -> str:
     return f"{text} at {path}"
 
 
-def _of_pydantic(error: Exception) -> str:
+def _of_pydantic(error: BaseException) -> str:
     details = _details(error)
     if not details:
         return ""

@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.handler_names import HandlerNames
 from aioinformer.listener import ProcessorListener
 from aioinformer.notifications import AddNotification, Batch, delivery_to
@@ -47,7 +47,7 @@ class Registrations(Generic[T]):
         processor: SharedProcessor[T],
         cells: ThreadSafeStore[T],
         present: Callable[[Record], T],
-        unpresentable: Callable[[str, Exception], None],
+        unpresentable: Callable[[str, BaseException], None],
         *,
         resync_period: float,
         slice_seconds: float,
@@ -94,7 +94,7 @@ class Registrations(Generic[T]):
         for record in records:
             try:
                 notification = AddNotification(self._present(record), True)
-            except Exception as error:
+            except USER_ERRORS as error:
                 self._unpresentable(record.key, error)
                 listener.pass_over()
             else:

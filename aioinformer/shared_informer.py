@@ -19,7 +19,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from aioinformer.cache_controller import CacheController, CacheControllerConfig
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.listwatch import ListWatch, check_lister_watcher
 from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
@@ -286,7 +286,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             resync_period=self._pipeline.handlers.periods.check,
             should_resync=self._pipeline.handlers.should_resync,
             watch_error_handler=self._watch_error_handler,
-            on_state=self._state_changed,
+            on_state=lambda state: self._state_changed(),
             before_read=self._compressor.settle if self._compressor is not None else None,
             counters=self._pipeline.counters,
             quarantine=self._quarantine,
@@ -295,6 +295,7 @@ class SharedIndexInformer(ObservedInformer[T]):
     # What the controller calls.
 
     def _processed(self, version: str) -> None:
+        self._check_indices()
         self._reached(version)
         if not self._synced and self._queue.has_synced():
             self._filled()
@@ -312,5 +313,5 @@ class SharedIndexInformer(ObservedInformer[T]):
             return
         try:
             self._watch_error_handler(error)
-        except Exception:
+        except USER_ERRORS:
             _log.exception("%s: the watch error handler raised", self.name)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from aioinformer.deltas import Delta
-    from aioinformer.errors import ApiError, DecodeError, TransportError
+    from aioinformer.errors import ApiError, DecodeError, ProcessingError, TransportError
     from aioinformer.objects import Record
     from aioinformer.options import ListOptions
     from aioinformer.wire import WatchEvent
@@ -105,7 +105,7 @@ class Ended:
 class Failed:
     """The server refused, was not reached, broke off, or sent what cannot be read."""
 
-    error: ApiError | TransportError | DecodeError
+    error: ApiError | TransportError | DecodeError | ProcessingError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, ca
 
 from aioinformer.callables import Timed, untimed
 from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.errors import KeyFuncError
+from aioinformer.errors import USER_ERRORS, KeyFuncError
 from aioinformer.keys import (
     ExplicitKey,
     deletion_handling_meta_namespace_key_func,
@@ -202,7 +202,7 @@ class Indexer(Generic[T]):
             return self._key_func(obj)
         except KeyFuncError:
             raise
-        except Exception as error:
+        except USER_ERRORS as error:
             raise KeyFuncError(f"key_func raised {type(error).__name__} for {type(obj).__name__}") from error
 
     def _advance(self, obj: Any) -> None:

@@ -3,18 +3,20 @@
 What holds at any time, for every reader, from any thread:
 
 - One call is answered from one state: nothing is seen half changed (ARC-08).
-- An object is in the store and in all its indices, or in none of them.
+- An object is in the store and in all its indices, or in none of them; a change that runs out of memory is undone.
 - What an index function said of an object is kept with it, so that the function is called once a version, and a
   function that changes its mind leaves nothing behind in the index.
-- An index function that raises costs its object the place in that index, a log line, and nothing else.
+- An index function that raises costs its object the place in that index, which `failing` tells, and nothing else.
 
-Index functions are called outside the lock, so that they may read the store.
+Index functions are called outside the lock, so that they may read the store. The lock is re-entrant: a finalizer or a
+signal handler may read in the middle of a change of its own thread.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from aioinformer.callables import Timed, untimed
 from aioinformer.errors import IndexNotFound, UsageError
@@ -31,6 +33,11 @@ NAMESPACE_INDEX = "namespace"
 
 #: index name -> index
 Indices: TypeAlias = dict[str, Index[T]]
+#: Indices in which a change was begun, with the values of the object before and after it.
+Begun: TypeAlias = list[tuple[Index[Any], tuple[str, ...], tuple[str, ...]]]
+
+#: So many objects are named for which an index function raises.
+_NAMED: Final = 3
 
 
 class ThreadSafeStore(Generic[T]):
@@ -52,7 +59,7 @@ class ThreadSafeStore(Generic[T]):
     ) -> None:
         self._present = present
         self._timed = timed
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._items: dict[str, Any] = {}
         self._indices: Indices[T] = {}
         #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
@@ -69,8 +76,18 @@ class ThreadSafeStore(Generic[T]):
 
     # Writing.
 
-    def put(self, key: str, item: Any) -> Any:
-        """Adds or replaces an item; returns the item that was there, None if none was."""
+    def put(self, key: str, item: Any, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
+        """Adds or replaces an item; returns the item that was there, None if none was.
+
+        Args:
+            key: of the item.
+            item: to put in.
+            announce: called with `news` as a part of the change, within the lock: if it raises, nothing has changed.
+            news: for `announce`.
+
+        Raises:
+            MemoryError: nothing has changed.
+        """
         settled = key in self._items and isinstance(item, Record)
         values = []
         unfinished = self._unfinished
@@ -78,11 +95,32 @@ class ThreadSafeStore(Generic[T]):
             if not (settled and index.settles_records):
                 values.append((index, index.evaluate(key, item)))
         with self._lock:
-            old = self._items.get(key)
-            self._items[key] = item
-            for index, new in values:
-                index.put(key, item, new)
+            items = self._items
+            old = items.get(key)
+            items[key] = item
+            begun: Begun = []
+            try:
+                for index, new in values:
+                    before = index.add(key, item, new)
+                    if before is not None:
+                        begun.append((index, before, new))
+                if announce is not None:
+                    announce(news)
+            except BaseException:
+                self._undo(key, old, begun)
+                raise
+            for index, before, new in begun:
+                index.settle(key, before, new)
         return old
+
+    def _undo(self, key: str, old: Any, begun: Begun) -> None:
+        """Takes back a change that was begun, with no need for memory."""
+        for index, before, new in begun:
+            index.revert(key, before, new)
+        if old is None:
+            self._items.pop(key, None)
+        else:
+            self._items[key] = old
 
     def exchange(self, key: str, old: Any, new: Any) -> None:
         """Puts another form of the same object in its place, if it is still there; its indices stay as they are."""
@@ -90,13 +128,23 @@ class ThreadSafeStore(Generic[T]):
             if self._items.get(key) is old:
                 self._items[key] = new
 
-    def delete(self, key: str) -> Any:
-        """Removes an item; returns it, None if there was none."""
+    def delete(self, key: str, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
+        """Removes an item; returns it, None if there was none.
+
+        Args:
+            key: of the item.
+            announce: as for `put`; not called if there is no such item.
+            news: for `announce`.
+        """
         with self._lock:
-            old = self._items.pop(key, None)
+            old = self._items.get(key)
             if old is not None:
-                for index in (*self._indices.values(), *self._unfinished.values()):
+                indices = (*self._indices.values(), *self._unfinished.values())
+                if announce is not None:
+                    announce(news)
+                for index in indices:
                     index.remove(key, old)
+                del self._items[key]
         return old
 
     def replace(self, items: Mapping[str, Any]) -> None:
@@ -105,8 +153,9 @@ class ThreadSafeStore(Generic[T]):
             (indices, {name: self._built(name, index.function, items.items()) for name, index in indices.items()})
             for indices in (self._indices, self._unfinished)
         ]
+        taken = dict(items)
         with self._lock:
-            self._items = dict(items)
+            self._items = taken
             for indices, rebuilt in built:
                 indices.update(rebuilt)
 
@@ -188,6 +237,23 @@ class ThreadSafeStore(Generic[T]):
         """The index functions by name: a copy."""
         with self._lock:
             return {name: index.function for name, index in self._indices.items()}
+
+    def failing(self) -> dict[str, tuple[IndexFunc[T], list[str], int]]:
+        """The indices whose functions raised for objects in their present versions.
+
+        Returns:
+            By the name of the index: its function, the keys of the first few of these objects, and how many there are.
+        """
+        with self._lock:
+            return {
+                name: (index.function, list(islice(index.failing, _NAMED)), len(index.failing))
+                for name, index in self._indices.items()
+                if index.failing
+            }
+
+    def any_failing(self) -> bool:
+        """Whether an index function raised for any object in its present version. For the writer's thread alone."""
+        return any(index.failing for index in self._indices.values())
 
     def indexed(self, name: str, value: str) -> list[Any]:
         """The items that have a value in an index.

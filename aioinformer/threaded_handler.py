@@ -85,5 +85,5 @@ class ThreadedHandler(HandlerWrapper, Generic[T]):
     def _told(self, notification: Notification[T]) -> None:
         try:
             self._deliver(notification)
-        except StopIteration as error:  # which futures refuse: next() of nothing raises it
-            raise RuntimeError("the handler raised StopIteration") from error
+        except (StopIteration, GeneratorExit) as error:  # futures refuse the one; the other closes whoever awaits them
+            raise RuntimeError(f"the handler raised {type(error).__name__}") from error

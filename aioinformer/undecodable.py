@@ -37,6 +37,7 @@ class Undecodable:
     Attributes:
         unread: the failed reads.
         limit: as given.
+        accepted: whether the informer has been ready once.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Undecodable:
         #: A tuple, which other threads may walk while another takes its place.
         self._quarantines: tuple[Quarantine, ...] = ()
         self._skipped = 0
-        self._accepted = False
+        self.accepted = False
 
     # What the informer says.
 
@@ -75,12 +76,7 @@ class Undecodable:
 
     def accept(self) -> None:
         """Note that the cache has been filled, or has changed since: if the informer is ready now, it has been once."""
-        self._accepted = self._accepted or self.acceptable()
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the informer has been ready once."""
-        return self._accepted
+        self.accepted = self.accepted or self.acceptable()
 
     # What others ask.
 
@@ -120,7 +116,7 @@ class Undecodable:
             absent = sum(cells.item(key) is None for key in reasons)
             if len(reasons) > self.limit * (len(cells) + absent):
                 return False
-        return self._accepted or len(cells) > len(reasons) or any(key not in reasons for key in cells.all_keys())
+        return self.accepted or len(cells) > len(reasons) or any(key not in reasons for key in cells.all_keys())
 
     def __str__(self) -> str:
         return summary(self.reasons())

@@ -243,9 +243,10 @@ _decode_with_metadata = msgspec.json.Decoder(_WithMetadata).decode
 
 def _decode_mapping(raw: bytes) -> _MappingBody:
     try:
-        return _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
+        body: _MappingBody = _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise undecodable(raw, error) from error
+    return body
 
 
 class MappingView(View, frozen=True, eq=False, gc=False):

@@ -7,6 +7,7 @@ import heapq
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from aioinformer.errors import USER_ERRORS
 from aioinformer.latch import Failure
 from aioinformer.versions import covers, version_number
 
@@ -137,7 +138,7 @@ class KeyWaiters(Generic[T]):
                 failure = RuntimeError("the predicate raised StopIteration")
                 failure.__cause__ = error
                 future.set_exception(failure)
-            except Exception as error:
+            except USER_ERRORS as error:
                 future.set_exception(error)
 
     def fail(self, error: BaseException) -> None:

@@ -32,10 +32,6 @@ class SyncResult(Mapping[str, bool]):
 
     Args:
         synced: name -> whether it has synced.
-
-    Attributes:
-        synced: the names of those that have, sorted.
-        pending: the names of those that have not, sorted.
     """
 
     __slots__ = ("_each",)
@@ -45,10 +41,12 @@ class SyncResult(Mapping[str, bool]):
 
     @property
     def synced(self) -> tuple[str, ...]:
+        """The names of those that have synced, sorted."""
         return tuple(sorted(name for name, synced in self._each.items() if synced))
 
     @property
     def pending(self) -> tuple[str, ...]:
+        """The names of those that have not synced, sorted."""
         return tuple(sorted(name for name, synced in self._each.items() if not synced))
 
     def __getitem__(self, name: str) -> bool:

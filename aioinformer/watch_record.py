@@ -2,7 +2,7 @@
 
 One watch that ends at once is an accident. The same again and again tells something: about the version it starts at, or
 about a server that must not be asked so often. One watch that is silent for long may have lost its connection. If the
-next one is silent, too, nothing happens in the collection, and it is *quiet*.
+next one is silent, too, nothing happens in the collection, and it is *quiet*: so that one has no limit of silence.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class WatchRecord:
         events: how many came so far, bookmarks included.
         fruitless: how many watches in a row were refused, or brought nothing.
         broken_at: the version after which a line could not be read last.
-        silent: a watch was silent for the idle time-out, and no event has come since.
-        quiet: a second one was, too: silence is no sign of anything any more.
+        silent: a watch was silent for the idle time-out, and no event has come since. If the next watch is silent, too,
+            the collection is quiet.
         server_lost: the server was not reached, or failed, and nothing has shown since that it is where it was.
     """
 
@@ -44,7 +44,6 @@ class WatchRecord:
     fruitless: int = 0
     broken_at: str = ""
     silent: bool = False
-    quiet: bool = False
     server_lost: bool = False
 
     def begin(self, version: str, now: float, timeout: float) -> None:
@@ -78,14 +77,8 @@ class WatchRecord:
     def count_events(self, events: int) -> bool:
         """Count events; return whether they end a silence."""
         self.events += events
-        broken, self.silent, self.quiet = self.silent, False, False
+        broken, self.silent = self.silent, False
         return broken
-
-    def count_silence(self) -> bool:
-        """Count a watch that was silent for the idle time-out; return whether the collection is quiet by now."""
-        self.quiet = self.silent
-        self.silent = True
-        return self.quiet
 
     def count_fruitless(self) -> bool:
         """Count a watch that was refused or brought nothing; return whether only a list can help."""
@@ -101,4 +94,4 @@ class WatchRecord:
     def forget(self) -> None:
         """A list is complete: forget what the watches before it showed."""
         self.fruitless = 0
-        self.silent = self.quiet = self.server_lost = False
+        self.silent = self.server_lost = False

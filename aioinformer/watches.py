@@ -90,10 +90,15 @@ class Watches:
             self._set_reading()
 
     def _set_reading(self) -> None:
-        # A quiet watch is read without a limit of silence; once, if it has to be found out where the server is.
-        quiet, idle_timeout = self.record.quiet, self._options.idle_timeout
-        limited = not quiet or self.record.server_lost
-        self.reading = Read(self.record.deadline if quiet else None, silence=idle_timeout if limited else None)
+        # The watch after a silent one has no limit of silence, unless it has to be found out where the server is.
+        silent = self.record.silent
+        limited = not silent or self._is_to_check()
+        until = self.record.deadline if silent else None
+        self.reading = Read(until, silence=self._options.idle_timeout if limited else None)
+
+    def _is_to_check(self) -> bool:
+        # A server restored from a backup is silent until it has given out anew all the versions that it lost.
+        return self.record.server_lost and self._state.position.comparable
 
     # Ends.
 
@@ -146,16 +151,11 @@ class Watches:
         """Nothing came for the idle time-out. That is no failure, and costs nothing but another request."""
         state, record = self._state, self.record
         nothing = f"no event came for {seconds:g} s"
-        if record.server_lost and state.position.comparable:
-            # A server restored from a backup is silent until it has given out anew all the versions that it lost.
+        if self._is_to_check():
             state.tell(f"{nothing} after the server was lost: asking for its version")
             stage = Stage.CHECK
-        elif record.count_silence():
-            state.tell(f"{nothing} on a second watch: the collection is quiet")
-            record.server_lost = False
-            self._set_reading()
-            return
         else:
+            record.silent = True
             state.tell(f"{nothing}: opening the watch again")
             state.need_list("silent")
             stage = self._again()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aioinformer.errors import ApiError, DecodeError, api_error
+from aioinformer.errors import USER_ERRORS, ApiError, DecodeError, api_error
 from aioinformer.objects import Decode, Record, decode_record
 from aioinformer.refusals import refusal
 from aioinformer.shallow import members
@@ -97,7 +97,9 @@ class Intake:
             return self._admit(record)
         except DecodeError as error:
             reason = str(error)
-        except Exception as error:
+        except MemoryError:  # which says nothing about the object
+            raise
+        except USER_ERRORS as error:
             reason = f"the object is refused: {refusal(error)} in transform or decoder"
         raise _Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
 

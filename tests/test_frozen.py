@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.frozen import FrozenDict, as_secret, freeze, freeze_decoded, thaw
+from aioinformer.frozen import FrozenDict, as_secret, closed, freeze, freeze_decoded, thaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,9 @@ PLAIN: dict[str, Any] = {"a": {"b": [1, {"c": None}, [], {}]}, "d": "e", "f": {}
         lambda frozen: frozen.setdefault("x", 1),
         lambda frozen: frozen.setdefault("a", 1),
         lambda frozen: frozen.update(x=1),
+        lambda frozen: frozen.__init__({"x": 1}),
+        lambda frozen: FrozenDict.__init__(frozen, x=1),
+        lambda frozen: FrozenDict.__init__(frozen),
     ],
 )
 def test_every_write_is_refused_and_the_remedy_named(write: Callable[[Any], Any]) -> None:
@@ -141,3 +144,23 @@ def test_an_object_of_the_resource_needs_no_kind() -> None:
 def test_other_objects_are_shown() -> None:
     config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "shown"}}
     assert repr(freeze(config_map)) == repr(config_map)
+
+
+def test_an_empty_one_that_many_share_cannot_be_filled() -> None:
+    first, second = freeze_decoded({}), freeze_decoded({"a": {}})["a"]
+    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+        first.__init__({"x": 1})
+    assert first == second == {}
+
+
+@pytest.mark.parametrize("made", [FrozenDict({"a": 1}), FrozenDict([("a", 1)]), FrozenDict(a=1), closed({"a": 1})])
+def test_it_is_made_as_a_dict_is(made: FrozenDict[str, int]) -> None:
+    assert made == {"a": 1}
+    assert type(made) is FrozenDict
+
+
+def test_closing_a_dict_copies_it() -> None:
+    plain = {"a": 1}
+    made = closed(plain)
+    plain["b"] = 2
+    assert made == {"a": 1}

@@ -43,7 +43,7 @@ def decoder_for(model: str) -> Callable[[bytes], Model]:
 
 
 def _decoder_of(model: str) -> Callable[[bytes], Model]:
-    decode = build_decoder(struct_for(model), freeze_hook)
+    decode: Callable[[bytes], Model] = build_decoder(struct_for(model), freeze_hook)
 
     def decode_model(body: bytes) -> Model:
         try:

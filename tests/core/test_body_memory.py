@@ -99,7 +99,7 @@ def _turn_over(store: Indexer[Any], objects: ObjectType[Any], versions: range) -
 
 def test_readers_share_a_body_while_it_is_held() -> None:
     record = decode_record(raw_pod(1, 3))
-    view = view_class(PODS)
+    view: Any = view_class(PODS)
     first = view(record).spec
     held = view(record)
     assert held.spec is not first, "nobody held the whole body"
@@ -111,7 +111,7 @@ def test_readers_share_a_body_while_it_is_held() -> None:
 
 def test_threads_recall_what_others_forget() -> None:
     record = decode_record(raw_pod(1, 3))
-    view = view_class(PODS)
+    view: Any = view_class(PODS)
     failures: list[BaseException] = []
 
     def read() -> None:

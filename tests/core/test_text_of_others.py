@@ -94,9 +94,12 @@ def test_tracebacks_keep_their_lines_and_nothing_else(log: io.StringIO, logger: 
 
 def test_a_plain_record_keeps_its_arguments(logger: logging.Logger, log: io.StringIO) -> None:
     seen: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = seen.append  # type: ignore[method-assign]
-    logger.addHandler(handler)
+
+    class Keeper(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record)
+
+    logger.addHandler(Keeper())
     logger.warning("%s of %s", "a", "b")
     assert (seen[0].msg, seen[0].args) == ("%s of %s", ("a", "b"))
 

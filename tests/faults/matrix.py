@@ -138,7 +138,7 @@ async def measured(row: Row, lasts: float | None = None) -> Cell:
         over = clock()
         async with asyncio.timeout(PATIENCE):
             await follower.catch_up(f"after-{row.fault.replace('_', '-')}")
-            await follower.until(lambda state: state.healthy)
+            await follower.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
         there = truth(server.list("configmaps"))
         cached = truth([obj.to_dict() for obj in follower.informer.get_store().list()])
         told = follower.witness.present

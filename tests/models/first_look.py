@@ -16,6 +16,7 @@ import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -48,6 +49,11 @@ def look(value: Any) -> Any:
     return [look(each) for each in value] if isinstance(value, tuple) else repr(value)
 
 
+def view_of(row: list[str], record: Any) -> Any:
+    """What readers see of a record; the class is made when the first is seen."""
+    return view_class(resource_of(row))(record)
+
+
 def together(count: int, function: Any) -> list[Any]:
     """What a function of a number returns in so many threads, which begin at the same time."""
     barrier = threading.Barrier(count)
@@ -70,7 +76,7 @@ def listers(threads: int, objects: list[list[str]]) -> None:
     """Each thread lists all kinds, beginning with another, and unpickles what it saw."""
     caches = []
     for row in objects:
-        indexer: Indexer[Any] = Indexer(present=lambda record, row=row: view_class(resource_of(row))(record))
+        indexer: Indexer[Any] = Indexer(present=partial(view_of, row))
         indexer.cells.put("a", decode_record(row[3].encode()))
         caches.append(Lister(indexer, resource_of(row)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,16 @@ def test_several_threads_are_the_first_to_look(scenario: str, threads: int, kind
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr[-3000:]
+
+
+def test_no_function_has_msgspec_learn_a_class_when_it_is_called() -> None:
+    learns = re.compile(r"msgspec\.json\.decode\(.*type=(?!str\b|dict\[str)")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in (ROOT / "aioinformer").rglob("*.py")
+        if not {"testing", "cli"} & set(path.relative_to(ROOT).parts)
+        for line in path.read_text().splitlines()
+        if learns.search(line)
+    ]
+    # Discovery has its documents learnt when they are imported.
+    assert found == ["discovery.py: return msgspec.json.decode(body, type=form)"]

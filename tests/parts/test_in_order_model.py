@@ -33,6 +33,10 @@ class Listener:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
+    def distribute_all(self, notifications: list[Notification[Any]]) -> None:
+        for notification in notifications:
+            self.distribute(notification)
+
     def distribute(self, notification: Notification[Any], *, sync: bool = False) -> None:
         if isinstance(notification, AddNotification):
             name, version = self.facts(notification.obj)

@@ -18,6 +18,7 @@ from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
     from aioinformer.options import ListOptions
+    from aioinformer.shared_informer import SharedIndexInformer
 
 PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
@@ -58,7 +59,7 @@ async def test_what_cannot_be_watched_is_polled() -> None:
     statuses = Collection("scheduler", resource=built_in("v1/componentstatuses"))
     cluster = Cluster(statuses)
     factory = SharedInformerFactory(cluster)
-    informer = factory.for_resource("v1/componentstatuses").informer()
+    informer: SharedIndexInformer[Any] = factory.for_resource("v1/componentstatuses").informer()
     async with factory:
         assert await factory.wait_for_cache_sync(1)
         assert (informer.state.phase, informer.state.healthy) == (Phase.POLLING, True)

@@ -52,7 +52,8 @@ def by_uid(pod: Any) -> list[str]:
 async def test_an_unknown_option_is_refused_with_the_nearest_one(name: str, nearest: str) -> None:
     factory = SharedInformerFactory(Cluster())
     pods: Any = factory.core.v1.pods
-    for ask in (pods.informer, pods.lister, factory.for_resource("v1/pods").informer):
+    accessor: Any = factory.for_resource("v1/pods")
+    for ask in (pods.informer, pods.lister, accessor.informer):
         with pytest.raises(UnknownOption) as caught:
             ask(**{name: 1})
         assert isinstance(caught.value, TypeError)
@@ -88,7 +89,7 @@ async def test_a_value_that_makes_no_sense_is_refused_at_once(options: dict[str,
     for _ in range(2):  # the refusal leaves nothing behind
         with pytest.raises(UsageError, match=message):
             factory.core.v1.pods.informer(**options)
-    assert factory.core.v1.pods.informer()
+    assert factory.core.v1.pods.informer().resource is PODS
 
 
 MADE: dict[str, Any] = {
@@ -130,7 +131,7 @@ async def test_options_that_differ_from_the_informers_are_refused(options: dict[
 async def test_the_same_options_and_none_get_the_informer_that_exists(name: str) -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer(**MADE)
-    again = {name: list(reversed(MADE[name])) if name == "fields" else MADE[name]}
+    again: dict[str, Any] = {name: list(reversed(MADE[name])) if name == "fields" else MADE[name]}
     assert factory.core.v1.pods.informer(**again) is informer
     assert factory.core.v1.pods.informer() is informer
     assert factory.core.v1.pods.informer(decoder=None, transform=None, options=None, resync_period=None) is informer
@@ -278,7 +279,7 @@ def test_a_custom_resync_of_no_resource_is_refused(gvr: str, hint: str) -> None:
 
 
 def test_a_custom_resync_of_a_custom_resource_is_taken() -> None:
-    assert SharedInformerFactory(Cluster(), custom_resync={"example.com/v1/widgets": 5, "apps/v9/things": 5})
+    SharedInformerFactory(Cluster(), custom_resync={"example.com/v1/widgets": 5, "apps/v9/things": 5})
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ async def test_each_scope_has_an_informer_of_its_own() -> None:
     whole = factory.core.v1.pods.informer()
     web = factory.core.v1.pods.informer(label_selector="app=web")
     shop = factory.informer_for(PODS, namespace="shop")
-    near = factory.for_resource("v1/pods").informer(namespace="shop", field_selector="spec.nodeName=n1")
+    near: Any = factory.for_resource("v1/pods").informer(namespace="shop", field_selector="spec.nodeName=n1")
     assert len({whole, web, shop, near}) == 4
     async with factory:
         await settled()

@@ -17,7 +17,7 @@ from aioinformer.resources import Resource
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.state import Phase
 from tests.shell.cluster import Cluster
-from tests.shell.collection import Collection, line
+from tests.shell.collection import PODS, Collection, line
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
@@ -48,7 +48,7 @@ def pods_of(**specs: Any) -> Collection:
 async def test_a_model_that_fits_no_object_is_neither_healthy_nor_ready() -> None:
     pods = pods_of(a=BAD, b=BAD)
     factory = SharedInformerFactory(Cluster(pods))
-    informer = factory.core.v1.pods.informer(decoder=Pod)
+    informer = factory.informer_for(PODS, decoder=Pod)
     lister = informer.lister()
     async with factory:
         assert await factory.wait_for_cache_sync()  # the list was processed
@@ -110,8 +110,8 @@ async def test_a_larger_share_than_allowed_makes_an_informer_not_ready(limit: fl
 async def test_the_limit_of_a_factory_is_every_informers_unless_it_has_its_own() -> None:
     pods = pods_of(a=BAD, b={})
     factory = SharedInformerFactory(Cluster(pods), max_undecodable=0.1)
-    strict = factory.core.v1.pods.informer(decoder=Pod)
-    lenient = factory.core.v1.pods.informer(decoder=Pod, label_selector="app", max_undecodable=0.5)
+    strict = factory.informer_for(PODS, decoder=Pod)
+    lenient = factory.informer_for(PODS, decoder=Pod, label_selector="app", max_undecodable=0.5)
     async with factory:
         await factory.wait_for_cache_sync()
         assert (strict.is_ready(), lenient.is_ready(), factory.is_ready()) == (False, True, False)

@@ -63,7 +63,7 @@ TAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("client", "message"), NEITHER, ids=str)
+@pytest.mark.parametrize(("client", "message"), NEITHER, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("taker", TAKERS)
 def test_what_is_no_client_is_refused_at_once(taker: str, client: Any, message: str) -> None:
     argument, take = TAKERS[taker]
@@ -132,7 +132,7 @@ async def test_a_factory_closes_no_connection_of_the_users(server: ApiServer) ->
             async with SharedInformerFactory(Connection(transport, api, "default", "")) as factory:
                 namespaces = factory.core.v1.namespaces.lister()
                 assert await factory.wait_for_cache_sync(10)
-                assert namespaces.get("default")
+                assert namespaces.get("default").metadata.name == "default"
 
 
 async def test_a_transport_around_another_is_used_itself() -> None:

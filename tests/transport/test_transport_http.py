@@ -54,9 +54,10 @@ async def test_a_full_pool_of_a_borrowed_session_is_named(
     )
     connector = aiohttp.TCPConnector(limit=limit, limit_per_host=limit_per_host)
     async with aiohttp.ClientSession(connector=connector) as session:
-        transport = HttpTransport(server.url, session, connect_timeout=0.05)
-        watches = [await transport.request(Request("/")) for _ in range(2)]
+        patient = HttpTransport(server.url, session)
+        watches = [await patient.request(Request("/")) for _ in range(2)]
         assert caplog.text == ""
+        transport = HttpTransport(server.url, session, connect_timeout=0.05)
         for _ in range(2):
             with pytest.raises(TransportError, match=f"no connection in time; {remedy}"):
                 await transport.request(Request("/"))
@@ -64,13 +65,13 @@ async def test_a_full_pool_of_a_borrowed_session_is_named(
         assert re.search(f"a request waits for a connection: {remedy}", warning.getMessage())
         for watch in watches:
             await watch.close()
-        await (await transport.request(Request("/"))).close()
+        await (await patient.request(Request("/"))).close()
 
 
 async def test_requests_that_come_together_name_a_full_pool(server: Server) -> None:
     server.answer = Stalled()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
-        transport = HttpTransport(server.url, session, connect_timeout=10, header_timeout=0.2)
+        transport = HttpTransport(server.url, session, connect_timeout=10, header_timeout=2)
         answers = await asyncio.gather(*(transport.request(Request("/")) for _ in range(3)), return_exceptions=True)
         failures = [str(answer) for answer in answers if isinstance(answer, TransportError)]
         assert len(failures) == 2
@@ -94,7 +95,7 @@ async def test_the_pool_of_an_api_client_does_not_limit_watches(server: Server) 
     server.answer = Stalled()
     configuration = Configuration(host=server.url)
     configuration.connection_pool_maxsize = 1
-    async with ApiClient(configuration) as client, KubernetesTransport(client, connect_timeout=0.5) as transport:
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
         watches = [await transport.request(Request("/")) for _ in range(3)]
         assert [watch.status for watch in watches] == [200] * 3
         await transport.aclose()

@@ -1,0 +1,124 @@
+"""A GeneratorExit from the user's code is an error of that code, and of nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import CoalescingHandler, FilteringResourceEventHandler, SharedIndexInformer, ThreadedHandler
+from aioinformer.listener import ProcessorListener
+from aioinformer.notifications import AddNotification, Batch, ResourceEventHandlerFuncs
+from aioinformer.resync import ResyncSchedule
+from tests.shell.collection import Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def leave(*arguments: Any) -> Any:
+    raise GeneratorExit
+
+
+async def leave_later(*arguments: Any) -> None:
+    await asyncio.sleep(0)
+    raise GeneratorExit
+
+
+HANDLERS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: ResourceEventHandlerFuncs(on_add=leave),
+    "coroutine": lambda: ResourceEventHandlerFuncs(on_add=leave_later),
+    "filter": lambda: FilteringResourceEventHandler(leave, ResourceEventHandlerFuncs(on_add=print)),
+    "filtered": lambda: FilteringResourceEventHandler(lambda pod: True, ResourceEventHandlerFuncs(on_add=leave_later)),
+}
+
+
+@pytest.mark.parametrize("made", HANDLERS.values(), ids=HANDLERS.keys())
+async def test_a_handler_that_raises_it_gets_the_next_event(made: Callable[[], Any]) -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    recorder = Recorder()
+    raising = informer.add_event_handler(made())
+    informer.add_event_handler(recorder)
+    async with informer:
+        await raising.wait_for_sync()
+        pods.put("c")
+        await settled()
+        assert raising._listener.errors == 3
+        assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+        assert informer.state.healthy
+
+
+@pytest.mark.parametrize("function", [leave, leave_later])
+async def test_a_coalescing_handler_goes_on(function: Callable[..., Any]) -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=function)) as latest, informer:
+        informer.add_event_handler(latest)
+        await settled()
+        assert (latest.errors, latest.pending) == (2, 0)
+
+
+async def test_other_functions_of_the_user_cost_themselves_alone() -> None:
+    pods = Collection("a")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers={"bad": leave}, watch_error_handler=leave)
+    informer.add_state_handler(leave)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await settled()
+        with pytest.raises(GeneratorExit):
+            await informer.wait_for("default/b", leave)
+        pods.end_watches(ConnectionError())
+        pods.put("b")
+        await asyncio.sleep(60)
+        assert recorder.told == ["add! a 1", "add b 2"]
+
+
+async def test_a_transform_that_raises_it_refuses_the_object() -> None:
+    def transform(pod: Any) -> Any:
+        return leave() if pod.metadata.name == "b" else pod
+
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b", "c"), transform=transform)
+    async with informer:
+        await settled()
+        assert sorted(informer.get_indexer().list_keys()) == ["default/a", "default/c"]
+        assert "default/b" in informer.state.reason
+
+
+async def test_a_decoder_that_raises_it_refuses_the_object() -> None:
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"), decoder=leave)
+    async with informer:
+        await settled()
+        assert informer.get_indexer().list_keys() == []
+        assert "default/a" in informer.state.reason
+
+
+async def test_closing_a_listener_that_awaits_is_no_error_of_its_handler() -> None:
+    listener: ProcessorListener[str] = ProcessorListener("x", lambda told: asyncio.Event().wait(), ResyncSchedule(0))
+    listener._next.put_nowait(Batch.of([AddNotification("a")]))
+    task = asyncio.create_task(listener.run(), name="x: run")
+    await settled()
+    running: Any = task.get_coro()
+    running.close()
+    assert listener.errors == 0
+    task.cancel()
+    with pytest.raises(RuntimeError, match="already awaited"):
+        await task
+
+
+def test_a_handler_in_a_thread_that_raises_it_gets_the_next_event() -> None:
+    async def run() -> int:
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b"))
+        with ThreadPoolExecutor(1) as executor:
+            handler: ThreadedHandler[Any] = ThreadedHandler(ResourceEventHandlerFuncs(on_add=leave), executor)
+            registration = informer.add_event_handler(handler)
+            async with informer:
+                await registration.wait_for_sync()
+        return registration._listener.errors
+
+    assert asyncio.run(run()) == 2
