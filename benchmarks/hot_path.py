@@ -86,7 +86,7 @@ async def queued(url: str) -> Figures:
     left: list[int] = []
 
     def take(chunk: bytes) -> int:
-        events = list(values.read(chunk, decode, _none))
+        events = [event for event in values.read(chunk, decode, _none) if event is not None]
         deltas = [Delta(DeltaType.UPDATED, event.record) for event in events]
         step = queue.apply(deltas)
         _finish(step)
