@@ -13,6 +13,9 @@ FIGURES = {
     "new_pages": "new pages of memory",
     "list_held_max_ms": "list: held max, ms",
     "burst_held_max_ms": "events: held max, ms",
+    "watch_step_ms": "watch: longest step, ms",
+    "stream_step_ms": "streaming list: longest step, ms",
+    "list_step_ms": "list: longest step, ms",
     "sync_cpu_seconds": "first list, CPU s",
     "sync_wall_seconds": "first list, s",
     "sync_us_per_object": "first list, CPU µs an object",
@@ -124,6 +127,12 @@ SECTIONS = (
         "the cache of an informer that nobody has any more being freed.",
     ),
     Section(
+        "heavy_objects",
+        "One heavy object",
+        "Objects of 3 MiB, of shapes that a tenant may choose to block others. A *step* is the CPU time between two "
+        "turns of the event loop while one of them is taken in, with the default storage.",
+    ),
+    Section(
         "memory",
         "Memory",
         "20,000 pods of 5.6 KiB of JSON each, by `storage=`, and what each costs to read: metadata; a first look into "
@@ -187,7 +196,7 @@ SECTIONS = (
 TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("The watch path", (("watch_path", ""), ("metadata_only", ""), ("beside_others", "an event"))),
     ("Latency", (("latency", ""),)),
-    ("The loop", (("loop_holds", ""),)),
+    ("The loop", (("loop_holds", ""), ("heavy_objects", ""))),
     ("Memory", (("memory", ""), ("beside_others", "memory"))),
     ("Reads", (("reads", ""), ("declared_fields", ""))),
     ("Scale", (("scale", ""), ("slow_handler", ""), ("relist", ""), ("server_scale", ""))),
