@@ -32,8 +32,9 @@ from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
+from aioinformer.owner import is_ending
 from aioinformer.protocol import ListWatchProtocol
-from aioinformer.request_ahead import RequestAhead
+from aioinformer.request_ahead import RequestAhead, closed
 from aioinformer.state import InformerState, Phase
 from aioinformer.steps import (
     Accepted,
@@ -309,7 +310,9 @@ class Reflector:
         failure: ApiError | TransportError
         try:
             failure = await self._reader.read_failure()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if is_ending(error, asyncio.current_task()):
+                raise
             failure = self._unforeseen("the answer could not be read", error)
         await self._receive(Failed(failure))
 
@@ -317,6 +320,8 @@ class Reflector:
         reader = self._reader
         if self._before_read is not None:
             await self._before_read()
+            if self._lacking is not None:
+                return
         clock = asyncio.get_running_loop().time
         begin = clock()
         patience, late = self._patience(step, begin)
@@ -335,7 +340,9 @@ class Reflector:
         except (TransportError, DecodeError) as error:
             await self._receive(Failed(error))
             return
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if is_ending(error, asyncio.current_task()):
+                raise
             await self._receive(Failed(self._unforeseen("the answer could not be read", error)))
             return
         finally:
@@ -402,7 +409,7 @@ class Reflector:
             await self._requests.discard()
             self._pending = None
         if self._reader is not None:
-            await self._reader.close()
+            await closed(self._reader.close, self.name)
             self._reader = None  # not before: who is cancelled meanwhile closes it again
 
     async def _resync(self) -> None:
@@ -414,7 +421,7 @@ class Reflector:
             except EXHAUSTION:
                 _log.exception("%s: the resync failed; the next is in %g s", self.name, self._resync_period)
 
-    def _unforeseen(self, what: str, error: Exception) -> TransportError:
+    def _unforeseen(self, what: str, error: BaseException) -> TransportError:
         # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
         _log.error("%s: %s", self.name, what, exc_info=error)
         reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
