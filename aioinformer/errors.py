@@ -119,7 +119,14 @@ class ProcessingError(AioinformerError):
 
 
 class TransportError(AioinformerError):
-    """No answer: the server was not reached, or the connection broke. The cause is chained."""
+    """No answer: the server was not reached, or the connection broke. The cause is chained.
+
+    Attributes:
+        sent: the request was sent, and the connection broke after that. A transport sets it; False if that is not
+            known. A watch may wait for its head for long, and only a connection that stands can be cut.
+    """
+
+    sent = False
 
 
 class ApiError(AioinformerError):

@@ -69,7 +69,7 @@ from aioinformer.steps import (
     Watched,
 )
 from aioinformer.watch_reading import WatchReader
-from aioinformer.watches import Watches
+from aioinformer.watches import HEAD_PATIENCE, Watches
 from aioinformer.wire import ADDED
 
 if TYPE_CHECKING:
@@ -223,9 +223,13 @@ class ListWatchProtocol:
         return []
 
     def _accepted(self, now: float) -> None:
+        self._watches.head_patience = HEAD_PATIENCE
         if self._watches.headless:
             self._watches.headless = False
-            return
+        else:
+            self._opened(now)
+
+    def _opened(self, now: float) -> None:
         self._state.reading = True
         self._progress_at = now
         self._paging.page_begins()
@@ -237,7 +241,7 @@ class ListWatchProtocol:
         if self._state.stage is Stage.STREAM:
             self._no_streaming(now, f"no answer came for {self.options.stream_patience:g} s")
         elif self._state.stage is Stage.OPEN:
-            self._accepted(now)
+            self._opened(now)
             self._watches.headless = True
 
     def _elapsed(self, now: float) -> None:
@@ -305,7 +309,6 @@ class ListWatchProtocol:
         if self._state.stage is Stage.STREAM:
             events = self._initial_events(events, now, conclusions)
         if self._state.stage is Stage.WATCH and events:
-            self._watches.count_events(len(events))
             self._ongoing_events(events, now, conclusions)
         return conclusions
 
@@ -330,6 +333,7 @@ class ListWatchProtocol:
             events = self._synthetic_events(events, conclusions)
             if not events:
                 return
+        self._watches.count_events(len(events))
         said = self._reader.ongoing(events, position.version, position.ordered)
         position.version, position.ordered = said.version, said.ordered
         if said.quarantined:
@@ -352,7 +356,9 @@ class ListWatchProtocol:
         if said.quarantined:
             self._state.healthy()
         conclusions.append(Changed(said.deltas))
-        self._watches.record.synthetic = len(synthetic) == len(events)
+        record = self._watches.record
+        record.events += len(synthetic)  # which end no silence: they come with every such watch
+        record.synthetic = len(synthetic) == len(events)
         return events[len(synthetic) :]
 
     def _no_streaming(self, now: float, why: str) -> None:
@@ -399,8 +405,8 @@ class ListWatchProtocol:
         state, watches = self._state, self._watches
         if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status >= 500):
             watches.record.server_lost = True
-        if watches.headless and not isinstance(error, TransportError):
-            state.stage = Stage.OPEN  # the watch is refused, after all
+        if watches.headless and not (isinstance(error, TransportError) and error.sent):
+            watches.deny()
         watches.headless = state.reading = False
         stage = state.stage
         if stage is Stage.WATCH and isinstance(error, TransportError):
@@ -413,6 +419,7 @@ class ListWatchProtocol:
         elif isinstance(error, Expired | ResourceVersionTooLarge):
             self._version_lost(error, now)
         elif isinstance(error, ProcessingError):  # the cache lacks what was received: only a list shows what
+            state.need_list("lacking")
             state.fail(error, now, Stage.DECIDE)
         elif isinstance(error, ApiError) and stage is Stage.WATCH:
             watches.broke(error, now)

@@ -51,7 +51,8 @@ class ProtocolState:
         quarantine: the objects that do not decode.
         list_reason: why the last list was necessary: "first"; "expired", the version was lost (410); "restored", the
             server's versions went back; "broken", a line could not be read; "error", the watch ended with an error;
-            "refused", it was not opened; "ended", watches ended at once; "silent", nothing came; or "polling".
+            "refused", it was not opened; "ended", watches ended at once; "silent", nothing came; "lacking", what was
+            received could not be processed; or "polling".
     """
 
     def __init__(

@@ -87,6 +87,7 @@ class Quarantine:
             names: the keys of the objects in it.
         """
         listed = self._listed or {}
+        self.leaving = {key: left for key, left in self.leaving.items() if key in names}
         for key, reason in self._reasons.items():
             if key and key not in listed and key in names:
                 self.leaving[key] = reason, _BATCHES

@@ -9,40 +9,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio._backends._asyncio  # else it is imported when first needed, which holds the loop for 40 ms
 
-from aioinformer.answers import AnswerReader
 from aioinformer.consistency import ConsistencyDetector, asked_for
-from aioinformer.errors import (
-    EXHAUSTION,
-    USER_ERRORS,
-    AioinformerError,
-    ApiError,
-    DecodeError,
-    ProcessingError,
-    TransportError,
-)
+from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.list_watch_account import ListWatchAccount
 from aioinformer.logger import get_logger
 from aioinformer.objects import Decode, decode_record
 from aioinformer.options import ReflectorOptions
 from aioinformer.protocol import ListWatchProtocol
 from aioinformer.request_ahead import RequestAhead
+from aioinformer.responses import Responses
 from aioinformer.state import InformerState, Phase
 from aioinformer.steps import (
-    Accepted,
     Answer,
     Changed,
     Elapsed,
     Failed,
-    Idled,
-    Pending,
     Read,
     Replaced,
     Send,
@@ -59,12 +47,9 @@ if TYPE_CHECKING:
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.objects import Record
     from aioinformer.quarantine import Quarantine
-    from aioinformer.transport import Response
 
 _log = get_logger(__name__)
 
-#: Whatever is left to read is given this long at least: the loop may have been held by others.
-_MIN_READ = 1.0
 #: Seconds until it is tried again to say that something failed, if saying so failed.
 _BREATHER = 1.0
 
@@ -129,7 +114,7 @@ class Reflector:
         self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._intake = Intake(admit, known, decode)
+        self._responses = Responses(self._requests, Intake(admit, known, decode), self._options, self.name)
         verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
@@ -161,18 +146,10 @@ class Reflector:
         )
         self._shown = (Phase.NEW, "")
         self._since = time()
-        self._last_event: float | None = None
         #: When the wait that is under way ends, in seconds since the epoch.
         self._next_retry: float | None = None
-        self._reader: AnswerReader | None = None
         #: Why the cache lacks some of what was received; the protocol is still to learn of it.
         self._lacking: ProcessingError | None = None
-        #: Ends the wait for what the server sends.
-        self._alarm: asyncio.Timeout | None = None
-        #: The request whose response has no head yet, though it is waited for as for events.
-        self._pending: Send | None = None
-        #: For how long, in seconds, it was read, and nothing whole came.
-        self._silent_for = 0.0
         #: The version of the first list; "" before that.
         self.initial_resource_version = ""
 
@@ -180,7 +157,7 @@ class Reflector:
     def state(self) -> InformerState:
         """What it is doing."""
         phase, reason = self._shown
-        return InformerState(phase, reason, self._since, self._last_event)
+        return InformerState(phase, reason, self._since, self._responses.last_event)
 
     @property
     def last_sync_resource_version(self) -> str:
@@ -226,9 +203,7 @@ class Reflector:
         """List again, after a delay: the cache lacks some of what was received. Called on the loop."""
         if self._lacking is None:
             self._lacking = error
-        if self._alarm is not None:
-            with suppress(RuntimeError):  # the wait has just ended
-                self._alarm.reschedule(asyncio.get_running_loop().time())
+        self._responses.interrupt()
 
     async def _go_on(self) -> None:
         """List and watch; if that runs out of memory or stack, list again, after a delay."""
@@ -266,112 +241,36 @@ class Reflector:
 
     async def _send(self, step: Send) -> None:
         self._account.sends(step, self._protocol.list_reason)
-        self._silent_for = 0.0
-        self._pending = step
-        await self._take_head(
-            self._requests.request(step.options, self._tasks, step.patience), step.patience, Pending()
-        )
-
-    async def _take_head(self, response: Awaitable[Response | None], patience: float | None, late: Answer) -> None:
-        """Wait for the head of the pending response, and report what it says, or that it is late.
-
-        Args:
-            response: None if it is late.
-            patience: after so many seconds.
-            late: what to report then.
-        """
-        step = self._pending
-        assert step is not None, "the protocol reads what it never asked for"
-        try:
-            async with asyncio.timeout(None) as self._alarm:
-                head = await response
-        except TransportError as error:
-            self._pending = None
-            await self._receive(Failed(error))
-            return
-        except Exception as error:
-            if self._alarm is not None and self._alarm.expired():  # `relist` ended the wait
-                return
-            self._pending = None
-            await self._receive(Failed(self._unforeseen("the request could not be made", error)))
-            return
-        finally:
-            self._alarm = None
-        if head is None:
-            self._silent_for += patience or 0.0
-            await self._receive(late)
-            return
-        self._pending = None
-        self._reader = AnswerReader(head, step, self._intake, self._options)
-        if head.status == 200:
-            await self._receive(Accepted())
-            return
-        failure: ApiError | TransportError
-        try:
-            failure = await self._reader.read_failure()
-        except Exception as error:
-            failure = self._unforeseen("the answer could not be read", error)
-        await self._receive(Failed(failure))
+        answer = await self._responses.send(step, self._tasks)
+        if answer is not None:
+            await self._receive(answer)
 
     async def _read(self, step: Read) -> None:
-        reader = self._reader
         if self._before_read is not None:
             await self._before_read()
-        clock = asyncio.get_running_loop().time
-        begin = clock()
-        patience, late = self._patience(step, begin)
-        if reader is None:
-            await self._take_head(self._requests.response(patience), patience, late)
-            return
-        try:
-            async with asyncio.timeout_at(None if patience is None else begin + patience) as self._alarm:
-                chunk = await reader.read()
-        except TimeoutError:
             if self._lacking is not None:
                 return
-            self._silent_for = 0.0
-            await self._receive(late)
+        responses = self._responses
+        came = await responses.read(step)
+        if came is None:
             return
-        except (TransportError, DecodeError) as error:
-            await self._receive(Failed(error))
+        if not isinstance(came, Iterator):
+            await self._receive(came)
             return
-        except Exception as error:
-            await self._receive(Failed(self._unforeseen("the answer could not be read", error)))
-            return
-        finally:
-            self._alarm = None
-        if chunk is not None:
-            self._last_event = time()
-        self._silent_for += clock() - begin
-        answers = reader.digest(chunk, initial=step.initial)
+        clock = asyncio.get_running_loop().time
         first = True
-        for answer in answers:
+        for answer in came:
             if not first:
                 await asyncio.sleep(0)
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol has lost its interest in what else is there
             first = False
-            self._silent_for = 0.0
+            responses.end_silence()
             await self._receive(answer)
-            if reader.next_page and (ahead := self._protocol.ahead(reader.next_page)):
+            if responses.next_page and (ahead := self._protocol.ahead(responses.next_page)):
                 self._requests.start(ahead, self._tasks)
-        if not first:
-            return
-        # Bytes that make nothing whole must not be read for ever.
-        if step.until is not None and clock() >= step.until:
-            await self._receive(Elapsed())
-        elif step.silence is not None and self._silent_for >= step.silence:
-            self._silent_for = 0.0
-            await self._receive(Idled(step.silence))
-
-    def _patience(self, step: Read, now: float) -> tuple[float | None, Answer]:
-        """For how many seconds to read, None for no limit, and what to report if nothing comes."""
-        left = None if step.silence is None else max(step.silence - self._silent_for, _MIN_READ)
-        until = None if step.until is None else max(step.until - now, _MIN_READ)
-        if left is not None and (until is None or left <= until):
-            assert step.silence is not None
-            return left, Idled(step.silence)
-        return until, Elapsed()
+        if first and (late := responses.silence(step)) is not None:
+            await self._receive(late)
 
     async def _receive(self, answer: Answer) -> None:
         self._account.hears(answer)
@@ -398,12 +297,7 @@ class Reflector:
         self._tasks.create_task(check, name=f"{self.name}: consistency check")
 
     async def _let_go(self) -> None:
-        if self._pending is not None:
-            await self._requests.discard()
-            self._pending = None
-        if self._reader is not None:
-            await self._reader.close()
-            self._reader = None  # not before: who is cancelled meanwhile closes it again
+        await self._responses.close()
 
     async def _resync(self) -> None:
         while True:
@@ -413,12 +307,6 @@ class Reflector:
                     await self._queue.resync()
             except EXHAUSTION:
                 _log.exception("%s: the resync failed; the next is in %g s", self.name, self._resync_period)
-
-    def _unforeseen(self, what: str, error: Exception) -> TransportError:
-        # Credentials, or a tweak function, or a transport that is not ours: whatever it is may mend itself.
-        _log.error("%s: %s", self.name, what, exc_info=error)
-        reason = str(error) if isinstance(error, AioinformerError) else type(error).__name__
-        return TransportError(f"{what}: {reason}")
 
     def __repr__(self) -> str:
         attempts = f", attempt {self.attempts}" if self.attempts else ""

@@ -6,10 +6,33 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.errors import TransportError
+from aioinformer.logger import get_logger
+from aioinformer.owner import is_ending
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from aioinformer.listwatch import ListerWatcher
     from aioinformer.options import ListOptions
     from aioinformer.transport import Response
+
+_log = get_logger(__name__)
+
+
+async def closed(close: Callable[[], Awaitable[None]], name: str) -> None:
+    """Close a response. If its transport fails to do so, log that, and go on.
+
+    Args:
+        close: closes it.
+        name: of who had it, for the log.
+    """
+    try:
+        await close()
+    except (Exception, asyncio.CancelledError) as error:
+        if is_ending(error, asyncio.current_task()):
+            raise
+        _log.error("%s: a response could not be closed", name, exc_info=error)
 
 
 class RequestAhead:
@@ -76,7 +99,7 @@ class RequestAhead:
         task.cancel()
         await asyncio.wait({task})
         if not task.cancelled() and not isinstance(answer := task.result(), Exception):
-            await answer.close()
+            await closed(answer.close, self._name)
         self._task = None  # not before: who is cancelled meanwhile discards it again
 
     async def _send(self, options: ListOptions) -> Response | Exception:
@@ -84,3 +107,7 @@ class RequestAhead:
             return await self._lister_watcher.request(replace(options))  # which may be changed on the way
         except Exception as error:  # it is told when its turn comes
             return error
+        except asyncio.CancelledError as error:  # of something that the request awaited, unless it is this task's
+            if is_ending(error, asyncio.current_task()):
+                raise
+            return TransportError("something that the request waited for was cancelled")

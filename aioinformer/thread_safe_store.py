@@ -88,14 +88,22 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             MemoryError: nothing has changed.
         """
-        settled = key in self._items and isinstance(item, Record)
+        items = self._items
+        settled = key in items and isinstance(item, Record)
         values = []
         unfinished = self._unfinished
         for index in (*self._indices.values(), *unfinished.values()) if unfinished else self._indices.values():
             if not (settled and index.settles_records):
                 values.append((index, index.evaluate(key, item)))
+        if settled and not values:
+            with self._lock:
+                old = items.get(key)
+                if announce is not None:
+                    announce(news)
+                items[key] = item  # takes the place of another, for which memory is there
+            return old
         with self._lock:
-            items = self._items
+            items = self._items  # `replace` may have come between
             old = items.get(key)
             items[key] = item
             begun: Begun = []

@@ -19,6 +19,11 @@ MAX_FRUITLESS_WATCHES = 4
 GRACE = 30.0
 
 
+def starts_nowhere(version: str) -> bool:
+    """Return whether a watch at this version begins with what is there, and not with what happened since."""
+    return version in ("", "0")
+
+
 @dataclass(slots=True)
 class WatchRecord:
     """Counts watches, one after the other.
@@ -56,7 +61,7 @@ class WatchRecord:
         """
         self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
         self.start_at(version)
-        self.synthetic = version in ("", "0")
+        self.synthetic = starts_nowhere(version)
 
     def start_at(self, version: str) -> None:
         """Note the version that the watch starts at: of a streaming list, its own."""
@@ -92,6 +97,9 @@ class WatchRecord:
         return again
 
     def forget(self) -> None:
-        """A list is complete: forget what the watches before it showed."""
+        """A list is complete: forget what the watches before it showed, but for their silence.
+
+        Without versions each watch follows a list, and the one after a silent watch may be silent, too.
+        """
         self.fruitless = 0
-        self.silent = self.server_lost = False
+        self.server_lost = False

@@ -13,7 +13,7 @@ from aioinformer.protocol_state import Stage
 from aioinformer.retry_with_deadline import RetryWithDeadline
 from aioinformer.state import Phase
 from aioinformer.steps import Read, Send
-from aioinformer.watch_record import WatchRecord
+from aioinformer.watch_record import WatchRecord, starts_nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from aioinformer.protocol_state import ProtocolState
 
 #: A watch whose head does not come for so long is taken for one that is open: some proxies send the head of a response
-#: together with the first byte of its body.
+#: together with the first byte of its body. If it turns out then that the server was not reached, the next head has
+#: twice as long, and so on, up to the limit of silence: what cannot connect must not look open.
 HEAD_PATIENCE = 10.0
 
 
@@ -38,12 +39,14 @@ class Watches:
     Attributes:
         record: of the watches so far.
         headless: the watch counts as open although the head of its response has not come yet.
+        head_patience: after so many seconds without a head the next watch counts as open.
         reading: how to read on in the watch that is open.
     """
 
     def __init__(self, state: ProtocolState, options: ReflectorOptions, random: Callable[[], float]) -> None:
         self.record = WatchRecord()
         self.headless = False
+        self.head_patience = HEAD_PATIENCE
         self.reading = Read()
         self._state = state
         self._options = options
@@ -67,7 +70,7 @@ class Watches:
         """Return the request for a watch from the last version on."""
         options = self._options.watch(self._state.position.version, self._random())
         self._timeout, self._sent_at = options.timeout_seconds, now
-        return Send(options, patience=HEAD_PATIENCE)
+        return Send(options, patience=self.head_patience)
 
     def begin(self) -> None:
         """Start the record of a response that may be a watch, or become one: it lasts from when it was asked for."""
@@ -101,6 +104,12 @@ class Watches:
         return self.record.server_lost and self._state.position.comparable
 
     # Ends.
+
+    def deny(self) -> None:
+        """Take back that the watch counts as open: the server refused it, or was not reached."""
+        self.headless = False
+        self.head_patience = min(2 * self.head_patience, self._options.idle_timeout)
+        self._state.stage = Stage.OPEN
 
     def ended(self, now: float, cut: TransportError | None = None) -> None:
         """The watch has ended, cleanly or by a cut connection."""
@@ -142,8 +151,8 @@ class Watches:
                 pace.reset_backoff()
 
     def _again(self) -> Stage:
-        """Where to go on after a watch: without a version there is nothing that a watch could start at."""
-        return Stage.OPEN if self._state.position.version else Stage.DECIDE
+        """Where to go on after a watch. One that starts at no version does not show what was deleted meanwhile."""
+        return Stage.DECIDE if starts_nowhere(self._state.position.version) else Stage.OPEN
 
     # Silence.
 

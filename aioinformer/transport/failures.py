@@ -41,6 +41,9 @@ def transport_error(server: str, error: BaseException, hint: str = "") -> Transp
     """
     reason = _reason(error)
     failure = TransportError(f"{server}: {reason}{f'; {hint}' if hint else ''}")
+    failure.sent = isinstance(
+        error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | aiohttp.ClientOSError | ConnectionError
+    ) and not isinstance(error, aiohttp.ClientConnectorError)
     failure.__cause__ = ConnectionError(reason) if isinstance(error, aiohttp.ClientResponseError) else bare(error)
     return failure
 

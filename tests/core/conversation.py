@@ -183,8 +183,10 @@ class Conversation:
         """An ERROR event in what is open."""
         self.events(error_event(status, **details), after=after)
 
-    def break_off(self, after: float = 0.0) -> None:
-        self.answer(Failed(TransportError("the connection broke")), after=after)
+    def break_off(self, after: float = 0.0, *, sent: bool = False) -> None:
+        error = TransportError("the connection broke")
+        error.sent = sent
+        self.answer(Failed(error), after=after)
 
     def broken_line(self, after: float = 0.0) -> None:
         self.answer(Failed(DecodeError("a line is no JSON")), after=after)

@@ -152,11 +152,22 @@ def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
     talk = watching(version=0)
     talk.events(added("a", 17), added("b", 5), added("c", 9))
     assert list(talk.cache) == ["ns/a", "ns/b", "ns/c"]
-    talk.end(after=60)
-    assert talk.ask() == "watch @0"
+    talk.events(modified("c", 18), after=60)
+    talk.end()
+    assert talk.ask() == "watch @18"
     talk.accept()
-    talk.events(added("a", 17), added("b", 5), modified("c", 18), bookmark(17))
+    talk.events(bookmark(17))
     assert talk.ask() == "list limit=500"
+
+
+@pytest.mark.parametrize("version", [0, ""])
+def test_a_list_follows_each_watch_that_starts_nowhere(version: int | str) -> None:
+    talk = watching("a", "b", version=version)
+    talk.events(added("a", 17), added("b", 5))
+    talk.end(after=60)
+    assert talk.ask() == "list limit=500"
+    talk.page("a", version=version)
+    assert (talk.reports, list(talk.cache)) == ([], ["ns/a"])
 
 
 def test_a_list_at_version_zero_is_not_older_than_anything() -> None:

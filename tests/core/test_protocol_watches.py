@@ -444,9 +444,35 @@ def test_a_connection_that_breaks_before_the_head_is_the_end_of_a_watch() -> Non
     talk.end(after=60)
     talk.ask()
     talk.no_head()
-    talk.break_off(after=50)
+    talk.break_off(after=50, sent=True)
     assert talk.delay() == 0
     assert talk.ask() == "watch @10"
+
+
+def test_a_server_that_is_not_reached_never_looks_watched() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(5):
+        assert talk.ask() == "watch @10"
+        if (patience := talk.request().patience) is not None and patience < 11:
+            talk.no_head(after=patience)
+        talk.break_off(after=11)
+        assert talk.protocol.phase is Phase.BACKING_OFF
+        assert talk.delay() > 0
+        assert talk.protocol.attempts
+    assert talk.protocol.attempts == 5
+
+
+def test_a_head_that_comes_makes_the_next_be_waited_for_as_before() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    talk.ask()
+    talk.no_head()
+    talk.break_off()
+    assert talk.request().patience == 20
+    talk.accept()
+    talk.end(after=60)
+    assert talk.request().patience == 10
 
 
 # Collections without versions, or without watches.
@@ -460,6 +486,20 @@ def test_a_list_without_a_version_is_followed_if_watch_is_served() -> None:
     talk.end(after=60)
     assert talk.ask() == "list limit=500"
     assert talk.now == 60
+
+
+def test_a_quiet_collection_without_versions_is_listed_once() -> None:
+    talk = watching("a", version="")
+    talk.events(added("a", 1))
+    talk.idle()
+    assert talk.ask() == "list limit=500"
+    talk.page("a", version="")
+    assert talk.ask() == "watch"
+    talk.accept()
+    talk.events(added("a", 1))
+    assert talk.silence is None
+    talk.events(modified("a", 2))
+    assert talk.silence == 90
 
 
 def test_a_resource_without_watch_is_polled() -> None:

@@ -92,7 +92,8 @@ class Audit:
     def _check_honesty(self) -> None:
         server, informer = self._stage.server, self._stage.informer
         # What is still on its way, a refusal perhaps, nobody can know of.
-        if not informer.state.healthy or informer.state.phase is Phase.POLLING or server.open:
+        states = [reflector.state for reflector in informer.reflectors().values()]  # which index functions do not touch
+        if not all(state.healthy and state.phase is not Phase.POLLING for state in states) or server.open:
             return
         if (
             server.asked
@@ -161,12 +162,25 @@ class Audit:
         for witness in present:
             if witness.present != serials:
                 return f"what {witness.name} was told differs from the server: {_difference(witness.present, serials)}"
-        if stage.informer.state.phase is not Phase.WATCHING:
-            return f"the state is {stage.informer.state}"
+        state = stage.informer.state
+        broken = {key_of(obj) for obj in stage.informer.get_store().list() if _fails_to_index(stage, obj)}
+        if state.phase is not (Phase.DEGRADED if broken else Phase.WATCHING) or state.reason.count("raises") != bool(
+            broken
+        ):
+            return f"the state is {state}, and index functions raise for {len(broken)} objects"
         for witness in present:
             if not witness.synced:
                 return f"{witness.name} has not synced"
         return ""
+
+
+def _fails_to_index(stage: Stage, obj: Any) -> bool:
+    for function in stage.indexers.values():
+        try:
+            function(obj)
+        except OnPurpose:
+            return True
+    return False
 
 
 def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:

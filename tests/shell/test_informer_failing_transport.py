@@ -1,0 +1,103 @@
+"""Transports that are not ours may raise anything, anywhere: the informer goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import SharedIndexInformer
+from aioinformer.options import ReflectorOptions
+from aioinformer.state import Phase
+from tests.shell.collection import Answer, Collection
+from tests.shell.recorder import Recorder
+from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.options import ListOptions
+
+FAILURES = [asyncio.CancelledError(), OSError("broken"), ValueError("odd"), MemoryError()]
+
+
+def named(error: BaseException) -> str:
+    return type(error).__name__
+
+
+class Unclosable(Answer):
+    """A response that cannot be closed."""
+
+    error: BaseException
+
+    async def close(self) -> None:
+        await super().close()
+        raise self.error
+
+
+class Faulty(Collection):
+    """Its responses are of a class that fails."""
+
+    error: BaseException
+
+    async def request(self, options: ListOptions) -> Answer:
+        answer = await super().request(options)
+        made = Unclosable.__new__(Unclosable)
+        made.__dict__ = answer.__dict__  # fed as the other is
+        made.error = self.error
+        return made
+
+
+async def follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
+    """The informer shows what happens from now on."""
+    await asyncio.sleep(60)
+    assert informer.state.phase is Phase.WATCHING
+    pods.put("new")
+    await settled()
+    assert "default/new" in informer.get_store().list_keys()
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_request_that_raises_is_sent_again(error: BaseException, streaming: bool) -> None:
+    pods = Collection("a")
+    pods.refusals.append(error)
+    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=streaming))
+    async with informer:
+        await follows(pods, informer)
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_a_watch_that_raises_is_opened_again(error: BaseException) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    recorder = Recorder()
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.sleep(5)
+        pods.answers[-1].end(error)
+        await follows(pods, informer)
+    assert recorder.told == ["add! a 1", "add new 2"]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_a_response_that_cannot_be_closed_is_left(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    pods = Faulty("a")
+    pods.error = error
+    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.sleep(5)
+        pods.end_watches()
+        await follows(pods, informer)
+    assert "a response could not be closed" in caplog.text
+
+
+async def test_a_refusal_whose_body_raises_is_a_failure() -> None:
+    pods = Collection("a")
+    refusal = Answer(503)
+    refusal.end(asyncio.CancelledError())
+    pods.refusals.append(refusal)
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await follows(pods, informer)
