@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
+from aioinformer.errors import UsageError
 from aioinformer.logger import get_logger
+from aioinformer.option_checks import check_seconds
 from aioinformer.owner import collapsed
 
 _log = get_logger(__name__)
@@ -96,9 +99,11 @@ async def wait_for_cache_sync(
     Raises:
         InformerStopped: one of them stopped before it had synced.
         Exception: what an informer crashed with.
+        UsageError: one of them cannot be waited for, or the time-out is no number.
     """
     named: dict[str, Syncing] = {}
     for each in waited_for:
+        _check(each)
         unique = each.name
         for number in count(2):
             if unique not in named:
@@ -106,6 +111,20 @@ async def wait_for_cache_sync(
             unique = f"{each.name} ({number})"
         named[unique] = each
     return await all_synced(named, name=name, timeout=timeout)
+
+
+def _check(given: Any) -> None:
+    if all(hasattr(given, name) for name in ("name", "has_synced", "wait_for_sync")):
+        return
+    if hasattr(given, "wait_for_cache_sync"):
+        remedy = "call its own wait_for_cache_sync()"
+    elif isinstance(given, bool) or inspect.ismethod(given):
+        remedy = "give the informer itself, not its has_synced"
+    else:
+        remedy = "give what informer() or add_event_handler() returns"
+    raise UsageError(
+        f"wait_for_cache_sync: expected informers, registrations or trackers, not {type(given).__name__}; {remedy}"
+    )
 
 
 async def all_synced(
@@ -121,6 +140,8 @@ async def all_synced(
         name: as for `wait_for_cache_sync`.
         timeout: as for `wait_for_cache_sync`.
     """
+    if timeout is not None:
+        check_seconds(timeout, "timeout")
     waited_for = dict(waited_for)
     who = name or "waiting for caches"
     try:
