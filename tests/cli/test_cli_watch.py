@@ -260,7 +260,7 @@ async def test_a_server_that_refuses_who_asks_is_waited_for(shell: Shell, tmp_pa
 
 async def test_a_condition_that_does_not_come_true_in_time_is_a_failure(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run(
-        "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "0.5", "--dump-on-exit"
+        "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "3", "--dump-on-exit"
     )
     assert finished.code == 1
-    assert "--timeout: 0.5 s are over; --exit-after 1 lacks 1 more" in finished.stderr
+    assert "--timeout: 3 s are over; --exit-after 1 lacks 1 more" in finished.stderr
