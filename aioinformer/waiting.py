@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Iterator, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from aioinformer.errors import UsageError
@@ -35,12 +36,14 @@ class SyncResult(Mapping[str, bool]):
 
     Args:
         synced: name -> whether it has synced.
+        reasons: name -> why it has not, as far as that is known.
     """
 
-    __slots__ = ("_each",)
+    __slots__ = ("_each", "_reasons")
 
-    def __init__(self, synced: Mapping[str, bool]) -> None:
+    def __init__(self, synced: Mapping[str, bool], reasons: Mapping[str, str] = MappingProxyType({})) -> None:
         self._each = dict(synced)
+        self._reasons = dict(reasons)
 
     @property
     def synced(self) -> tuple[str, ...]:
@@ -68,10 +71,14 @@ class SyncResult(Mapping[str, bool]):
         """Raises an error if not all have synced.
 
         Raises:
-            TimeoutError: naming those that have not.
+            TimeoutError: naming those that have not, and why.
         """
         if self.pending:
-            raise TimeoutError(f"not synced in time: {', '.join(self.pending)}")
+            raise TimeoutError(f"not synced in time: {self.describe_pending()}")
+
+    def describe_pending(self) -> str:
+        """Return the names of those that have not synced, each with the reason if that is known."""
+        return ", ".join(f"{name} ({self._reasons[name]})" if name in self._reasons else name for name in self.pending)
 
     def __repr__(self) -> str:
         return f"SyncResult({self._each!r})"
@@ -156,9 +163,13 @@ async def all_synced(
     except BaseExceptionGroup as group:
         error = collapsed(group.exceptions[0])  # the first that failed; the others were cancelled, or say the same
         raise error from error.__cause__
-    result = SyncResult({each_name: each.has_synced() for each_name, each in waited_for.items()})
+    states = {each_name: getattr(each, "state", None) for each_name, each in waited_for.items()}
+    result = SyncResult(
+        {each_name: each.has_synced() for each_name, each in waited_for.items()},
+        {each_name: str(state) for each_name, state in states.items() if getattr(state, "reason", "")},
+    )
     if not result:
-        _log.warning("%s: not synced within %g s: %s", who, timeout, ", ".join(result.pending))
+        _log.warning("%s: not synced within %g s: %s", who, timeout, result.describe_pending())
     return result
 
 

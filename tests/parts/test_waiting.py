@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 import pytest
 
-from aioinformer.errors import InformerStopped, OptionError, UsageError
+from aioinformer.errors import InformerStopped, OptionError, TransportError, UsageError
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.tracking import SingleFileTracker
@@ -134,3 +135,15 @@ async def test_a_timeout_that_is_no_number_is_refused() -> None:
     timeout: Any = "5s"
     with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
         await wait_for_cache_sync(quick, timeout=timeout)
+
+
+async def test_who_has_not_synced_is_named_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    refusing = Collection("a")
+    refusing.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
+    async with SharedIndexInformer(refusing, name="pods") as informer:
+        result = await wait_for_cache_sync(informer, timeout=5)
+    assert result == {"pods": False}
+    reason = r"pods \(backing_off: api:6443 refused the connection\)$"
+    with pytest.raises(TimeoutError, match=f"not synced in time: {reason}"):
+        result.check()
+    assert re.search(f"not synced within 5 s: {reason}", caplog.text, re.MULTILINE)
