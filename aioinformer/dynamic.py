@@ -23,7 +23,7 @@ from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
 from aioinformer.logger import get_logger
 from aioinformer.notifications import plain_function
-from aioinformer.option_checks import check_options, check_seconds, check_share
+from aioinformer.option_checks import check_metrics, check_options, check_seconds, check_share
 from aioinformer.resources import Resource
 from aioinformer.resync import checked_period
 from aioinformer.scopes import Scope, check_namespace, key_of
@@ -103,6 +103,7 @@ class DynamicInformers:
             resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options
         )
         self._shutdown_grace = shutdown_grace
+        check_metrics(metrics)
         self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[DynamicInformer] = InformerSet(

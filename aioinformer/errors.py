@@ -74,18 +74,25 @@ class IndexNotFound(UsageError, KeyError):
 
 
 class NotFound(AioinformerError, KeyError):
-    """The cache does not hold the object; `reason` and `status` are those of the API's own answer."""
+    """The cache does not hold the object; `reason` and `status` are those of the API's own answer.
+
+    Args:
+        group_resource: what was looked for.
+        name: under which name or key.
+        hint: what to do about it; "" for nothing.
+    """
 
     reason = "NotFound"
     status = 404
 
-    def __init__(self, group_resource: str, name: str) -> None:
-        super().__init__(f'{group_resource} "{name}" not found')
+    def __init__(self, group_resource: str, name: str, hint: str = "") -> None:
+        super().__init__(f'{group_resource} "{name}" not found{hint and f"; {hint}"}')
         self.group_resource = group_resource
         self.name = name
+        self._hint = hint
 
-    def __reduce__(self) -> tuple[type[NotFound], tuple[str, str]]:
-        return type(self), (self.group_resource, self.name)
+    def __reduce__(self) -> tuple[type[NotFound], tuple[str, str, str]]:
+        return type(self), (self.group_resource, self.name, self._hint)
 
 
 class FIFOClosed(AioinformerError):

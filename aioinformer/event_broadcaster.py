@@ -177,7 +177,12 @@ class EventBroadcaster:
         """
         self._check_open()
         if not all(callable(getattr(sink, method, None)) for method in ("create", "patch")):
-            raise UsageError(f"sink: expected a sink such as CoreEventSink(transport), not {type(sink).__name__}")
+            given: Any = sink
+            hint = ""
+            if inspect.iscoroutine(given):
+                hint = f"; write `await {given.__name__}(...)`"
+                given.close()  # or it would warn that it was never awaited, which this says better
+            raise UsageError(f"sink: expected a sink such as CoreEventSink(transport), not {type(sink).__name__}{hint}")
         name = f"event recording to {type(sink).__name__}"
         if any(isinstance(taker, EventRecording) and taker.sink is sink for taker in self._takers):
             raise UsageError(f"{name} was started already; a second one would write every event twice")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
 
 from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.catalog import BUILTIN_RESOURCES, find
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import InformerStopped, UnknownOption, UsageError
 from aioinformer.identity import InformerName, identity_for, name_for
 from aioinformer.informer_options import Making, named_options
 from aioinformer.informer_set import InformerSet
 from aioinformer.listwatch import ListWatch
 from aioinformer.notifications import plain_function
-from aioinformer.option_checks import check_options, check_seconds, check_share
+from aioinformer.option_checks import check_metrics, check_options, check_seconds, check_share
 from aioinformer.resources import Resource
 from aioinformer.resync import checked_period
 from aioinformer.scopes import Scope, check_namespace, key_of
@@ -105,10 +105,11 @@ class SharedInformerFactory(Accessors):
         for gvr in self._custom_resync:
             _check_gvr(gvr)
         self._shutdown_grace = shutdown_grace
+        check_metrics(metrics)
         self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
-            "informer factory", "call factory.start(), or enter `async with factory`"
+            "informer factory", "ask for it before `async with factory`, or call factory.start() afterwards"
         )
 
     # Informers.
@@ -166,15 +167,21 @@ class SharedInformerFactory(Accessors):
         self._informers.add(key, informer, making)
         return informer
 
-    def for_resource(self, resource: Resource[T] | str) -> NamespacedAccessor[T] | ClusterAccessor[T]:
+    def for_resource(self, resource: Resource[T] | str, **options: Never) -> NamespacedAccessor[T] | ClusterAccessor[T]:
         """Any resource, with `informer()` and `lister()` as the attribute paths have them.
 
         Args:
             resource: a `Resource` (of a CRD, say), or the `gvr` of a built-in one: "apps/v1/deployments", "v1/pods".
 
         Raises:
+            UnknownOption: an option is given; they are given to `informer()` and `lister()` of what this returns.
             UsageError: there is no built-in resource of this name.
         """
+        if options:
+            raise UnknownOption(
+                f"for_resource() has no option {next(iter(options))!r}; give options to what it returns: "
+                "for_resource(...).informer(...) or .lister(...)"
+            )
         if isinstance(resource, str):
             resource = _built_in(resource)
         elif not isinstance(resource, Resource):

@@ -67,7 +67,8 @@ class IncomingList:
         """Notes an object that does not decode; whether that is news."""
         new = self._quarantine.add(error)
         if new:
-            self._tell(f"{error.key or 'an object without a readable name'} is skipped: {error}")
+            reason = str(error).removeprefix(f"{error.key}: ")
+            self._tell(f"{error.key or 'an object without a readable name'} is skipped: {reason}")
         return new
 
     def end(self) -> ListedObjects[Record]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,12 @@ def _check_key(key: object) -> None:
 
 def _check_value(key: str, value: object) -> None:
     if not isinstance(value, str):
-        raise SelectorError(f"label {key!r}: a value must be a string, not {type(value).__name__}; put it in quotes")
+        remedy = "put it in quotes"
+        if isinstance(value, Iterable):
+            remedy = f"for one of several values write text, '{key} in (a,b)'"
+        elif value is None:
+            remedy = f"for a label that must exist write text, '{key}'"
+        raise SelectorError(f"label {key!r}: a value must be a string, not {type(value).__name__}; {remedy}")
     if value and not (len(value) <= 63 and _NAME.fullmatch(value)):
         raise SelectorError(
             f"label {key!r}: value {value!r} must have at most 63 characters of A-Z a-z 0-9 - _ . and "

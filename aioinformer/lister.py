@@ -141,8 +141,16 @@ class _Reader(Generic[T]):
         if obj is None:
             obj = self._missed(key)
         if obj is None:
-            raise NotFound(self._resource.group_resource, name)
+            raise NotFound(self._resource.group_resource, name, self._hint(name))
         return obj
+
+    def _hint(self, name: str) -> str:
+        """What is wrong with a name or key under which no object can be; "" if nothing is."""
+        if not self._resource.namespaced:
+            return "the resource is cluster-scoped, and has names without a slash" if "/" in name else ""
+        if self._namespace:
+            return f"name it without its namespace: get({name.partition('/')[2]!r})" if "/" in name else ""
+        return "" if "/" in name else f"its key has a namespace, as in get('default/{name}')"
 
     def _missed(self, key: str) -> T | None:
         owner = self._owner

@@ -147,6 +147,15 @@ class FilteringResourceEventHandler(HandlerWrapper, Generic[T]):
 Delivery: TypeAlias = Callable[[Any], Any]
 
 
+def _no_handler(handler: Any) -> str:
+    if isinstance(handler, ResourceEventHandlerFuncs | ResourceEventHandlerDetailedFuncs):
+        return "there is no handler: give at least one function as on_add, on_update or on_delete"
+    if inspect.isroutine(handler):
+        named = handler.__name__
+        return f"the function {named} is no handler by itself: say when to call it, as in on_add={named}"
+    return f"{type(handler).__name__} is no handler: give on_add, on_update or on_delete, or an object that has them"
+
+
 def delivery_to(handler: Any) -> Delivery:
     """The function that hands a notification to a handler; what it returns is to be awaited if that is possible.
 
@@ -163,9 +172,7 @@ def delivery_to(handler: Any) -> Delivery:
             raise UsageError(f"handler.{name}: expected a function, not {type(method).__name__}")
     on_add, on_update, on_delete = methods.values()
     if not any(methods.values()):
-        raise UsageError(
-            f"{type(handler).__name__} is no handler: give on_add, on_update or on_delete, or an object that has them"
-        )
+        raise UsageError(_no_handler(handler))
     detailed = isinstance(handler, ResourceEventHandlerDetailedFuncs) or _wants_flag(on_add)
     _check_call("on_add", on_add, 2 if detailed else 1, "obj, or obj and is_in_initial_list")
     _check_call("on_update", on_update, 2, "old and new")

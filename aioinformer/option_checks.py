@@ -48,6 +48,17 @@ def check_seconds(seconds: Any, name: str) -> None:
         raise OptionError(f"{name} must be a number of seconds, 0 or more, not {seconds!r}")
 
 
+def check_metrics(metrics: Any) -> None:
+    """Do nothing if informers can be registered with this, or it is None.
+
+    Raises:
+        OptionError: they cannot.
+    """
+    if metrics is not None and (isinstance(metrics, type) or not callable(getattr(metrics, "register", None))):
+        kind = f"the class {metrics.__name__}" if isinstance(metrics, type) else type(metrics).__name__
+        raise OptionError(f"metrics must be a provider such as PrometheusMetrics(), not {kind}")
+
+
 def check_options(options: Any) -> None:
     """Do nothing if these are `ReflectorOptions`, or None.
 

@@ -68,6 +68,8 @@ def get_reference(obj: Any) -> ObjectReference:
         obj = obj.obj
     if obj is None:
         raise UsageError("obj: expected an object of the API or an ObjectReference, not None")
+    if isinstance(obj, str):
+        raise UsageError("obj: expected an object of the API or an ObjectReference, not the text of a key")
     metadata = metadata_of(obj)
     namespace, name = object_name(obj)
     api_version, kind = _type_of(obj)

@@ -24,7 +24,14 @@ from aioinformer.listwatch import ListWatch, check_lister_watcher
 from aioinformer.logger import get_logger
 from aioinformer.notifications import ResourceEventHandlerFuncs, plain_function
 from aioinformer.observed_informer import ObservedInformer, default_identity
-from aioinformer.option_checks import check_indexers, check_options, check_seconds, check_share, checked_fields
+from aioinformer.option_checks import (
+    check_indexers,
+    check_metrics,
+    check_options,
+    check_seconds,
+    check_share,
+    checked_fields,
+)
 from aioinformer.options import ReflectorOptions
 from aioinformer.owner import Owner, collapsed, running_loop
 from aioinformer.pipeline import Pipeline
@@ -123,6 +130,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             fields=checked_fields(fields),
             max_undecodable=max_undecodable,
         )
+        check_metrics(metrics)
         if identifier is None and metrics is not None:
             identifier = self._default_identity = default_identity(lister_watcher)
         self._shutdown_grace = shutdown_grace

@@ -82,7 +82,7 @@ class SourceSnapshot(TypedDict):
     Attributes:
         phase: as in `InformerState`.
         reason: why.
-        since: when this phase began for this reason.
+        since: when this phase began for this reason; None if the informer was never started.
         healthy: whether the cache follows the server.
         resource_version: up to which everything has been received.
         last_event: when the server last sent anything; None if it never did.
@@ -93,7 +93,7 @@ class SourceSnapshot(TypedDict):
 
     phase: str
     reason: str
-    since: float
+    since: float | None
     healthy: bool
     resource_version: str
     last_event: float | None
@@ -195,7 +195,7 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
     return {
         "phase": str(state.phase),
         "reason": state.reason,
-        "since": state.since,
+        "since": state.since or None,
         "healthy": state.phase in HEALTHY,
         "resource_version": version,
         "last_event": state.last_event,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
+from aioinformer.errors import UsageError
 from aioinformer.logger import get_logger
+from aioinformer.option_checks import check_seconds
 from aioinformer.owner import collapsed
 
 _log = get_logger(__name__)
@@ -32,12 +36,14 @@ class SyncResult(Mapping[str, bool]):
 
     Args:
         synced: name -> whether it has synced.
+        reasons: name -> why it has not, as far as that is known.
     """
 
-    __slots__ = ("_each",)
+    __slots__ = ("_each", "_reasons")
 
-    def __init__(self, synced: Mapping[str, bool]) -> None:
+    def __init__(self, synced: Mapping[str, bool], reasons: Mapping[str, str] = MappingProxyType({})) -> None:
         self._each = dict(synced)
+        self._reasons = dict(reasons)
 
     @property
     def synced(self) -> tuple[str, ...]:
@@ -65,10 +71,14 @@ class SyncResult(Mapping[str, bool]):
         """Raises an error if not all have synced.
 
         Raises:
-            TimeoutError: naming those that have not.
+            TimeoutError: naming those that have not, and why.
         """
         if self.pending:
-            raise TimeoutError(f"not synced in time: {', '.join(self.pending)}")
+            raise TimeoutError(f"not synced in time: {self.describe_pending()}")
+
+    def describe_pending(self) -> str:
+        """Return the names of those that have not synced, each with the reason if that is known."""
+        return ", ".join(f"{name} ({self._reasons[name]})" if name in self._reasons else name for name in self.pending)
 
     def __repr__(self) -> str:
         return f"SyncResult({self._each!r})"
@@ -96,9 +106,11 @@ async def wait_for_cache_sync(
     Raises:
         InformerStopped: one of them stopped before it had synced.
         Exception: what an informer crashed with.
+        UsageError: one of them cannot be waited for, or the time-out is no number.
     """
     named: dict[str, Syncing] = {}
     for each in waited_for:
+        _check(each)
         unique = each.name
         for number in count(2):
             if unique not in named:
@@ -106,6 +118,20 @@ async def wait_for_cache_sync(
             unique = f"{each.name} ({number})"
         named[unique] = each
     return await all_synced(named, name=name, timeout=timeout)
+
+
+def _check(given: Any) -> None:
+    if all(hasattr(given, name) for name in ("name", "has_synced", "wait_for_sync")):
+        return
+    if hasattr(given, "wait_for_cache_sync"):
+        remedy = "call its own wait_for_cache_sync()"
+    elif isinstance(given, bool) or inspect.ismethod(given):
+        remedy = "give the informer itself, not its has_synced"
+    else:
+        remedy = "give what informer() or add_event_handler() returns"
+    raise UsageError(
+        f"wait_for_cache_sync: expected informers, registrations or trackers, not {type(given).__name__}; {remedy}"
+    )
 
 
 async def all_synced(
@@ -121,6 +147,8 @@ async def all_synced(
         name: as for `wait_for_cache_sync`.
         timeout: as for `wait_for_cache_sync`.
     """
+    if timeout is not None:
+        check_seconds(timeout, "timeout")
     waited_for = dict(waited_for)
     who = name or "waiting for caches"
     try:
@@ -135,9 +163,13 @@ async def all_synced(
     except BaseExceptionGroup as group:
         error = collapsed(group.exceptions[0])  # the first that failed; the others were cancelled, or say the same
         raise error from error.__cause__
-    result = SyncResult({each_name: each.has_synced() for each_name, each in waited_for.items()})
+    states = {each_name: getattr(each, "state", None) for each_name, each in waited_for.items()}
+    result = SyncResult(
+        {each_name: each.has_synced() for each_name, each in waited_for.items()},
+        {each_name: str(state) for each_name, state in states.items() if getattr(state, "reason", "")},
+    )
     if not result:
-        _log.warning("%s: not synced within %g s: %s", who, timeout, ", ".join(result.pending))
+        _log.warning("%s: not synced within %g s: %s", who, timeout, result.describe_pending())
     return result
 
 

@@ -36,11 +36,16 @@ PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 NOT_PROGRAMS = {"cluster.py", "test_controller.py"}
 
 
+def complaints(stderr: str) -> list[str]:
+    """Lines of stderr, but for those that a busy machine causes: a call takes long when the process does not run."""
+    return [line for line in stderr.splitlines() if " blocked the event loop for " not in line]
+
+
 def run(name: str, *arguments: str) -> str:
     """The output of an example that ends by itself, in order."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
-    assert done.stderr == ""
+    assert complaints(done.stderr) == []
     assert done.returncode == 0
     return done.stdout
 
@@ -259,7 +264,7 @@ def service(name: str) -> Iterator[str]:
             _, errors = process.communicate(timeout=20)
         finally:
             process.kill()
-    assert errors == ""
+    assert complaints(errors) == []
     assert process.returncode == 0
 
 

@@ -29,6 +29,10 @@ class Context(click.Context):
     formatter_class = Formatter
 
 
+#: What click raises to show the help of a group that is called without a command; not before click 8.2.
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 class Command(click.Command):
     """A command whose help is written by `Formatter`."""
 
@@ -54,6 +58,8 @@ class Group(click.Group):
 def _visible_errors() -> Iterator[None]:
     try:
         yield
+    except _HELP:
+        raise  # its message is the help, which quotes nothing
     except click.ClickException as error:
         vars(error)["message"] = visible(error.message)  # typed as final, and quotes arguments
         raise

@@ -39,6 +39,10 @@ class Program(ABC):
         """Ends as a signal asks for."""
         self.end(0)
 
+    def expire(self, code: int) -> None:
+        """End because the time is over, with this exit code."""
+        self.end(code)
+
     @abstractmethod
     async def run(self) -> int:
         """Runs to the end and returns the exit code."""
@@ -52,7 +56,7 @@ class Program(ABC):
             code: the exit code in that case.
         """
         work.add_done_callback(lambda _: self.end(1))
-        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.end, code)
+        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.expire, code)
         try:
             found = await self._ended
         finally:

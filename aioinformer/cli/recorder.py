@@ -29,6 +29,9 @@ class Goal:
         on_enough: called once.
         until_synced: it is enough when each recorder has printed `synced`.
         exit_after: how many notifications, each after `synced` of its recorder, are enough; None for any number.
+
+    Attributes:
+        left: how many of these are still missing; None for any number.
     """
 
     def __init__(
@@ -36,7 +39,7 @@ class Goal:
     ) -> None:
         self._on_enough = on_enough
         self._until_synced = until_synced
-        self._left = exit_after
+        self.left = exit_after
         self._recorders: list[Recorder] = []
 
     def include(self, recorder: Recorder) -> None:
@@ -50,9 +53,9 @@ class Goal:
 
     def note_change(self) -> None:
         """Take note of one notification after `synced`."""
-        if self._left is not None:
-            self._left -= 1
-            if not self._left:
+        if self.left is not None:
+            self.left -= 1
+            if not self.left:
                 self._reach()
 
     def _reach(self) -> None:

@@ -47,12 +47,23 @@ class WatchSession(Program):
         super().__init__()
         self._options = options
         self._write = write
-        goal = Goal(lambda: self.end(0), until_synced=options.until_synced, exit_after=options.exit_after)
-        self._followed = [Followed(target, options, form, write, goal) for target in options.targets]
+        self._goal = Goal(lambda: self.end(0), until_synced=options.until_synced, exit_after=options.exit_after)
+        self._followed = [Followed(target, options, form, write, self._goal) for target in options.targets]
         self._lag = LoopLag()
 
     def interrupt(self) -> None:
         self.end(1 if self._options.conditional else 0)
+
+    def expire(self, code: int) -> None:
+        pending = [followed.name for followed in self._followed if followed.recorder.synced_at is None]
+        if pending:
+            missing = f"not synced: {', '.join(pending)}"
+        elif self._options.exit_after is not None:
+            missing = f"--exit-after {self._options.exit_after} lacks {self._goal.left} more"
+        else:
+            missing = "neither --until-synced nor --exit-after was given"
+        logger.error("--timeout: %g s are over; %s", self._options.timeout, missing)
+        self.end(code)
 
     async def run(self) -> int:
         work = asyncio.create_task(self._work(), name="watch")

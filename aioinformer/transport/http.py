@@ -105,6 +105,8 @@ class HttpTransport:
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
         self._server = authority(self._url)
+        if session is not None and not callable(getattr(session, "request", None)):
+            raise UsageError(f"session: expected an aiohttp.ClientSession, not {type(session).__name__}")
         if sum(source is not None for source in (own_token, token_file, credentials)) > 1:
             raise UsageError("token, token_file and credentials are alternatives; pass one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
@@ -291,6 +293,8 @@ class HttpTransport:
 
 
 def _server_url(base_url: str) -> URL:
+    if not isinstance(base_url, str | URL):
+        raise UsageError(f"base_url: expected the URL of the server, https://host:6443, not {type(base_url).__name__}")
     try:
         url = URL(base_url)
     except ValueError as error:

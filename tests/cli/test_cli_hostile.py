@@ -135,3 +135,11 @@ async def test_a_hostile_kubeconfig_controls_no_terminal(shell: Shell) -> None:
         finished = await shell.run("watch", "pods", "--kubeconfig", path, *more)
         assert finished.code == 2
         assert_harmless(finished)
+
+
+async def test_help_without_a_command_keeps_its_lines(shell: Shell) -> None:
+    finished = await shell.run()
+    assert finished.code == 2
+    shown = "\n".join(finished.lines) + finished.stderr
+    assert "\\x" not in shown
+    assert "\n  watch  Run an informer" in shown

@@ -161,6 +161,7 @@ async def test_a_summary_says_null_for_what_never_was(shell: Shell) -> None:
     (figures,) = finished.events
     assert (figures["sync_seconds"], figures["watch_seconds"], figures["objects"]) == (None, None, 0)
     assert finished.code == 1
+    assert "--timeout: 0.2 s are over; not synced: pods" in finished.stderr
 
 
 async def test_the_namespace_of_the_context_is_the_default(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
@@ -259,6 +260,7 @@ async def test_a_server_that_refuses_who_asks_is_waited_for(shell: Shell, tmp_pa
 
 async def test_a_condition_that_does_not_come_true_in_time_is_a_failure(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run(
-        "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "0.5", "--dump-on-exit"
+        "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "3", "--dump-on-exit"
     )
     assert finished.code == 1
+    assert "--timeout: 3 s are over; --exit-after 1 lacks 1 more" in finished.stderr

@@ -76,6 +76,15 @@ def test_what_is_not_there_is_not_found_as_the_server_would_say_it(lister: Liste
         assert (caught.value.status, caught.value.reason) == (404, "NotFound")
 
 
+def test_a_name_that_no_object_can_have_is_named_as_the_reason(lister: Lister[Any]) -> None:
+    with pytest.raises(NotFound, match=r'"a" not found; its key has a namespace, as in get\(.default/a.\)'):
+        lister.get("a")
+    with pytest.raises(NotFound, match=r"name it without its namespace: get\('a'\)"):
+        lister.namespaced("one").get("one/a")
+    with pytest.raises(NotFound, match=r'"one/c" not found$'):
+        lister.get("one/c")
+
+
 def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
     made: Indexer[Any] = Indexer(present=ObjectType(NODES).present)
     made.cells.put("n1", record("n1", namespace=""))
@@ -101,6 +110,8 @@ def test_a_mapping_selects_by_labels_and_fields(lister: Lister[Any]) -> None:
     ("selector", "message"),
     [
         ({"app": 1}, "selector: label 'app': a value must be a string, not int"),
+        ({"app": ["a", "b"]}, r"not list; for one of several values write text, 'app in \(a,b\)'"),
+        ({"app": None}, "not NoneType; for a label that must exist write text, 'app'"),
         ({"app": "not a label"}, "selector: label 'app': value 'not a label' must have"),
         ({"matchLabels": {"app": "x"}}, "LabelSelector.from_dict"),
         (None, "selector: expected a label selector as text, a mapping .* not None"),

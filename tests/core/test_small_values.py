@@ -79,6 +79,7 @@ def test_a_body_of_any_form_makes_an_error(body: Any) -> None:
 def test_what_was_not_found_survives_pickling() -> None:
     again = pickle.loads(pickle.dumps(NotFound("pods", "a")))
     assert (str(again), again.status) == ('pods "a" not found', 404)
+    assert str(pickle.loads(pickle.dumps(NotFound("pods", "a", "look")))) == 'pods "a" not found; look'
 
 
 # Resync.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import Any
 
 import pytest
 
-from aioinformer.errors import InformerStopped
+from aioinformer.errors import InformerStopped, OptionError, TransportError, UsageError
+from aioinformer.factory import SharedInformerFactory
 from aioinformer.shared_informer import SharedIndexInformer
 from aioinformer.tracking import SingleFileTracker
 from aioinformer.waiting import SyncResult, wait_for_cache_sync
+from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 
@@ -110,3 +113,37 @@ def test_a_result_names_those_that_are_missing_in_an_error() -> None:
     SyncResult({"a": True}).check()
     with pytest.raises(TimeoutError, match=r"not synced in time: b, c$"):
         SyncResult({"c": False, "a": True, "b": False}).check()
+
+
+@pytest.mark.parametrize(
+    ("choose", "remedy"),
+    [
+        (lambda informer: informer.has_synced, "not method; give the informer itself, not its has_synced"),
+        (lambda informer: informer.has_synced(), "not bool; give the informer itself, not its has_synced"),
+        (lambda informer: "pods", r"not str; give what informer\(\) or add_event_handler\(\) returns"),
+        (lambda informer: SharedInformerFactory(Cluster()), r"call its own wait_for_cache_sync\(\)"),
+    ],
+)
+async def test_what_cannot_be_waited_for_is_refused(choose: Any, remedy: str) -> None:
+    quick, _, _ = informers()
+    with pytest.raises(UsageError, match=remedy):
+        await wait_for_cache_sync(choose(quick))
+
+
+async def test_a_timeout_that_is_no_number_is_refused() -> None:
+    quick, _, _ = informers()
+    timeout: Any = "5s"
+    with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
+        await wait_for_cache_sync(quick, timeout=timeout)
+
+
+async def test_who_has_not_synced_is_named_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    refusing = Collection("a")
+    refusing.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
+    async with SharedIndexInformer(refusing, name="pods") as informer:
+        result = await wait_for_cache_sync(informer, timeout=5)
+    assert result == {"pods": False}
+    reason = r"pods \(backing_off: api:6443 refused the connection\)$"
+    with pytest.raises(TimeoutError, match=f"not synced in time: {reason}"):
+        result.check()
+    assert re.search(f"not synced within 5 s: {reason}", caplog.text, re.MULTILINE)

@@ -202,6 +202,8 @@ async def test_functions_of_one_line_are_the_same_unless_they_hold_other_values(
         ({"shutdown_grace": -1}, "shutdown_grace must be a number of seconds, 0 or more, not -1"),
         ({"shutdown_grace": None}, "shutdown_grace must be a number of seconds"),
         ({"options": {}}, r"options must be a ReflectorOptions\(...\), not dict"),
+        ({"metrics": True}, r"metrics must be a provider such as PrometheusMetrics\(\), not bool"),
+        ({"metrics": Cluster}, "not the class Cluster"),
         ({"max_undecodable": -0.1}, "max_undecodable must be a share from 0 to 1"),
     ],
 )
@@ -228,6 +230,12 @@ def test_an_informer_refuses_bad_values(options: dict[str, Any], message: str) -
 
 
 async def tweak(options: Any) -> None: ...
+
+
+def test_options_of_a_resource_belong_to_its_informer() -> None:
+    factory: Any = SharedInformerFactory(Cluster())
+    with pytest.raises(UnknownOption, match=r"has no option 'label_selector'; .* for_resource\(\.\.\.\)\.informer"):
+        factory.for_resource("v1/pods", label_selector="app=web")
 
 
 def test_a_tweak_that_nobody_would_await_is_refused() -> None:

@@ -79,6 +79,10 @@ async def test_what_is_no_handler_is_refused_with_the_remedy() -> None:
     informer = SharedIndexInformer(Collection())
     with pytest.raises(UsageError, match="give on_add, on_update or on_delete"):
         informer.add_event_handler(object())
+    with pytest.raises(UsageError, match=r"the function print is no handler by itself: .* on_add=print"):
+        informer.add_event_handler(print)
+    with pytest.raises(UsageError, match="there is no handler: give at least one function as on_add"):
+        informer.add_event_handler()
     with pytest.raises(UsageError, match="not both"):
         informer.add_event_handler(Recorder(), on_add=print)
     with pytest.raises(UsageError, match=r"handler\.on_add: expected a function, not str"):

@@ -81,7 +81,8 @@ async def test_an_object_that_a_transform_refuses_is_skipped_and_shown_until_a_v
         assert "default/a" in informer.state.reason
         assert informer.skipped == 1
         assert cached_version(informer, "a") == "1"
-        assert "default/a is skipped" in caplog.text
+        assert "default/a is skipped: " in caplog.text
+        assert "skipped: default/a" not in caplog.text
         pods.put("a")
         await settled()
         assert phase_of(informer) is Phase.WATCHING

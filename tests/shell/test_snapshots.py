@@ -42,6 +42,7 @@ async def test_an_informer_that_follows_says_so() -> None:
     assert snapshot["last_event"] is not None
     assert snapshot["last_event_age"] is not None
     assert 0 <= snapshot["last_event_age"] < 60
+    assert snapshot["since"] is not None
     assert abs(snapshot["since"] - time.time()) < 60
 
 
@@ -50,6 +51,7 @@ async def test_an_informer_before_its_start_has_a_snapshot() -> None:
     informer.add_event_handler(on_add=print)
     snapshot = informer.snapshot()
     assert (snapshot["phase"], snapshot["objects"], snapshot["last_event_age"]) == ("new", 0, None)
+    assert snapshot["since"] is None
     (handler,) = snapshot["handlers"]
     assert (handler["synced"], handler["pending"], handler["calls"], handler["current"]) == (False, 0, 0, None)
 

@@ -13,7 +13,7 @@ from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
 from aioinformer.errors import NotFound, UsageError
 from aioinformer.event_broadcaster import EventBroadcaster
 from aioinformer.event_recorder import FakeRecorder
-from aioinformer.event_sink import CoreEventSink
+from aioinformer.event_sink import CoreEventSink, discover_event_sink
 from aioinformer.factory import SharedInformerFactory
 from aioinformer.leaderelection import LeaderElector
 from aioinformer.shared_informer import SharedIndexInformer
@@ -38,7 +38,8 @@ async def test_a_lister_of_a_factory_that_was_never_started_says_so() -> None:
         with pytest.raises(UsageError) as caught:
             read()
         assert str(caught.value) == (
-            "the informer of pods was never started: call factory.start(), or enter `async with factory`"
+            "the informer of pods was never started: ask for it before `async with factory`, "
+            "or call factory.start() afterwards"
         )
 
 
@@ -151,6 +152,7 @@ def test_an_event_that_another_thread_records_is_a_clear_error() -> None:
     ("arguments", "message"),
     [
         ((None, "Normal", "Started", "it runs"), "^obj: expected an object of the API or an ObjectReference, not None"),
+        (("ns/a", "Normal", "Started", "it runs"), "^obj: expected an object of the API .*, not the text of a key"),
         (({}, "Normal", None, "it runs"), "reason of an event must be a word for machines, not None"),
         (({}, "Normal", "Started", None), "message of an event must be a text, not None"),
     ],
@@ -164,5 +166,8 @@ def test_an_event_about_nothing_is_a_clear_error(arguments: Any, message: str) -
 def test_what_is_no_sink_is_refused(sink: Any) -> None:
     with pytest.raises(UsageError, match="sink: expected a sink such as CoreEventSink"):
         EventBroadcaster().start_recording_to_sink(sink)
+    unawaited: Any = discover_event_sink(Cluster())
+    with pytest.raises(UsageError, match=r"not coroutine; write `await discover_event_sink\(\.\.\.\)`"):
+        EventBroadcaster().start_recording_to_sink(unawaited)
     with pytest.raises(UsageError, match="handler: expected a function of an Event, not"):
         EventBroadcaster().start_event_watcher(5)  # type: ignore[arg-type]

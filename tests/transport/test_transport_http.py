@@ -151,6 +151,8 @@ async def test_headers_of_a_request_come_before_those_of_the_transport(server: S
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"base_url": None}, "base_url: expected the URL of the server, https://host:6443, not NoneType"),
+        ({"base_url": "https://host", "session": "token"}, "session: expected an aiohttp.ClientSession, not str"),
         ({"base_url": "ftp://host"}, "base_url must begin with http"),
         ({"base_url": "host:6443"}, "base_url must begin with http"),
         ({"base_url": "https://"}, "base_url"),
