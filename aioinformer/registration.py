@@ -9,7 +9,8 @@ from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from aioinformer.handler_names import HandlerCall
-    from aioinformer.listener import HandlerError, ProcessorListener
+    from aioinformer.handler_names import HandlerError
+    from aioinformer.listener import ProcessorListener
 
 T = TypeVar("T")
 
