@@ -212,6 +212,7 @@ class ProcessorListener(Generic[T]):
         try:
             await self.finished.wait()
         finally:
+            self._stopped = True
             run.cancel()
         if run.done() and not run.cancelled():
             run.result()
@@ -222,7 +223,7 @@ class ProcessorListener(Generic[T]):
             self._next.put_nowait(await self._added.get())
 
     def run(self) -> Steps:
-        """Call the handler until stopped, as the coroutine of a task; log what it raises, with the key, and count it."""
+        """Call the handler until stopped, as the coroutine of a task; log what it raises with the key, and count it."""
         return Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
@@ -238,7 +239,7 @@ class ProcessorListener(Generic[T]):
             try:
                 batch = await self._next.get()
             except asyncio.CancelledError as error:
-                self._take_back(task, error)
+                self._take(error, task)
                 continue
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 now = clock()
@@ -259,16 +260,8 @@ class ProcessorListener(Generic[T]):
                         result = deliver(notification)
                         if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
                             await result
-                            if task.cancelling():
-                                await self._pause(task)
                     except (*USER_ERRORS, asyncio.CancelledError) as error:
-                        # Something that the handler awaited may have been cancelled, or closed: that is an error of
-                        # the handler, unless it is this task that is to end.
-                        if is_ending(error, task, asked=self._is_asked_to_end()):
-                            raise
-                        self._failed(notification, error)
-                        if task.cancelling():
-                            await self._pause(task)
+                        self._take(error, task)
                     if type(notification) is AddNotification and notification.is_in_initial_list:
                         # Attempts count, not successes: a handler that raises becomes synced, too.
                         self._initial -= 1
@@ -278,7 +271,10 @@ class ProcessorListener(Generic[T]):
                         notable = self._account_for(now - began, now)
                     if now >= slice_ends:
                         self._delivering = False
-                        await self._pause(task)
+                        try:
+                            await asyncio.sleep(0)
+                        except asyncio.CancelledError as error:
+                            self._take(error, task)
                         now = self._began = clock()
                         slice_ends = now + self._share()
                         self._delivering = True
@@ -296,19 +292,12 @@ class ProcessorListener(Generic[T]):
         attendance = self._attendance
         return self._stopped or attendance is None or attendance.done() or attendance.cancelling() > 0
 
-    async def _pause(self, task: asyncio.Task[None]) -> None:
-        """Let others have a turn. A handler that has cancelled its own task, which is this one, gets an error."""
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError as error:
-            self._take_back(task, error)
-        if task.cancelling():  # and the handler has swallowed the CancelledError
-            if self._is_asked_to_end():
-                raise asyncio.CancelledError
-            uncancel(task)
+    def _take(self, error: BaseException, task: asyncio.Task[None]) -> None:
+        """Count an error of the handler, or raise it if this task is to end.
 
-    def _take_back(self, task: asyncio.Task[None], error: asyncio.CancelledError) -> None:
-        """Count the cancellation of this task as an error of the handler, which caused it; raise it if it did not."""
+        What the handler awaits may have been cancelled, or the handler may have cancelled its own task, which is this
+        one. Either is an error of the handler.
+        """
         if is_ending(error, task, asked=self._is_asked_to_end()):
             raise error
         uncancel(task)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from aioinformer.handler_names import HandlerCall
-    from aioinformer.handler_names import HandlerError
+    from aioinformer.handler_names import HandlerCall, HandlerError
     from aioinformer.listener import ProcessorListener
 
 T = TypeVar("T")
