@@ -101,7 +101,7 @@ async def test_a_decoder_that_raises_it_refuses_the_object() -> None:
 async def test_closing_a_listener_that_awaits_is_no_error_of_its_handler() -> None:
     listener: ProcessorListener[str] = ProcessorListener("x", lambda told: asyncio.Event().wait(), ResyncSchedule(0))
     listener._next.put_nowait(Batch.of([AddNotification("a")]))
-    task = asyncio.create_task(listener.run(), name="x: run")
+    task: asyncio.Task[None] = asyncio.create_task(listener.run(), name="x: run")
     await settled()
     running: Any = task.get_coro()
     running.close()
