@@ -12,13 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import ApiError, DecodeError, TransportError, api_error
-from aioinformer.framing import LineSplitter
+from aioinformer.framing import ValueStream
 from aioinformer.list_head import status_error
 from aioinformer.list_stream import ListParser
 from aioinformer.retry_after import retry_after
 from aioinformer.slices import Slicer
 from aioinformer.steps import Answer, Ended, Failed, Listed, PageEnded, Send, Watched
-from aioinformer.wire import Intake, WatchEvent, decode_watch_line
+from aioinformer.wire import Intake, WatchEvent, decode_event_in_steps, decode_watch_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -48,11 +48,19 @@ class AnswerReader:
         self._chunks: AsyncIterator[bytes] = response.chunks()
         self._slicer = Slicer(options.slice_seconds)
         self._intake = intake
-        self._initial = partial(intake.listed, valid=True)
+        #: What makes events of the values of a watch, at once and in steps.
+        self._initial = (
+            partial(decode_watch_line, intake=partial(intake.listed, valid=True)),
+            partial(decode_event_in_steps, intake=intake.listed_in_steps),
+        )
+        self._changed = (
+            partial(decode_watch_line, intake=intake.changed),
+            partial(decode_event_in_steps, intake=intake.changed_in_steps),
+        )
         self._watch = step.options.watch
         self._idle_timeout = options.idle_timeout
-        self._splitter = LineSplitter(options.max_frame)
-        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame)
+        self._values = ValueStream(options.max_frame)
+        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame, in_steps=intake.listed_in_steps)
 
     async def read(self) -> bytes | None:
         """The next chunk, None at the end of the body.
@@ -126,16 +134,17 @@ class AnswerReader:
 
     def _digest_watch(self, chunk: bytes | None, initial: bool) -> Iterator[Answer]:
         if chunk is None:
-            if self._splitter.finish():
-                yield Failed(TransportError("the watch ended in the middle of a line"))
+            if self._values.finish():
+                yield Failed(TransportError("the watch ended in the middle of an event"))
             else:
                 yield Ended()
             return
-        intake = self._initial if initial else self._intake.changed
+        decode, in_steps = self._initial if initial else self._changed
         events: list[WatchEvent] = []
         try:
-            for line in self._splitter.feed(chunk):
-                events.append(decode_watch_line(line, intake))
+            for event in self._values.read(chunk, decode, in_steps):
+                if event is not None:
+                    events.append(event)
                 if self._slicer.due():
                     yield Watched(events)
                     events = []
@@ -158,7 +167,8 @@ class AnswerReader:
         items: list[Record | DecodeError] = []
         due = self._slicer.due
         for item in parser.items():
-            items.append(item)
+            if item is not None:
+                items.append(item)
             if due():
                 yield Listed(items)
                 items = []

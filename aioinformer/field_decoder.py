@@ -7,6 +7,7 @@ decoded, a record keeps the values alone, and values that are found again and ag
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.fields import is_own, parse_path
 from aioinformer.objects import (
     NO_LABELS,
+    READ,
     Declared,
     Envelope,
     Meta,
@@ -26,9 +28,12 @@ from aioinformer.objects import (
     record_of,
     without_managed_fields,
 )
+from aioinformer.shallow import LARGE, Heavy, finish, outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from aioinformer.shallow import Wanted
 
 #: So many values of declared fields are remembered, until all of them are forgotten.
 _SEEN = 4096
@@ -53,6 +58,8 @@ class FieldDecoder:
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
+        #: The members that are read, for `decode_in_steps`.
+        self.wanted = _wanted(self.paths)
         #: No value was anything but a text so far. Managed fields are in none of them, and need not be read.
         self._texts = not any("managedFields" in steps for steps in self.paths)
 
@@ -61,6 +68,7 @@ class FieldDecoder:
 
         Raises:
             DecodeError: as `decode_record`.
+            Heavy: as `decode_record`.
         """
         values = self._values
         if values is None:
@@ -85,10 +93,27 @@ class FieldDecoder:
             envelope = read(raw, self._decode)
         except DecodeError:
             # Where a path leads through something else than objects, it has no value.
-            return decode_record(raw, valid=valid)
+            return self._of_unusual(decode_record(raw, valid=valid), values)
         record = record_of(envelope.metadata, raw)
         record.fields = values.of_any(envelope)
         return record
+
+    def _of_unusual(self, record: Record, values: _Values) -> Record:
+        if len(record.raw) > LARGE:
+            raise Heavy
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            record.fields = values.of_any(self._decode(finish(outline(record.raw, self.wanted))))
+        return record
+
+
+def _wanted(paths: frozenset[tuple[str, ...]]) -> Wanted:
+    tree: dict[str, Any] = {name: dict(within or {}) for name, within in READ.items()}
+    for steps in paths:
+        node = tree
+        for step in steps[:-1]:
+            node = node.setdefault(step, {})
+        node[steps[-1]] = None
+    return tree
 
 
 def _envelope_with(paths: frozenset[tuple[str, ...]], value: Any) -> type[Envelope]:

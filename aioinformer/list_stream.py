@@ -16,6 +16,9 @@ prefix of a JSON object is a JSON object. So the parser *guesses*, and the decod
 Chunks are not put together: an item is cut out of the chunk that it came in. Only what came in several is joined, by a
 guess as well, and as long as there is no such guess, what has come is gathered in one growing buffer.
 
+An item that is large and full of tiny values, or nested deeper than a decoder goes, is left to the scanner and then
+decoded in steps: any decoder would block the event loop with it.
+
 The last item is taken to end at the last `}]` of the body, once that is complete; the decoder is the judge here, too.
 The scanner alone also handles everything unusual: white space, items of mixed beginnings.
 What is before and after the items is put together again as a document without items, and decoded last.
@@ -29,9 +32,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.framing import DEFAULT_MAX_FRAME
+from aioinformer.framing import BOM, DEFAULT_MAX_FRAME
 from aioinformer.item_scanner import ItemScanner
 from aioinformer.list_head import ListHead, head_of, not_a_list
+from aioinformer.shallow import LARGE, Heavy, Steps, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,12 +69,20 @@ class ListParser(Generic[T]):
 
     Args:
         decode: makes what `items()` yields of the bytes of one item; raises `DecodeError` if it cannot, and for all
-            that is not one whole object: it has to read every byte.
+            that is not one whole object: it has to read every byte. Raises `Heavy` for what it must not read at once.
         max_item: the largest item accepted, in bytes.
+        in_steps: does the same for an object that is too heavy to be decoded at once; None to decode all at once.
     """
 
-    def __init__(self, decode: Callable[[bytes], T], max_item: int = DEFAULT_MAX_FRAME) -> None:
+    def __init__(
+        self,
+        decode: Callable[[bytes], T],
+        max_item: int = DEFAULT_MAX_FRAME,
+        *,
+        in_steps: Callable[[bytes], Steps[T]] | None = None,
+    ) -> None:
         self._decode = decode
+        self._in_steps = in_steps
         self._max_item = max_item
         #: A chunk as it came, unless an item needs more than one.
         self._buffer: bytes | bytearray = b""
@@ -140,8 +152,10 @@ class ListParser(Generic[T]):
             self._next_page = (metadata and metadata.continue_) or ""
         return self._next_page
 
-    def items(self) -> Iterator[T | DecodeError]:
+    def items(self) -> Iterator[T | DecodeError | None]:
         """Yields what is complete, in order; an item that does not decode is yielded as its error.
+
+        Yields None in the middle of long work, where the caller may pause, if there is `in_steps`.
 
         May be left and taken up again at any point, so that its user can pause between two items.
 
@@ -156,9 +170,9 @@ class ListParser(Generic[T]):
         if self._behind_items and len(self._buffer) - self._start > _MAX_HEAD:
             raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes behind its items")
         if self._joint:
-            item = self._attempt(self._joint)
-            if isinstance(item, DecodeError):
-                self._refused = {len(self._joint): item}
+            item = self._guess(self._joint)
+            if item is None or isinstance(item, DecodeError):
+                self._refused = {len(self._joint): item} if item is not None else {}
                 self._join()
                 self._scanner = ItemScanner(0)
             else:
@@ -169,11 +183,12 @@ class ListParser(Generic[T]):
                 yield from self._guessed()
                 if not self._find_item():
                     break
-            end, refused, self._refused = self._find_end(), self._refused, {}
+            end = yield from self._find_end()
+            refused, self._refused = self._refused, {}
             if end < 0:
                 break
             # Whoever refuses it (a transform) must not be asked twice.
-            item = refused.get(end) or self._attempt(bytes(self._buffer[self._start : end]))
+            item = refused.get(end) or (yield from self._decoded(bytes(self._buffer[self._start : end])))
             self._found(end - self._start)
             self._start = end
             self._searched = max(end, self._searched)
@@ -189,7 +204,7 @@ class ListParser(Generic[T]):
         """
         rest = bytes(self._buffer[self._start :])
         if self._prologue is None:
-            return head_of(rest)
+            return head_of(rest.removeprefix(BOM))
         if not self._behind_items:
             raise DecodeError("the list ended in the middle")
         return head_of(self._prologue + rest)
@@ -198,7 +213,7 @@ class ListParser(Generic[T]):
         size = len(self._buffer)
         match = _ITEMS.search(self._buffer, self._searched, _MAX_HEAD)
         if match is not None:
-            self._prologue = bytes(self._buffer[: match.end()])
+            self._prologue = bytes(self._buffer[: match.end()]).removeprefix(BOM)
             self._start = self._searched = match.end()
             return True
         self._searched = max(0, size - _LONGEST_BEGINNING)
@@ -244,8 +259,14 @@ class ListParser(Generic[T]):
             if found - start >= self._max_item:
                 self._scanner = ItemScanner(start)
                 return
+            raw = bytes(buffer[start : found + 1])
             try:
-                item = decode(bytes(buffer[start : found + 1]))
+                if found - start > LARGE and self._is_heavy(raw):
+                    raise Heavy
+                item = decode(raw)
+            except Heavy:
+                self._scanner = ItemScanner(start)
+                return
             except DecodeError as error:
                 if find(separator, searched, found) < 0:
                     self._refuse(error, found + 1)
@@ -266,7 +287,10 @@ class ListParser(Generic[T]):
         start, end = self._start, buffer.rfind(b"}]", self._start) + 1
         if not 0 < end - start <= self._max_item:
             return
-        last = self._attempt(bytes(buffer[start:end]))
+        last = self._guess(bytes(buffer[start:end]))
+        if last is None:
+            self._scanner = ItemScanner(start)
+            return
         if isinstance(last, DecodeError):
             self._refuse(last, end)
             return
@@ -283,22 +307,24 @@ class ListParser(Generic[T]):
         self._refused[end], self._trusted = error, False
         self._scanner = ItemScanner(self._start)
 
-    def _find_end(self) -> int:
+    def _find_end(self) -> Steps[int]:
         """The offset behind the item whose end could not be guessed, or -1 if it is not there yet."""
         buffer, start = self._buffer, self._start
         if self._scanner is None:
             if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
                 return -1
             self._scanner = ItemScanner(start)
-        end = self._scanner.end(buffer)
+        while not (end := self._scanner.step(buffer)):
+            if self._in_steps is not None:
+                yield
         if (len(buffer) if end < 0 else end) - start > self._max_item:
             raise FrameTooLarge(
                 f"an item of the list exceeds {self._max_item} bytes; raise max_frame if objects are really that large"
             )
         return end
 
-    def _whole(self) -> Iterator[T | DecodeError]:
-        document = bytes(self._buffer)
+    def _whole(self) -> Iterator[T | DecodeError | None]:
+        document = bytes(self._buffer).removeprefix(BOM)
         try:
             whole = _decode_whole_list(document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -310,10 +336,27 @@ class ListParser(Generic[T]):
             item = bytes(raw)
             if not item.startswith(b"{"):
                 raise DecodeError("the list holds something that is not an object")
-            yield self._attempt(item)
+            yield (yield from self._decoded(item))
 
-    def _attempt(self, raw: bytes) -> T | DecodeError:
+    def _is_heavy(self, raw: bytes) -> bool:
+        return self._in_steps is not None and is_heavy(raw)
+
+    def _guess(self, raw: bytes) -> T | DecodeError | None:
+        """What the decoder makes of these bytes; None if they are too heavy to be a guess."""
         try:
-            return self._decode(raw)
+            return None if self._is_heavy(raw) else self._decode(raw)
+        except Heavy:
+            return None
         except DecodeError as error:
             return error
+
+    def _decoded(self, raw: bytes) -> Steps[T | DecodeError]:
+        """What the decoder makes of one item that is known to end here."""
+        try:
+            item = self._guess(raw)
+            if item is None and self._in_steps is not None:
+                item = yield from self._in_steps(raw)
+        except DecodeError as error:
+            return error
+        assert item is not None, "only what is decoded in steps is too heavy"
+        return item

@@ -14,7 +14,7 @@ from aioinformer.keys import deletion_handling_meta_namespace_key_func as object
 from aioinformer.logger import get_logger
 from aioinformer.models.building import BUILDING, build_decoder
 from aioinformer.notifications import plain_function
-from aioinformer.objects import Decode, Record, decode_record
+from aioinformer.objects import Decode, Record, decode_record, decode_whatever
 from aioinformer.refusals import is_validation, refusal
 from aioinformer.storage import DictRecord, Storage, Tier, decode_metadata, decoded, decoded_secret, tier_for
 from aioinformer.views import MetadataView, View, decoded_body, load_body, view_class
@@ -174,7 +174,7 @@ class ObjectType(Generic[T]):
         elif result is None:
             raise DecodeError("the transform returned None; it must return an object", key=record.key)
         else:
-            made = self.decode(_encoded(result))
+            made = decode_whatever(self.decode, _encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made

@@ -15,7 +15,7 @@ import msgspec
 
 from aioinformer.errors import DecodeError
 from aioinformer.keys import metadata_field, metadata_of
-from aioinformer.shallow import metadata_alone
+from aioinformer.shallow import LARGE, Heavy, Steps, Wanted, find_members, finish, is_heavy, narrowed, outline
 from aioinformer.visible import visible
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ class Record(msgspec.Struct, gc=False, eq=False):
         first, second = self.json, other.json
         if first == second:
             return True
+        if is_heavy(first) or is_heavy(second):
+            # Decoding both could block the event loop for a second: only the same bytes are known to say the same.
+            return first[_behind_type(first) :] == second[_behind_type(second) :]
         try:
             mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -176,10 +179,10 @@ class Envelope(msgspec.Struct, gc=False, kw_only=True):
 
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
-_READ = [field.encode_name for field in msgspec.structs.fields(Meta)]
+#: The members that records are made of.
+READ: Wanted = {"metadata": dict.fromkeys(field.encode_name for field in msgspec.structs.fields(Meta))}
 
 _MANAGED_FIELDS = b',"managedFields":['
-_NAME_FIRST = b'"metadata":{"name":"'
 #: So many bytes are searched for them: to search all of an object that has none would cost more than it can save.
 _FRONT = 4096
 
@@ -188,51 +191,92 @@ class Decode(Protocol):
     """Makes the record of an object; `decode_record` is one."""
 
     def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
-        """Raises: DecodeError: it does not decode."""
+        """Raises: DecodeError: it does not decode. Heavy: it does not decode at once; see `decode_in_steps`."""
         ...
 
 
 def decode_record(raw: bytes, *, valid: bool = False) -> Record:
-    """Reads the metadata of one object, in one pass that skips all else.
+    """Read the metadata of one object, in one pass that skips all else.
 
     Args:
         raw: the object's own bytes; they are kept.
-        valid: they are known to be JSON: what stands behind the metadata need not be read.
+        valid: do not read the managed fields, where they stand last in the metadata.
 
     Raises:
         DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
+        Heavy: the object is large and nested deeper than the decoder goes.
     """
     meta = leading_metadata(raw, _decode_envelope) if valid else None
     return record_of(_metadata_of_whole(raw) if meta is None else meta, raw)
 
 
-def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: bool = False) -> Meta | None:
-    """The metadata of an object, of which no more is read than that; None if it has to be read as a whole.
+def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
+    """Make the record of an object that is too heavy to be decoded at once.
 
-    An API server writes metadata in front of all that is long, and within the metadata the managed fields last, of
-    which most of them consists. What records are made of stands before that: there the object is cut, and closed.
-
-    - The name of a member cannot be a part of a text, in which its quotes would have a backslash.
-    - What is cut and closed by two brackets is JSON only if the cut lies in a member of the object itself.
-    - The managed fields are the last there: so nothing else of the metadata is behind them.
+    Only the members that `decode` reads are given to it. What else is in the object is not read: it only has to have
+    matching brackets.
 
     Args:
-        raw: the object's own bytes, known to be JSON.
+        decode: its attribute `wanted` names the members that it reads; without it, these are those of the metadata.
+        raw: the object's own bytes; they are kept.
+
+    Raises:
+        DecodeError: as `decode` does.
+    """
+    wanted: Wanted = getattr(decode, "wanted", READ)
+    found = yield from find_members(raw, wanted)
+    labels = None
+    if found and not found.get("metadata", b"").startswith(b"{"):
+        found["metadata"] = b"null"
+    elif found:
+        own = yield from find_members(found["metadata"], wanted["metadata"])
+        # Labels are kept as they are: they may be as large as the object, and nothing reads them on arrival.
+        labels = own.pop("labels", None)
+        for name in _SAID:
+            if len(own.get(name, b"")) > LARGE:
+                raise DecodeError(f"metadata.{name} is longer than {LARGE} bytes, which no API server accepts")
+        found["metadata"] = yield from narrowed(own, wanted["metadata"] or {})
+    try:
+        record = decode((yield from narrowed(found, {**wanted, "metadata": None})))
+    except Heavy:  # a declared field is nested deeper than the decoder goes: nothing declared is taken
+        record = decode_record(b'{"metadata":%b}' % found.get("metadata", b"null"))
+    record.raw = raw
+    record.labels = NO_LABELS if labels is None else msgspec.Raw(labels)
+    return record
+
+
+def decode_whatever(decode: Decode, raw: bytes) -> Record:
+    """Make the record of an object at once, however long that takes: for callers that cannot pause."""
+    try:
+        return decode(raw)
+    except Heavy:
+        return finish(decode_in_steps(decode, raw))
+
+
+def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: bool = False) -> Meta | None:
+    """Return the metadata of an object without reading its managed fields; None if it has to be read as a whole.
+
+    An API server writes the managed fields last in the metadata, of which most of them consists. They are cut out, and
+    the rest is read to its end: so the rest is known to be one object. Where the cut is not the whole of the managed
+    fields, the rest is no JSON: a string would stay open, or brackets would not match.
+
+    Args:
+        raw: the object's own bytes.
         decode: reads the metadata of an object.
         alone: there must be nothing behind the metadata.
     """
     cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
-    if cut < 0 or raw.find(_NAME_FIRST, 0, _FRONT) < 0:
+    if cut < 0:
         return None
     end = raw.find(b"]", cut)  # a single byte is looked for thirty times faster than two
-    if raw[end - 1 :] != b"}]}}" if alone else not (raw.startswith(b"}]}", end - 1) and raw.endswith(b"}")):
+    if raw[end - 1 :] != b"}]}}" if alone else not raw.startswith(b"}]}", end - 1):
         return None
     try:
-        meta = decode(raw[:cut] + b"}}").metadata
+        meta = decode(raw[:cut] + raw[end + 1 :]).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if meta.labels is not NO_LABELS:
-        meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep the bytes in front of the cut alive
+        meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep what is shorter alive
     return meta
 
 
@@ -252,9 +296,11 @@ def without_managed_fields(raw: bytes) -> bytes | None:
 def _metadata_of_whole(raw: bytes) -> Meta:
     try:
         return _decode_envelope(raw).metadata
-    except RecursionError:
+    except RecursionError as error:
         # Nested deeper than the decoder goes, which servers allow: what it is called can be read all the same.
-        return read(metadata_alone(raw, _READ), _decode_envelope).metadata
+        if len(raw) > LARGE:
+            raise Heavy from error
+        return read(finish(outline(raw, READ)), _decode_envelope).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise undecodable(raw, error) from error
 
@@ -288,18 +334,40 @@ def record_of(meta: Meta, raw: bytes) -> Record:
     return Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
 
 
+class _Said(msgspec.Struct, gc=False, rename="camel"):
+    name: msgspec.Raw = msgspec.Raw(b"null")
+    namespace: msgspec.Raw = msgspec.Raw(b"null")
+    uid: msgspec.Raw = msgspec.Raw(b"null")
+    resource_version: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _SaidBy(msgspec.Struct, gc=False):
+    metadata: _Said
+
+
+_decode_said = msgspec.json.Decoder(_SaidBy).decode
+_SAID = [field.encode_name for field in msgspec.structs.fields(_Said)]
+
+
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:
     """The error for an object that does not decode: says where, and whose it is, but quotes none of its content."""
     key = version = ""
     try:
-        metadata = msgspec.json.decode(raw).get("metadata")
-        said = {field: value for field, value in metadata.items() if isinstance(value, str) and value}
-        if "name" in said:
-            key = f"{said['namespace']}/{said['name']}" if "namespace" in said else said["name"]
-        version = said.get("resourceVersion", "")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+        said = _decode_said(raw).metadata
+        if name := _text_of(said.name):
+            namespace = _text_of(said.namespace)
+            key = f"{namespace}/{name}" if namespace else name
+        version = _text_of(said.resource_version)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     return DecodeError(f"the object cannot be read: {_without_content(cause)}", key=key, version=version)
+
+
+def _text_of(encoded: msgspec.Raw) -> str:
+    try:
+        return msgspec.json.decode(encoded, type=str)
+    except msgspec.ValidationError:
+        return ""
 
 
 def _without_content(cause: Exception) -> str:

@@ -65,7 +65,7 @@ class Outages:
     def changed(self, informer: Follower, state: InformerState) -> None:
         """Take in the new state of an informer."""
         loop = asyncio.get_running_loop()
-        if state.phase in _FAILING:
+        if any(each.state.phase in _FAILING for each in informer.reflectors().values()):
             if not self._since:
                 self._began = loop.time()
                 self._timer = loop.call_later(REPEAT, self._repeat)

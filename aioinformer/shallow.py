@@ -1,69 +1,183 @@
-"""The members of a JSON object, found without recursion.
+"""The members of a JSON object, found without recursion and in small steps.
 
-An API server takes objects that are nested ten thousand levels deep; decoders give up long before that. Whoever may
-create an object must not be able to stop an informer by its depth: what an object is called is read like this then.
+An API server takes objects that are nested ten thousand levels deep; decoders give up long before that. It also takes
+objects of 3 MiB that consist of nothing but brackets, which any decoder needs tens of milliseconds to read. Whoever
+may create an object must not be able to stop an informer, or to block its event loop, with one: the identity of such
+an object is read here, in steps that a caller can pause between.
+
+What a step may cost is bounded by counted work, not by a clock: this module decides, and does not wait.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Mapping
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from aioinformer.item_scanner import WINDOW, ItemScanner, unescaped
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
+T = TypeVar("T")
+
+#: Work in steps: yields None where the caller may pause, and returns the result.
+Steps: TypeAlias = Generator[None, None, T]
+#: The members that will be read, by name; None for a member that is read as a whole.
+Wanted: TypeAlias = "Mapping[str, Wanted | None]"
+
+#: A decoder reads so many bytes in less than a millisecond, whatever they are.
+LARGE = 64 * 1024
+#: A decoder reads objects of this weight in a few milliseconds: a byte weighs 1, a value that may begin there 8 more.
+_HEAVY = 3 * 512 * 1024
+_VALUE = 8
+#: Members that are looked at in one step.
+_MEMBERS = 32
+
+_KEY = re.compile(rb'[ \t\r\n,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SCALAR = re.compile(rb'[^",:{}\[\]]++')
+_FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+
+
+class Heavy(Exception):
+    """A decoder must not be given these bytes at once: they are large, and nested deeply or full of tiny values."""
+
+
+def is_heavy(raw: bytes) -> bool:
+    """Whether a decoder would need more than a few milliseconds to read past this JSON.
+
+    Texts cost little: a ConfigMap of 1 MiB is light. Brackets and commas within texts count as well.
+    """
+    size = len(raw)
+    if size <= LARGE:
+        return False
+    return size > _HEAVY or size + _VALUE * (raw.count(b",") + raw.count(b"[") + raw.count(b"{")) > _HEAVY
+
+
+def finish(steps: Steps[T]) -> T:
+    """Do all steps at once and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: T = end.value
+            return value
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """The values of an object, still encoded, by name; {} for what is no object, or does not end where the bytes end.
+    """As `find_members`, at once, for all names."""
+    return finish(find_members(raw))
+
+
+def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[str, bytes]]:
+    """Find the values of an object, still encoded, by name. Of two with the same name, the last one counts.
 
     Linear in the size, whatever the depth. Brackets match; nothing else says that the values are valid.
+
+    Args:
+        raw: the JSON of the object.
+        wanted: the names to find; None for all.
+
+    Returns:
+        {} if the bytes are no object, or the object does not end where the bytes end.
     """
+    names = None if wanted is None else frozenset(wanted)
     found: dict[str, bytes] = {}
-    depth = begin = 0
-    name = ""
-    last = ""
-    for token in _TOKEN.finditer(raw):
-        text = token.group()
-        if text in (b"{", b"["):
-            depth += 1
-            if depth == 1:
-                if text == b"[":
-                    return {}
-                begin = token.end()
-        elif text in (b"}", b"]") or (text == b"," and depth == 1):
-            if depth == 1 and name:
-                found[name] = raw[begin : token.start()].strip()
-                name = ""
-            if text != b",":
-                depth -= 1
-            if depth <= 0:
-                return found if not raw[token.end() :].strip() else {}
-        elif depth == 1 and text == b":" and not name:
-            name, begin = last, token.end()
-        elif depth == 1 and not name:
-            last = _text(text)
-    return {}
+    at = _SPACE.match(raw).end()  # type: ignore[union-attr] # matches nothing, too
+    if not raw.startswith(b"{", at):
+        return {}
+    at, count = at + 1, 0
+    while True:
+        key = _KEY.match(raw, at, at + WINDOW)
+        if key is not None and key.end() < at + WINDOW:
+            name, begin = _text(key[1]), key.end()
+        else:
+            # A long key or much white space; or the end of the object.
+            quote = _skip_space(raw, at, b" \t\r\n,")
+            if not raw.startswith(b'"', quote):
+                return found if raw.startswith(b"}", quote) and not raw[quote + 1 :].strip() else {}
+            begin = yield from _behind_string(raw, quote)
+            name = _text(raw[quote + 1 : begin - 1]) if begin - quote < WINDOW else ""
+            begin = _skip_space(raw, begin, b" \t\r\n")
+            if not raw.startswith(b":", begin):
+                return {}
+            begin = _skip_space(raw, begin + 1, b" \t\r\n")
+        at = yield from _behind_value(raw, begin)
+        if at < 0:
+            return {}
+        if names is None or name in names:
+            found[name] = raw[begin:at].strip()
+        at = _skip_space(raw, at, b" \t\r\n")
+        if raw[at : at + 1] not in (b",", b"}"):
+            return {}
+        count += 1
+        if not count % _MEMBERS:
+            yield
 
 
-def metadata_alone(raw: bytes, names: Iterable[str]) -> bytes:
-    """An object that has nothing but these members of the metadata of another, as far as that has them.
-
-    Nothing, if that is no object.
-    """
-    found = members(raw)
-    if not found:
-        return b""
-    metadata = members(found.get("metadata", b""))
-    shown = b",".join(b'"%b":%b' % (name.encode(), metadata[name]) for name in names if name in metadata)
-    return b'{"metadata":{%b}}' % shown
+def outline(raw: bytes, wanted: Wanted) -> Steps[bytes]:
+    """Make an object that has nothing but these members of another, as far as that has them."""
+    found = yield from find_members(raw, wanted)
+    return (yield from narrowed(found, wanted))
 
 
-def _text(token: bytes) -> str:
+def narrowed(found: Mapping[str, bytes], wanted: Wanted) -> Steps[bytes]:
+    """As `outline`, of members that are found already."""
+    shown = []
+    for name, value in found.items():
+        within = wanted[name]
+        if within is not None:
+            # A path through something else than an object has no value.
+            value = (yield from outline(value, within)) if value.startswith(b"{") else b"null"
+        shown.append(b"%b:%b" % (msgspec.json.encode(name), value))
+    return b"{%b}" % b",".join(shown)
+
+
+def _behind_value(raw: bytes, at: int) -> Steps[int]:
+    """The offset behind the value that begins here, or -1 if it does not end."""
+    first = raw[at : at + 1]
+    if first in (b"{", b"["):
+        flat = _FLAT.match(raw, at, at + WINDOW)
+        if flat is not None:
+            return flat.end()
+        scanner = ItemScanner(at)
+        while not (end := scanner.step(raw)):
+            yield
+        return end
+    if first == b'"':
+        short = _STRING.match(raw, at, at + WINDOW)
+        return short.end() if short is not None else (yield from _behind_string(raw, at))
+    scalar = _SCALAR.match(raw, at)
+    return -1 if scalar is None else scalar.end()
+
+
+def _behind_string(raw: bytes, at: int) -> Steps[int]:
+    """The offset behind the string that begins here, or -1 if it does not end."""
+    at += 1
+    while window := raw[at : at + WINDOW]:
+        if b"\\" in window:
+            window = unescaped(window)
+            if not window:
+                break
+        quote = window.find(b'"')
+        if quote >= 0:
+            return at + quote + 1
+        at += len(window)
+        yield
+    return -1
+
+
+def _skip_space(raw: bytes, at: int, spaces: bytes) -> int:
+    window = raw[at : at + WINDOW]
+    while window and not (rest := window.lstrip(spaces)):
+        at += len(window)
+        window = raw[at : at + WINDOW]
+    return at + len(window) - len(rest) if window else at
+
+
+def _text(encoded: bytes) -> str:
     try:
-        return msgspec.json.decode(token, type=str)
+        return msgspec.json.decode(b'"%b"' % encoded, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""

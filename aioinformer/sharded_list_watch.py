@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from aioinformer.errors import ApiError, DecodeError
-from aioinformer.framing import LineSplitter
+from aioinformer.errors import ApiError, DecodeError, FrameTooLarge
+from aioinformer.framing import ValueStream
 from aioinformer.list_stream import ListParser
 from aioinformer.listwatch import ListWatch
-from aioinformer.shallow import members, metadata_alone
+from aioinformer.shallow import LARGE, Heavy, Steps, finish, outline
 from aioinformer.slices import Slicer
 from aioinformer.wire import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 
@@ -126,23 +126,38 @@ class _Line(msgspec.Struct, gc=False):
 
 _decode_whole_object = msgspec.json.Decoder(_Object).decode
 _decode_whole_line = msgspec.json.Decoder(_Line).decode
-_READ = [field.encode_name for field in msgspec.structs.fields(_Meta)]
+#: What is read of objects, and of events.
+_OBJECT = {
+    "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
+}
+_EVENT = {"type": None, "object": _OBJECT}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def _decode_object(raw: bytes) -> _Object:
     try:
         return _decode_whole_object(raw)
-    except RecursionError:  # nested deeper than the decoder goes, which servers allow: it is of a shard all the same
-        return _decode_whole_object(metadata_alone(raw, _READ))
+    except RecursionError as error:  # nested deeper than the decoder goes, which servers allow: it has a shard, too
+        if len(raw) > LARGE:
+            raise Heavy from error
+        return _decode_whole_object(finish(outline(raw, _OBJECT)))
 
 
 def _decode_line(line: bytes) -> _Line:
     try:
         return _decode_whole_line(line)
-    except RecursionError:
-        parts = members(line)
-        return _Line(msgspec.json.decode(parts.get("type", b""), type=str), _decode_object(parts.get("object", b"")))
+    except RecursionError as error:
+        if len(line) > LARGE:
+            raise Heavy from error
+        return _decode_whole_line(finish(outline(line, _EVENT)))
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except (*_UNREADABLE, RecursionError):
+        return False
+    return True
 
 
 class _ShardResponse:
@@ -179,22 +194,43 @@ class _ShardResponse:
         await self._response.close()
 
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        splitter = LineSplitter()
+        values, broken = ValueStream(), False
         async for chunk in chunks:
+            if broken:
+                yield chunk  # others have judged by now
+                continue
             left = bytearray()
-            for line in splitter.feed(chunk):
-                left += self._filtered(line)
-                await self._slicer.pause()
+            try:
+                for line in values.read(chunk, self._filtered, self._filtered_in_steps):
+                    left += line or b""
+                    await self._slicer.pause()
+            except FrameTooLarge:
+                raise
+            except DecodeError:
+                broken = True
+                left += values.unread()
             if left:
                 yield bytes(left)
-        if rest := splitter.finish():  # a line that was cut off
+        if not broken and (rest := values.unread()):  # an event that was cut off
             yield rest
 
     def _filtered(self, line: bytes) -> bytes:
         try:
             said = _decode_line(line)
+        except _UNREADABLE as error:
+            if _is_whole(line):
+                return line + b"\n"
+            raise _Unreadable(line) from error
+        return self._judged(said, line)
+
+    def _filtered_in_steps(self, line: bytes) -> Steps[bytes]:
+        shown = yield from outline(line, _EVENT)
+        try:
+            return self._judged(_decode_whole_line(shown), line)
         except _UNREADABLE:
             return line + b"\n"
+
+    def _judged(self, said: _Line, line: bytes) -> bytes:
         metadata = said.object.metadata
         if (
             said.type == BOOKMARK
@@ -210,7 +246,7 @@ class _ShardResponse:
         return msgspec.json.encode(bookmark) + b"\n"
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        parser = ListParser(self._kept)
+        parser = ListParser(self._kept, in_steps=self._kept_in_steps)
         try:
             yield b'{"items":['
             between = b""
@@ -237,6 +273,14 @@ class _ShardResponse:
         """The item; nothing if it is of another shard."""
         try:
             metadata = _decode_object(raw).metadata
+        except _UNREADABLE as error:
+            raise _Unreadable(raw) from error
+        return raw if self._owner.wants(metadata) else b""
+
+    def _kept_in_steps(self, raw: bytes) -> Steps[bytes]:
+        shown = yield from outline(raw, _OBJECT)
+        try:
+            metadata = _decode_whole_object(shown).metadata
         except _UNREADABLE as error:
             raise _Unreadable(raw) from error
         return raw if self._owner.wants(metadata) else b""

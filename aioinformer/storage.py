@@ -33,6 +33,7 @@ from aioinformer.objects import (
     record_of,
     undecodable,
 )
+from aioinformer.shallow import LARGE, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,9 +80,18 @@ def _reformed(record: Record, raw: bytes) -> Record:
 
 
 def stripped(record: Record) -> Record:
-    """Without managed fields, and without kubectl's copy of what was applied."""
-    document = _decode_raw(record.json)
-    metadata = _decode_raw(document["metadata"])
+    """Without managed fields, and without kubectl's copy of what was applied.
+
+    An object that is too large or too deep to be taken apart at once is kept whole.
+    """
+    raw = record.json
+    if len(raw) > LARGE and is_heavy(raw):
+        return record
+    try:
+        document = _decode_raw(raw)
+        metadata = _decode_raw(document["metadata"])
+    except RecursionError:
+        return record
     found = metadata.pop("managedFields", None) is not None
     if _LAST_APPLIED.encode() in bytes(metadata.get("annotations", b"")):
         annotations = _decode_annotations(metadata["annotations"]) or {}
@@ -112,8 +122,14 @@ def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
 
 
 def only_metadata(record: Record) -> Record:
-    """Nothing but the metadata, should the server have sent more."""
-    document = _decode_raw(record.json)
+    """Nothing but the metadata, should the server have sent more, and unless the object is too large or too deep."""
+    raw = record.json
+    if len(raw) > LARGE and is_heavy(raw):
+        return record
+    try:
+        document = _decode_raw(raw)
+    except RecursionError:
+        return record
     if document.keys() <= {"apiVersion", "kind", "metadata"}:
         return record
     kept = {name: document[name] for name in ("apiVersion", "kind", "metadata") if name in document}

@@ -22,7 +22,7 @@ from aioinformer.frozen import FrozenDict, closed, freeze_decoded
 from aioinformer.models import decoder_for
 from aioinformer.models.building import BUILDING
 from aioinformer.models.shapes import attributes_of
-from aioinformer.objects import Record, decode_record, labels_of, undecodable
+from aioinformer.objects import Record, decode_record, decode_whatever, labels_of, undecodable
 from aioinformer.read_failures import announce
 from aioinformer.refusals import refusal
 from aioinformer.visible import visible
@@ -373,4 +373,4 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
 
 
 def _restore(resource: Resource[Any], raw: bytes) -> View:
-    return view_class(resource)(decode_record(raw))
+    return view_class(resource)(decode_whatever(decode_record, raw))

@@ -15,9 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from aioinformer.errors import USER_ERRORS, ApiError, DecodeError, api_error
-from aioinformer.objects import Decode, Record, decode_record
+from aioinformer.objects import Decode, Record, decode_in_steps, decode_record
 from aioinformer.refusals import refusal
-from aioinformer.shallow import members
+from aioinformer.shallow import LARGE, Heavy, Steps, find_members, finish, is_heavy, outline
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -31,6 +31,9 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _HEAD: Final = b'{"type":"'
 _OBJECT: Final = b'","object":'
 _SPELLING: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+_CHANGES: Final = frozenset(_SPELLING.values())
+_MEMBERS: Final = ("type", "object")
+_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
 
 
 class WatchEvent(msgspec.Struct, gc=False):
@@ -108,12 +111,21 @@ class Intake:
 
         Args:
             raw: the object's own bytes.
-            valid: they are known to be JSON.
+            valid: do not read its managed fields.
 
         Raises:
             DecodeError: it does not decode, or is refused.
+            Heavy: it does not decode at once: use `listed_in_steps`.
         """
-        record = self._decode(raw, valid=valid)
+        return self._as_cached(self._decode(raw, valid=valid))
+
+    def listed_in_steps(self, raw: bytes) -> Steps[Record]:
+        """As `listed`, for an object that is too heavy to be decoded at once."""
+        record = yield from decode_in_steps(self._decode, raw)
+        yield
+        return self._as_cached(record)
+
+    def _as_cached(self, record: Record) -> Record:
         cached = self._known(record.key)
         if cached is None or not cached.same_version(record):
             return self.admitted(record)
@@ -126,6 +138,12 @@ class Intake:
     def changed(self) -> Callable[[bytes], Record]:
         """Makes the record of an object from a watch; raises `DecodeError` if it does not decode, or is refused."""
         return self._decode_valid if self._admit is None else self._changed
+
+    def changed_in_steps(self, raw: bytes) -> Steps[Record]:
+        """As `changed`, for an object that is too heavy to be decoded at once."""
+        record = yield from decode_in_steps(self._decode, raw)
+        yield
+        return self.admitted(record)
 
     def _changed(self, raw: bytes) -> Record:
         return self.admitted(self._decode_valid(raw))
@@ -158,6 +176,7 @@ def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEv
 
     Raises:
         DecodeError: the line is no watch event. An event whose *object* does not decode is returned, with its error.
+        Heavy: the event does not decode at once: use `decode_event_in_steps`.
     """
     if line.startswith(_HEAD):
         quote = line.find(_OBJECT, 9, 32)
@@ -176,22 +195,50 @@ def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
     try:
         try:
             frame = _decode_line(line)
-        except RecursionError:  # servers allow objects that are nested deeper than the decoder goes
-            parts = members(line)
+        except RecursionError as error:  # servers allow objects that are nested deeper than the decoder goes
+            if len(line) > LARGE:
+                raise Heavy from error
+            parts = finish(find_members(line, _MEMBERS))
             frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
     raw = bytes(frame.object)
-    match frame.type:
-        case "ADDED" | "MODIFIED" | "DELETED":
-            return _object_event(frame.type, raw, intake)
-        case "BOOKMARK":
-            return _bookmark(raw)
-        case "ERROR":
-            return WatchEvent(ERROR, error=_status(raw))
-        case unknown:
-            return WatchEvent(unknown)
+    return _object_event(frame.type, raw, intake) if frame.type in _CHANGES else _other_event(frame.type, raw)
+
+
+def decode_event_in_steps(text: bytes, intake: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
+    """As `decode_watch_line`, for an event that is too heavy to be decoded at once.
+
+    Args:
+        text: one JSON object.
+        intake: `Intake.changed_in_steps` or `Intake.listed_in_steps`.
+
+    Raises:
+        DecodeError: it is no watch event.
+    """
+    parts = yield from find_members(text, _MEMBERS)
+    try:
+        kind = msgspec.json.decode(parts.get("type", b""), type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError("a line of the watch is not a watch event") from error
+    raw = parts.get("object", b"")
+    if kind not in _CHANGES:
+        if kind == BOOKMARK:
+            raw = yield from outline(raw, _BOOKMARK_MEMBERS)
+        return _other_event(kind, raw if not is_heavy(raw) else b"")
+    try:
+        return WatchEvent(kind, (yield from intake(raw)))
+    except _Refused as error:
+        return _refused_event(kind, error)
+    except DecodeError as error:
+        return WatchEvent(kind, error=error)
+
+
+def _other_event(kind: str, raw: bytes) -> WatchEvent:
+    if kind == BOOKMARK:
+        return _bookmark(raw)
+    return WatchEvent(ERROR, error=_status(raw)) if kind == ERROR else WatchEvent(kind)
 
 
 def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:

@@ -6,6 +6,7 @@ All read the same 20,000 events; what a part costs is the difference to the subj
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clients import Stopwatch, measure_informer, pods_informer
@@ -13,7 +14,7 @@ from harness import Question, answer
 
 from aioinformer.deltas import Delta, DeltaType
 from aioinformer.fifo import DeltaFIFO
-from aioinformer.framing import LineSplitter
+from aioinformer.framing import ValueStream
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.wire import Intake, decode_watch_line
@@ -60,28 +61,32 @@ async def transport_alone(url: str) -> Figures:
 
 async def lines(url: str) -> Figures:
     """They are cut into lines."""
-    splitter = LineSplitter()
-    return await follow(url, lambda chunk: sum(1 for _ in splitter.feed(chunk)))
+    values = ValueStream()
+    return await follow(url, lambda chunk: sum(1 for _ in values.read(chunk, len, _none)))
+
+
+def _none(value: bytes) -> Any:
+    raise NotImplementedError("no event of a benchmark is so heavy")
 
 
 async def records(url: str, accept: str = "") -> Figures:
     """Metadata is decoded, and a record made."""
-    splitter, intake = LineSplitter(), Intake().changed
+    values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
 
     def take(chunk: bytes) -> int:
-        return len([decode_watch_line(line, intake) for line in splitter.feed(chunk)])
+        return sum(1 for _ in values.read(chunk, decode, _none))
 
     return await follow(url, take, accept)
 
 
 async def queued(url: str) -> Figures:
     """Deltas go through the queue."""
-    splitter, intake = LineSplitter(), Intake().changed
+    values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
     queue: DeltaFIFO[Any] = DeltaFIFO(lambda record: str(record.key))
     left: list[int] = []
 
     def take(chunk: bytes) -> int:
-        events = [decode_watch_line(line, intake) for line in splitter.feed(chunk)]
+        events = [event for event in values.read(chunk, decode, _none) if event is not None]
         deltas = [Delta(DeltaType.UPDATED, event.record) for event in events]
         step = queue.apply(deltas)
         _finish(step)

@@ -81,12 +81,29 @@ def test_a_record_is_the_same_as_if_all_of_the_object_had_been_read(case: str) -
     assert bytes(record.labels) == bytes(meta.labels)
 
 
-def test_what_is_behind_the_managed_fields_is_read_by_whoever_looks_into_it() -> None:
-    broken = encoded(OFTEN).replace(b'"size":3', b'"size":')
+def test_damaged_managed_fields_are_seen_when_read() -> None:
+    broken = encoded(OFTEN).replace(b'"manager":"kubelet"', b'"manager":kubelet')
     seen = ObjectType(WIDGETS).present(decode_record(broken, valid=True))
     assert seen.metadata.name == "a"
     with pytest.raises(DecodeError):
         _ = seen["spec"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "to"),
+    [(b'"size":3', b'"size":'), (b'"size":3}}', b'"size":3}'), (b'"size":3}}', b'"size":3}}}'), (b'"size":3}', b"")],
+)
+def test_damage_behind_the_managed_fields_is_an_error(damage: bytes, to: bytes) -> None:
+    broken = encoded(OFTEN).replace(damage, to)
+    assert broken != encoded(OFTEN)
+    with pytest.raises(DecodeError):
+        decode_record(broken, valid=True)
+
+
+@pytest.mark.parametrize("between", [b"", b" ", b"\t", b",", b"\xef\xbb\xbf", b'},"object":'])
+def test_two_objects_are_not_one(between: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_record(encoded(OFTEN) + between + encoded(OFTEN), valid=True)
 
 
 @pytest.mark.parametrize("length", [-1, -4, -40])

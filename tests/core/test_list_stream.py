@@ -37,7 +37,7 @@ def taken_apart(*chunks: bytes) -> tuple[list[dict[str, Any]], ListHead]:
     items += list(parser.items())
     errors = [item for item in items if isinstance(item, DecodeError)]
     assert not errors, errors
-    return [item for item in items if not isinstance(item, DecodeError)], parser.head()
+    return [item for item in items if isinstance(item, dict)], parser.head()
 
 
 def compact(document: Any) -> bytes:
@@ -148,3 +148,24 @@ def test_an_item_that_is_kept_does_not_keep_its_page(chunk_size: int) -> None:
         tracemalloc.stop()
     assert [record.name for record in kept] == ["p7"]
     assert left < 100_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}',
+        b'{"metadata":{"resourceVersion":"9"},"items":null}',
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 1000])
+def test_a_byte_order_mark_is_skipped(body: bytes, size: int) -> None:
+    parser, found, text = ListParser(len), list[Any](), b"\xef\xbb\xbf" + body
+    for at in range(0, len(text), size):
+        parser.feed(text[at : at + size])
+        found += parser.items()
+    parser.feed_eof()
+    found += parser.items()
+    assert len(found) == body.count(b"name")
+    metadata = parser.head().metadata
+    assert metadata is not None
+    assert metadata.resource_version == "9"

@@ -18,9 +18,9 @@ def read(chunks: list[bytes], max_item: int = 10_000) -> list[Record | DecodeErr
     items: list[Record | DecodeError] = []
     for chunk in chunks:
         parser.feed(chunk)
-        items += parser.items()
+        items += [item for item in parser.items() if item is not None]
     parser.feed_eof()
-    items += parser.items()
+    items += [item for item in parser.items() if item is not None]
     parser.head()
     return items
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError
 from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_record
-from aioinformer.shallow import members
-from aioinformer.wire import Intake, decode_watch_line
+from aioinformer.objects import Record, decode_in_steps, decode_record
+from aioinformer.shallow import finish, members
+from tests.core.watch_values import events_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -43,21 +44,26 @@ def test_what_is_no_object_or_does_not_end_has_no_members(raw: bytes) -> None:
     assert members(raw) == {}
 
 
-def test_a_deep_object_is_called_what_it_is_called() -> None:
-    record = decode_record(deep())
-    assert (record.key, record.uid, record.resource_version, record.json) == ("ns/a", "u", "7", deep())
+def test_a_deep_object_has_its_key() -> None:
+    raw = deep(levels=4000)
+    record = decode_record(raw)
+    assert (record.key, record.uid, record.resource_version, record.json) == ("ns/a", "u", "7", raw)
 
 
+@pytest.mark.parametrize("levels", [4000, 20_000])
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
-def test_a_watch_goes_on_behind_a_deep_object(kind: str) -> None:
-    line = b'{"type":"%b","object":%b}' % (kind.encode(), deep())
-    event = decode_watch_line(line, Intake().changed)
+def test_a_watch_goes_on_behind_a_deep_object(kind: str, levels: int) -> None:
+    line = b'{"type":"%b","object":%b}\n' % (kind.encode(), deep(levels=levels))
+    event, following = events_of(line * 2)
     assert (event.type, event.record and event.record.key, event.error) == (kind, "ns/a", None)
+    assert following.record is not None
+    assert following.record.json == deep(levels=levels)
 
 
-def test_a_list_is_taken_apart_around_a_deep_object() -> None:
-    parser: ListParser[Record] = ListParser(decode_record)
-    body = b'{"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (deep("a"), deep("b"))
+@pytest.mark.parametrize("levels", [4000, 20_000])
+def test_a_list_is_taken_apart_around_a_deep_object(levels: int) -> None:
+    parser: ListParser[Record] = ListParser(decode_record, in_steps=partial(decode_in_steps, decode_record))
+    body = b'{"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (deep("a", levels), deep("b", levels))
     names = []
     for start in range(0, len(body), 50_000):
         parser.feed(body[start : start + 50_000])
@@ -67,6 +73,7 @@ def test_a_list_is_taken_apart_around_a_deep_object() -> None:
     assert names == ["a", "b"]
 
 
-def test_a_deep_object_that_is_cut_is_none() -> None:
+@pytest.mark.parametrize("levels", [4000, 20_000])
+def test_a_deep_object_that_is_cut_is_none(levels: int) -> None:
     with pytest.raises(DecodeError):
-        decode_record(deep()[:-1])
+        finish(decode_in_steps(decode_record, deep(levels=levels)[:-1]))

@@ -25,7 +25,7 @@ class Witness:
     """Notes notifications."""
 
     def __init__(self) -> None:
-        self.told: dict[str, list[str]] = {}
+        self.delivered: dict[str, list[str]] = {}
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         self._note(obj, f"{'initial add' if is_in_initial_list else 'add'} {render(obj)}")
@@ -35,12 +35,12 @@ class Witness:
 
     def on_delete(self, obj: Any) -> None:
         if isinstance(obj, DeletedFinalStateUnknown):
-            self.told.setdefault(_short(obj.key), []).append(f"delete, last known {render(obj.obj)}")
+            self.delivered.setdefault(_short(obj.key), []).append(f"delete, last known {render(obj.obj)}")
         else:
             self._note(obj, f"delete {render(obj)}")
 
     def _note(self, obj: Any, line: str) -> None:
-        self.told.setdefault(_short(f"{obj.metadata.namespace}/{obj.metadata.name}"), []).append(line)
+        self.delivered.setdefault(_short(f"{obj.metadata.namespace}/{obj.metadata.name}"), []).append(line)
 
 
 def _short(key: str) -> str:
@@ -71,4 +71,4 @@ async def play(script: Script) -> Record:
         informer.add_event_handler(witness)
         async with informer:
             await player.wait_for_end()
-            return Record(player.requests(), witness.told, sorted(map(render, informer.lister().list())))
+            return Record(player.requests(), witness.delivered, sorted(map(render, informer.lister().list())))

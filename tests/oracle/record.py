@@ -69,10 +69,10 @@ async def play(client: ClientGo, script: Script) -> Record:
             store = await client.stop(script)
         if player.lateness < DISTURBED:
             break
-    told: dict[str, list[str]] = {}
+    delivered: dict[str, list[str]] = {}
     for line in client.lines.get(script.name, ()):
-        told.setdefault(line["key"], []).append(line["told"])
-    return Record(requests, told, store)
+        delivered.setdefault(line["key"], []).append(line["delivered"])
+    return Record(requests, delivered, store)
 
 
 async def record(program: Path, scripts: list[Script]) -> dict[str, Record | Exception]:

@@ -22,12 +22,12 @@ class Record:
 
     Attributes:
         requests: what it asked, and how soon.
-        told: the notifications of each key, in order.
+        delivered: the notifications of each key, in order.
         store: what its cache has in the end.
     """
 
     requests: list[str]
-    told: dict[str, list[str]] = field(default_factory=dict)
+    delivered: dict[str, list[str]] = field(default_factory=dict)
     store: list[str] = field(default_factory=list)
 
 
@@ -49,7 +49,7 @@ def write(scripts: Iterable[Script], records: Mapping[str, Record]) -> None:
         path.unlink()
     for script in scripts:
         if record := records.get(script.name):
-            record.told = dict(sorted(record.told.items()))
+            record.delivered = dict(sorted(record.delivered.items()))
             line = json.dumps({"script": script.name} | asdict(record), ensure_ascii=False)
             with (RECORDED / f"{script.group}.jsonl").open("a") as file:
                 file.write(line + "\n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.framing import LineSplitter
+from aioinformer.framing import ValueStream
 from aioinformer.list_pager import ListPager
 from aioinformer.options import ListOptions, ReflectorOptions
 from aioinformer.resources import Resource
@@ -174,7 +174,7 @@ async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_
 async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_does_without_shards(
     server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioinformer.sharded_list_watch.LineSplitter", partial(LineSplitter, 2000))
+    monkeypatch.setattr("aioinformer.sharded_list_watch.ValueStream", partial(ValueStream, 2000))
     async with informer_of(transport, everything()) as informer:
         await informer.wait_for_sync()
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
@@ -222,3 +222,15 @@ async def test_bookmarks_take_the_place_of_what_is_left_out_but_in_a_streaming_l
     lines = b"".join([chunk async for chunk in response.chunks()]).splitlines(keepends=True)
     bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n'
     assert lines == [end, bookmark] if initial else [bookmark, end, bookmark]
+
+
+@pytest.mark.conformance("SHD-02")
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_events_of_several_lines_are_left_out_all_the_same(size: int) -> None:
+    event = {"type": "ADDED", "object": {"metadata": {"name": "a", "uid": "u", "resourceVersion": "8"}}}
+    body = json.dumps(event, indent=2).encode() * 2
+    lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    response = await lister.request(ListOptions(watch=True))
+    left = b"".join([chunk async for chunk in response.chunks()]).splitlines()
+    assert [json.loads(line)["type"] for line in left] == ["BOOKMARK"] * 2
+    assert lister.left_out == 2

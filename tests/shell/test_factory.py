@@ -169,7 +169,7 @@ async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
     factory = SharedInformerFactory(cluster, tweak_list_options=tweak)
     factory.core.v1.pods.informer()
     async with factory:
-        await asyncio.sleep(200)
+        await asyncio.sleep(2000)
     assert len(cluster.requests) > 2
     assert {dict(request.query)["labelSelector"] for request in cluster.requests} == {"app=web"}
 

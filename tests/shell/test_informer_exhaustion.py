@@ -13,7 +13,7 @@ from aioinformer import SharedIndexInformer
 from aioinformer.answers import AnswerReader
 from aioinformer.cache_updates import CacheUpdates
 from aioinformer.errors import ProcessingError
-from aioinformer.framing import LineSplitter
+from aioinformer.framing import ValueStream
 from aioinformer.guarded_queue import GuardedQueue
 from aioinformer.indices import Index
 from aioinformer.listener import ProcessorListener
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: What runs out of memory, and by how many calls of it the story comes; a method that is a generator does so when made.
 PLACES = [
     (AnswerReader, "digest"),
-    (LineSplitter, "feed"),
+    (ValueStream, "read"),
     (Intake, "listed"),
     (Intake, "admitted"),
     (ObjectType, "admit"),

@@ -34,10 +34,10 @@ type command struct {
 }
 
 type line struct {
-	Script string   `json:"script"`
-	Key    string   `json:"key"`
-	Told   string   `json:"told,omitempty"`
-	Store  []string `json:"store"`
+	Script    string   `json:"script"`
+	Key       string   `json:"key"`
+	Delivered string   `json:"delivered,omitempty"`
+	Store     []string `json:"store"`
 }
 
 var (
@@ -101,20 +101,20 @@ func run(ctx context.Context, asked command) error {
 	informer := cache.NewSharedIndexInformerWithOptions(
 		source, &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{},
 	)
-	note := func(object any, told string) {
+	note := func(object any, delivered string) {
 		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 		if err != nil {
 			key = err.Error()
 		}
-		write(line{Script: asked.Start, Key: short(key), Told: told})
+		write(line{Script: asked.Start, Key: short(key), Delivered: delivered})
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
-			told := "add "
+			delivered := "add "
 			if initial {
-				told = "initial add "
+				delivered = "initial add "
 			}
-			note(object, told+render(object))
+			note(object, delivered+render(object))
 		},
 		UpdateFunc: func(old, object any) { note(object, "update "+render(old)+" -> "+render(object)) },
 		DeleteFunc: func(object any) {

@@ -1,0 +1,35 @@
+"""A watch stream in memory, taken apart as informers do it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aioinformer.framing import ValueStream
+from aioinformer.wire import Intake, WatchEvent, decode_event_in_steps, decode_watch_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def events_of(*chunks: bytes, intake: Intake | None = None, stream: ValueStream | None = None) -> list[WatchEvent]:
+    """The events of a stream that comes in these chunks."""
+    return list(each_event(chunks, intake=intake, stream=stream))
+
+
+def each_event(
+    chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
+) -> Iterator[WatchEvent]:
+    """The events, one by one."""
+    return (event for event in steps_of(chunks, intake=intake, stream=stream) if event is not None)
+
+
+def steps_of(
+    chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
+) -> Iterable[WatchEvent | None]:
+    """The events, and None for each pause."""
+    intake, stream = intake or Intake(), stream or ValueStream()
+    decode = partial(decode_watch_line, intake=intake.changed)
+    in_steps = partial(decode_event_in_steps, intake=intake.changed_in_steps)
+    for chunk in chunks:
+        yield from stream.read(chunk, decode, in_steps)
