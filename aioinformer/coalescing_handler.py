@@ -121,22 +121,22 @@ class CoalescingHandler(HandlerWrapper):
             return None
         return self._functions.call(notification, asyncio.get_running_loop().time() - began)
 
-    async def run(self) -> None:
-        """Tells the handler, until cancelled."""
-        IN_HANDLER.set(True)
-        try:
-            await Steps(self._run(), self._stalls, self._blocked)
-        finally:
-            self._overdue.close()
+    def run(self) -> Steps:
+        """Call the handler until cancelled, as the coroutine of a task."""
+        return Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            while self._waiting:
-                key = next(iter(self._waiting))
-                await self._call(key, self._waiting.pop(key)[0])
-                await asyncio.sleep(0)
+        IN_HANDLER.set(True)
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                while self._waiting:
+                    key = next(iter(self._waiting))
+                    await self._call(key, self._waiting.pop(key)[0])
+                    await asyncio.sleep(0)
+        finally:
+            self._overdue.close()
 
     async def __aenter__(self) -> Self:
         self._owner.start(self.run, self.name)

@@ -22,7 +22,7 @@ from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.event_recorder import EventRecorder
 from aioinformer.event_recording import EventRecording
 from aioinformer.logger import get_logger
-from aioinformer.owner import Owner, is_ending
+from aioinformer.owner import Owner, Root, is_ending
 from aioinformer.visible import visible
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class EventBroadcaster:
         return taker
 
     def _start(self, taker: EventRecording | EventWatch, tasks: asyncio.TaskGroup) -> None:
-        task = tasks.create_task(taker.run(), name=taker.name)
+        task: asyncio.Task[None] = tasks.create_task(Root(taker.run()), name=taker.name)
         task.add_done_callback(lambda _: self._takers.remove(taker) if taker in self._takers else None)
 
     async def _drain(self) -> None:

@@ -47,6 +47,21 @@ def key_of(notification: Notification[Any]) -> str:
         return "an object without key"
 
 
+@dataclass(frozen=True, slots=True)
+class HandlerError:
+    """The last exception of a handler, without its message, which may quote an object.
+
+    Attributes:
+        error: its type, and the file and line that raised it: "KeyError at app/pods.py:42".
+        key: of the object.
+        time: in seconds since the epoch.
+    """
+
+    error: str
+    key: str
+    time: float
+
+
 class HandlerNames:
     """Names the functions of a handler.
 

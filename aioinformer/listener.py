@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from dataclasses import dataclass
 from operator import length_hint
 from time import time
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from aioinformer.callables import origin
 from aioinformer.errors import USER_ERRORS
-from aioinformer.handler_names import HandlerCall, HandlerNames, key_of
+from aioinformer.handler_names import HandlerCall, HandlerError, HandlerNames, key_of
 from aioinformer.latch import Latch
 from aioinformer.logger import get_logger
 from aioinformer.notifications import AddNotification, Batch, Delivery, Notification
-from aioinformer.owner import IN_HANDLER, is_ending
+from aioinformer.owner import IN_HANDLER, is_ending, uncancel
 from aioinformer.slices import clock_of
 from aioinformer.stalls import LIMIT, Stalls, Steps
 
@@ -47,21 +46,6 @@ _DEEP: Final = 1024
 #: ... and written of in the log if they take so many seconds, once in a while.
 _SLOW_CALL: Final = 0.1
 _WHILE: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class HandlerError:
-    """The last exception of a handler, without its message, which may quote an object.
-
-    Attributes:
-        error: its type, and the file and line that raised it: "KeyError at app/pods.py:42".
-        key: of the object.
-        time: in seconds since the epoch.
-    """
-
-    error: str
-    key: str
-    time: float
 
 
 class ProcessorListener(Generic[T]):
@@ -128,6 +112,7 @@ class ProcessorListener(Generic[T]):
         self._upstream_synced = False
         self._stopped = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._attendance: asyncio.Task[None] | None = None
 
     @property
     def pending(self) -> int:
@@ -184,7 +169,7 @@ class ProcessorListener(Generic[T]):
         ]
         # Not by the task itself: one that is cancelled before its first step never takes it.
         self._tasks[1].add_done_callback(lambda _: self.finished.set())
-        tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
+        self._attendance = tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
 
     def stop(self) -> None:
         """Nothing more is delivered; a call of the handler that is under way may finish."""
@@ -227,6 +212,7 @@ class ProcessorListener(Generic[T]):
         try:
             await self.finished.wait()
         finally:
+            self._stopped = True
             run.cancel()
         if run.done() and not run.cancelled():
             run.result()
@@ -236,13 +222,13 @@ class ProcessorListener(Generic[T]):
         while True:
             self._next.put_nowait(await self._added.get())
 
-    async def run(self) -> None:
-        """Calls the handler, until stopped. What it raises is logged with the key, and counted, and that is all."""
-        IN_HANDLER.set(True)
-        await Steps(self._run(), self._stalls, self._blocked)
+    def run(self) -> Steps:
+        """Call the handler until stopped, as the coroutine of a task; log what it raises with the key, and count it."""
+        return Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
-        task = asyncio.current_task()
+        IN_HANDLER.set(True)
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         deliver = self._deliver
         clock = self._clock = clock_of(asyncio.get_running_loop())
         notable = 0.0
@@ -250,7 +236,11 @@ class ProcessorListener(Generic[T]):
         slice_ends = now + self._share()
         while not self.stopped():
             waits = self._next.empty()
-            batch = await self._next.get()
+            try:
+                batch = await self._next.get()
+            except asyncio.CancelledError as error:
+                self._take(error, task)
+                continue
             if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
                 now = clock()
                 slice_ends = now + self._share()
@@ -271,11 +261,7 @@ class ProcessorListener(Generic[T]):
                         if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
                             await result
                     except (*USER_ERRORS, asyncio.CancelledError) as error:
-                        # Something that the handler awaited may have been cancelled, or closed: that is an error of
-                        # the handler, unless it is this task that is to end.
-                        if is_ending(error, task):
-                            raise
-                        self._failed(notification, error)
+                        self._take(error, task)
                     if type(notification) is AddNotification and notification.is_in_initial_list:
                         # Attempts count, not successes: a handler that raises becomes synced, too.
                         self._initial -= 1
@@ -285,7 +271,10 @@ class ProcessorListener(Generic[T]):
                         notable = self._account_for(now - began, now)
                     if now >= slice_ends:
                         self._delivering = False
-                        await asyncio.sleep(0)
+                        try:
+                            await asyncio.sleep(0)
+                        except asyncio.CancelledError as error:
+                            self._take(error, task)
                         now = self._began = clock()
                         slice_ends = now + self._share()
                         self._delivering = True
@@ -297,6 +286,23 @@ class ProcessorListener(Generic[T]):
                     self._taken -= length_hint(self._left)
                 self._left = None
             del batch, notifications  # it may be all of a list, and the next may be long in coming
+
+    def _is_asked_to_end(self) -> bool:
+        """Whether the listener was stopped, or all tasks of the informer were cancelled."""
+        attendance = self._attendance
+        return self._stopped or attendance is None or attendance.done() or attendance.cancelling() > 0
+
+    def _take(self, error: BaseException, task: asyncio.Task[None]) -> None:
+        """Count an error of the handler, or raise it if this task is to end.
+
+        What the handler awaits may have been cancelled, or the handler may have cancelled its own task, which is this
+        one. Either is an error of the handler.
+        """
+        if is_ending(error, task, asked=self._is_asked_to_end()):
+            raise error
+        uncancel(task)
+        if self._current is not None:
+            self._failed(self._current, error)
 
     def _share(self) -> float:
         """How long this listener may have the loop before others have a turn."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Coroutine
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Generator
 
 #: True in handlers, and in what they start: what they wait to see the end of may be waiting for them.
 IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
@@ -115,20 +116,74 @@ class Owner:
             task.result()
 
 
-def is_ending(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+class Root(Coroutine[Any, Any, None]):
+    """The coroutine of a task that calls functions of users, which may await futures that failed with GeneratorExit.
+
+    Python throws that into no coroutine but the outermost one: what this awaits is closed, and must end. So the
+    functions get a RuntimeError instead, with the GeneratorExit as its cause. Give it to `create_task`; another
+    coroutine that awaited it would be the outermost one.
+
+    Args:
+        coroutine: what the task runs.
+    """
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._coroutine = coroutine
+
+    def __getattr__(self, name: str) -> Any:
+        # `cr_frame` and the like, which a task shows and anyio asks for.
+        return getattr(self._coroutine, name)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return cast("Generator[Any, Any, None]", self)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        """Take a step. A task calls this instead of `send(None)`."""
+        return self._coroutine.send(None)
+
+    def send(self, _: None) -> Any:
+        """Take a step."""
+        return next(self)
+
+    def throw(self, *error: Any) -> Any:
+        """Take a step that begins with an exception."""
+        if isinstance(error[0], GeneratorExit):
+            failure = RuntimeError("a future or task that was awaited failed with GeneratorExit")
+            failure.__cause__ = error[0]
+            return self._coroutine.throw(failure)
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        """End the coroutine."""
+        self._coroutine.close()
+
+
+def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bool = True) -> bool:
     """Whether an error from a function that a task awaits means that the task itself is to end.
 
     Args:
         error: CancelledError may come from something that the function awaits, GeneratorExit from the function. The
             latter is also what a coroutine gets that is closed; then nothing runs it.
         task: the one that awaits.
+        asked: whether the owner of the task may have cancelled it; otherwise the function did.
     """
     if isinstance(error, asyncio.CancelledError):
-        return task is not None and task.cancelling() > 0
+        return asked and task is not None and task.cancelling() > 0
     try:
         return isinstance(error, GeneratorExit) and asyncio.current_task() is not task
     except RuntimeError:  # no loop runs
         return True
+
+
+def uncancel(task: asyncio.Task[Any]) -> None:
+    """Withdraw all requests to cancel a task."""
+    while task.cancelling():
+        task.uncancel()
 
 
 def collapsed(error: BaseException) -> BaseException:

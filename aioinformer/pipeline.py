@@ -175,7 +175,7 @@ class Pipeline(Generic[T]):
             phase=str(state.phase),
             healthy=state.healthy,
             handler_errors=self.processor.errors,
-            undecodable=len(self._undecodable.reasons()),
+            undecodable=len(self._undecodable),
             skipped=self._undecodable.skipped,
             last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
             relists=counters.relists.copy(),

@@ -24,11 +24,12 @@ class Quarantine:
 
     Attributes:
         total: how many were skipped so far, in all.
+        nameless: how many of those that count have no readable name; in a watch each version counts.
         leaving: objects that decode again: why they did not, and the number of batches until they are in the cache.
     """
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total = self.nameless = self._listed_nameless = 0
         self._reasons: dict[str, str] = {}
         #: What the list under way brings, None between lists.
         self._listed: dict[str, str] | None = None
@@ -38,7 +39,7 @@ class Quarantine:
         return bool(self._reasons)
 
     def __len__(self) -> int:
-        return len(self._reasons)
+        return len(self._reasons) - ("" in self._reasons) + self.nameless
 
     @property
     def remembers(self) -> bool:
@@ -62,8 +63,17 @@ class Quarantine:
         key, reason = error.key, str(error).removeprefix(f"{error.key}: ")
         known = self._reasons if self._listed is None else self._listed
         new = key not in known
+        if not key:
+            self._count_nameless()
         known[key] = self._reasons[key] = reason
         return new
+
+    def _count_nameless(self) -> None:
+        if self._listed is None:
+            self.nameless += 1
+        else:
+            self._listed_nameless += 1
+            self.nameless = max(self.nameless, self._listed_nameless)
 
     def release(self, key: str, *, gone: bool = False) -> bool:
         """Note that an object decodes, or is gone. Return whether it did not decode before."""
@@ -78,7 +88,7 @@ class Quarantine:
 
     def begin(self) -> None:
         """Note that a list begins."""
-        self._listed = {}
+        self._listed, self._listed_nameless = {}, 0
 
     def end(self, names: Container[str]) -> None:
         """Note that the list is complete: what it brought is all that counts.
@@ -91,11 +101,11 @@ class Quarantine:
         for key, reason in self._reasons.items():
             if key and key not in listed and key in names:
                 self.leaving[key] = reason, _BATCHES
-        self._reasons, self._listed = listed, None
+        self._reasons, self._listed, self.nameless = listed, None, self._listed_nameless
 
     def clear(self) -> None:
         """Forget all: the collection is not followed any more."""
-        self._reasons, self._listed, self.leaving = {}, None, {}
+        self._reasons, self._listed, self.leaving, self.nameless = {}, None, {}, 0
 
     def settle(self) -> None:
         """Note that a batch is in the cache. To be called while `leaving`."""
@@ -106,13 +116,18 @@ class Quarantine:
                 del self.leaving[key]
 
     def __str__(self) -> str:
-        return summary(self._reasons)
+        return summary(self._reasons, len(self))
 
 
-def summary(keys: Collection[str]) -> str:
-    """Count the objects that do not decode, and name the first: "2 objects cannot be decoded (ns/a, ns/b)"."""
+def summary(keys: Collection[str], number: int) -> str:
+    """Count the objects that do not decode, and name the first: "2 objects cannot be decoded (ns/a, ns/b)".
+
+    Args:
+        keys: of the objects; "" for all without a readable name.
+        number: how many there are.
+    """
     named = sorted(key for key in keys if key)[:3]
-    count = f"{len(keys)} object{'s' if len(keys) > 1 else ''} cannot be decoded"
+    count = f"{number} object{'s' if number > 1 else ''} cannot be decoded"
     if named:
-        count += f" ({', '.join(named)}{', …' if len(keys) > len(named) else ''})"
+        count += f" ({', '.join(named)}{', …' if number > len(named) else ''})"
     return f"{count}; a list with one whose name cannot be read deletes nothing" if "" in keys else count

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from aioinformer.handler_names import HandlerCall
-    from aioinformer.listener import HandlerError, ProcessorListener
+    from aioinformer.handler_names import HandlerCall, HandlerError
+    from aioinformer.listener import ProcessorListener
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 Two measures, neither of which costs anything for a single event:
 
-- A task that calls handlers is awaited through `Steps`, which times each of its steps: from one suspension to the next
+- A task that calls handlers runs `Steps`, which times each of its steps: from one suspension to the next
   nothing else runs on the loop, whether the handler is a coroutine function or not.
 - Transforms, decoders and index functions are timed call by call (`Stalls.timed`), and only where a user has given
   some. What they have been blamed for is not blamed a second time on the handler that called them.
@@ -16,9 +16,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aioinformer.logger import get_logger
+from aioinformer.owner import Root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Callable, Coroutine
 
 _log = get_logger(__name__)
 
@@ -95,29 +96,24 @@ def _on_a_loop() -> bool:
     return True
 
 
-class Steps:
-    """Awaits a coroutine, and reports its steps that take longer than `LIMIT`.
+class Steps(Root):
+    """A coroutine whose steps are timed.
 
     Args:
-        coroutine: what is awaited.
+        coroutine: what the task runs.
         stalls: what others are blamed for while a step lasts is not a part of it.
-        report: called with the seconds of a long step.
+        report: called with the seconds of a step that takes longer than `LIMIT`.
     """
 
-    __slots__ = ("_coroutine", "_report", "_stalls")
+    __slots__ = ("_report", "_stalls")
 
     def __init__(self, coroutine: Coroutine[Any, Any, None], stalls: Stalls, report: Callable[[float], None]) -> None:
-        self._coroutine = coroutine
+        super().__init__(coroutine)
         self._stalls = stalls
         self._report = report
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        return cast("Generator[Any, Any, None]", self)
-
-    def __iter__(self) -> Steps:
-        return self
-
     def __next__(self) -> Any:
+        """Take a step."""
         blamed = self._stalls.blamed
         began = perf_counter()
         try:
@@ -126,23 +122,15 @@ class Steps:
             if perf_counter() - began > LIMIT:
                 self._long(began, blamed)
 
-    def send(self, _: None) -> Any:
-        """Take a step. What a task sends is always None, and then Python calls `__next__` instead."""
-        return next(self)
-
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
         blamed = self._stalls.blamed
         began = perf_counter()
         try:
-            return self._coroutine.throw(*error)
+            return super().throw(*error)
         finally:
             if perf_counter() - began > LIMIT:
                 self._long(began, blamed)
-
-    def close(self) -> None:
-        """End the coroutine."""
-        self._coroutine.close()
 
     def _long(self, began: float, blamed: float) -> None:
         seconds = perf_counter() - began - (self._stalls.blamed - blamed)

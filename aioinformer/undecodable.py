@@ -118,5 +118,10 @@ class Undecodable:
                 return False
         return self.accepted or len(cells) > len(reasons) or any(key not in reasons for key in cells.all_keys())
 
+    def __len__(self) -> int:
+        """The number of objects, each without a readable name included."""
+        reasons = self.reasons()
+        return len(reasons) - ("" in reasons) + sum(each.nameless for each in self._quarantines)
+
     def __str__(self) -> str:
-        return summary(self.reasons())
+        return summary(self.reasons(), len(self))

@@ -146,6 +146,14 @@ class Followed:
         for obj in self._store:
             self._write(lines.stored(obj))
 
+    def warn_of_undecodable(self) -> None:
+        """Say how many versions of objects were not printed because they could not be decoded, if there were some."""
+        informer = self._informer
+        if informer is not None and (count := informer.skipped):
+            reasons = sorted(informer.undecodable().items(), reverse=True)
+            last = f"; {reasons[0][0] or 'an object without a readable name'}: {reasons[0][1]}" if reasons else ""
+            logger.warning("%s: not printed, because they could not be decoded: %d%s", self.name, count, last)
+
     @property
     def name(self) -> str:
         """The resource, as the server calls it once that is known."""

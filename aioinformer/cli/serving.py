@@ -123,7 +123,11 @@ def written(server: ApiServer, path: Path) -> Path:
 
 def warn_of_host(host: str, *, tls: bool) -> None:
     """Log what it means to listen beyond loopback."""
-    said = "" if tls else "; it goes over the network unencrypted, and kubectl does not send it so: add --tls"
+    said = (
+        ""
+        if tls
+        else "; it goes over the network unencrypted, and kubectl sends none without TLS and is refused: add --tls"
+    )
     logger.warning(
         "--host %s is reachable from other machines: requests need the token in the kubeconfig%s", host, said
     )

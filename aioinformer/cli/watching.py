@@ -103,6 +103,7 @@ class WatchSession(Program):
     def _say_the_rest(self) -> None:
         for followed in self._followed:
             followed.dump()
+            followed.warn_of_undecodable()
         if self._options.output is Output.SUMMARY:
             process = {"max_rss_kib": max_rss_kib(), "loop_lag_ms": self._lag.lateness()}
             total = figures(self._followed, process)

@@ -127,7 +127,7 @@ class ExecCredentials(RenewedCredentials):
     """
 
     def __init__(self, plugin: ExecPlugin, *, timeout: float = 60.0, now: Callable[[], float] = time.time) -> None:
-        super().__init__(now=now)
+        super().__init__(now=now, longest=timeout + 10)  # a program is ended by the former, and killed
         self._plugin = plugin
         self._timeout = timeout
 

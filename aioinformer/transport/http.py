@@ -25,7 +25,7 @@ from aioinformer.logger import get_logger
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.pool import full_pool
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, ask, bearer_flaw
+from aioinformer.transport.renewal import Credential, Credentials, FixedCredentials, ask, bearer_flaw, close
 from aioinformer.transport.response import HttpResponse
 from aioinformer.transport.secret import PrivateHeaders, Secret
 from aioinformer.transport.session import Reader, own_session, send
@@ -105,15 +105,15 @@ class HttpTransport:
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
         self._server = authority(self._url)
+        self._borrowed = session
+        self._closed = False  # from here on there is a repr, which a traceback may show
         if session is not None and not callable(getattr(session, "request", None)):
             raise UsageError(f"session: expected an aiohttp.ClientSession, not {type(session).__name__}")
         if sum(source is not None for source in (own_token, token_file, credentials)) > 1:
             raise UsageError("token, token_file and credentials are alternatives; pass one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
         self._credentials = credentials or self._token_file or _fixed(own_token)
-        self._borrowed = session
         self._session = session
-        self._closed = False
         self._answers: WeakSet[HttpResponse] = WeakSet()
         self._ssl: ssl_module.SSLContext | bool | None = None
         self._contexts: TLSContexts | None = None
@@ -171,12 +171,12 @@ class HttpTransport:
             UsageError: the transport or the borrowed session is closed, TLS files cannot be used, or a header has a
                 line break in it.
         """
-        credential = await ask(self._credentials)
+        credential = await self._ask()
         response = await self._send(request, credential)
         if response.status != 401:
             return response
         try:
-            renewed = await ask(self._credentials, credential)
+            renewed = await self._ask(credential)
         except TransportError as error:
             # The server's own word says more to whoever asked than a failure to improve on it.
             self._complain(str(error))
@@ -190,6 +190,14 @@ class HttpTransport:
         await response.close()
         return await self._send(request, renewed)
 
+    async def _ask(self, refused: Credential | None = None) -> Credential:
+        self._check_open()  # or a renewal would begin that nobody ends
+        return await ask(self._credentials, refused)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("this transport is closed; make a new one")
+
     def _complain(self, failure: str) -> None:
         """Log that credentials cannot be renewed, once for as long as the reason is the same."""
         if failure != self._complaint:
@@ -197,8 +205,12 @@ class HttpTransport:
         self._complaint = failure
 
     async def aclose(self) -> None:
-        """Closes every answer that is still open, and the session unless it is borrowed. Idempotent."""
+        """Close every answer that is still open, and the session unless it is borrowed. Idempotent.
+
+        A renewal of credentials that is under way ends, too.
+        """
         self._closed = True
+        await close(self._credentials)
         for answer in list(self._answers):
             # aiohttp's session would drop the connection and leave who reads from it waiting for ever.
             await answer.close()
@@ -283,8 +295,7 @@ class HttpTransport:
             logger.warning("%s: a request waits for a connection: %s", self._server, hint)
 
     def _usable_session(self) -> aiohttp.ClientSession:
-        if self._closed:
-            raise UsageError("this transport is closed; make a new one")
+        self._check_open()
         if self._session is None:
             self._session = own_session(self._reader, self._proxy)
         if self._session.closed:

@@ -128,14 +128,17 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
     """The content of a file, None if there is no such file, or why it is none. Raises nothing, as it holds the text."""
     import yaml
 
+    from aioinformer.yaml_documents import UnboundedDocument, load_yaml
+
     try:
-        with path.open("rb") as file:
-            content = yaml.safe_load(file)
+        content = load_yaml(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         error.__traceback__ = None
         return error
+    except UnboundedDocument as error:
+        return f"cannot be read: {error.problem}; write its values out"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark is not None else ""

@@ -165,7 +165,7 @@ class OIDCCredentials(RenewedCredentials):
         timeout: float = 30.0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(now=now)
+        super().__init__(now=now, longest=4 * timeout)
         self._provider = provider
         self._store = store
         self._timeout = timeout

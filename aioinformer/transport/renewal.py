@@ -7,7 +7,9 @@ Renewal follows these rules for all sources:
 * A refused credential is renewed once. A request says which credential was refused; if another request has renewed it
   in the meantime, that result is taken, and the source is not asked again.
 * One renewal at a time. Requests that come during it wait and share its result, a failure included: fifty informers are
-  one run of a plugin. It ends early only if all requests that wait for it are cancelled.
+  one run of a plugin.
+* A renewal goes on when requests that wait for it time out: a plugin may take longer than any request. It ends by its
+  own time-out, or when the transport closes.
 * A renewal in vain (it failed, or the credential was refused or had expired again) is followed by a pause, which grows
   from one second to a minute. During the pause its result stands: the failure, or the credential, which the server may
   refuse once more.
@@ -185,6 +187,12 @@ class Pause:
             self._in_a_row += 1
 
 
+async def close(credentials: Credentials) -> None:
+    """End what a source of credentials does in the background, if it does something."""
+    if isinstance(credentials, RenewedCredentials):
+        await credentials.aclose()
+
+
 class FixedCredentials:
     """One credential for good."""
 
@@ -204,6 +212,7 @@ class RenewedCredentials(ABC):
     Args:
         margin: seconds before the expiry from which on the source is asked again; at most a quarter of the lifetime.
         pause: seconds after the first renewal in vain, doubled with each further one; 0 for none.
+        longest: seconds after which a renewal ends in vain.
         now: wall clock, seconds since the epoch.
         clock: monotonic clock, seconds.
     """
@@ -213,10 +222,12 @@ class RenewedCredentials(ABC):
         *,
         margin: float = 60.0,
         pause: float = 1.0,
+        longest: float = 120.0,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._margin = margin
+        self._longest = longest
         self._now = now
         self._pause = Pause(pause, clock)
         self._credential: Credential | None = None
@@ -224,7 +235,6 @@ class RenewedCredentials(ABC):
         self._renew_at: float | None = None
         self._failure: TransportError | None = None
         self._renewal: asyncio.Task[None] | None = None
-        self._waiting = 0
 
     @abstractmethod
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
@@ -259,17 +269,18 @@ class RenewedCredentials(ABC):
         assert self._credential is not None
         return self._credential
 
-    async def _wait_for(self, renewal: asyncio.Task[None]) -> None:
-        self._waiting += 1
-        try:
+    async def aclose(self) -> None:
+        """End the renewal that is under way, if any. Requests that wait for it get a TransportError. Idempotent."""
+        renewal = self._renewal
+        if renewal is None:
+            return
+        self._renewal = None
+        renewal.cancel()
+        with anyio.CancelScope(shield=True):
             await asyncio.wait({renewal})
-        finally:
-            self._waiting -= 1
-            if not self._waiting and not renewal.done():
-                self._renewal = None
-                renewal.cancel()
-                with anyio.CancelScope(shield=True):
-                    await asyncio.wait({renewal})
+
+    async def _wait_for(self, renewal: asyncio.Task[None]) -> None:
+        await asyncio.wait({renewal})
         if renewal.cancelled():
             raise TransportError(f"{_name(self)} was cancelled")
         renewal.result()
@@ -286,11 +297,14 @@ class RenewedCredentials(ABC):
 
     async def _fetched(self, refused: Credential | None) -> TransportError | None:
         try:
-            self._credential, expires = await self.fetch(refused)
+            async with asyncio.timeout(self._longest) as bound:
+                self._credential, expires = await self.fetch(refused)
         except TransportError as error:
             error.__traceback__ = None  # its frames would live as long as the failure
             return error
         except Exception as error:
+            if isinstance(error, TimeoutError) and bound.expired():
+                return TransportError(f"{_name(self)} gave none within {self._longest:g} s")
             return failure_of(self, error)
         # Beyond what can be said in seconds: not known.
         self._expires = expires if expires is not None and abs(expires) < _LAST_SECOND else None

@@ -63,6 +63,22 @@ class HostileServer:
         return stream
 
 
+class Nameless(HostileServer):
+    """Serves a list with three objects whose names cannot be read, and one with a good name."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:
+            return _json({"kind": "Status", "code": 422, "reason": "Invalid"}, 422)
+        if "watch" in request.query:
+            stream = web.StreamResponse()
+            await stream.prepare(request)
+            return stream
+        names = (b"good", b"\xff", b"\\ud800", b"\xfe")
+        items = b",".join(b'{"metadata":{"name":"%b","namespace":"d","resourceVersion":"1"}}' % name for name in names)
+        head = b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"10"},"items":['
+        return web.Response(body=head + items + b"]}", content_type="application/json")
+
+
 def _json(document: Any, status: int = 200) -> web.Response:
     body = json.dumps(document, ensure_ascii=False).encode()
     return web.Response(body=body, status=status, content_type="application/json")
@@ -107,6 +123,15 @@ async def test_json_lines_keep_the_values_that_they_escape(shell: Shell) -> None
     assert add["key"] == f"default{EVIL}/a{EVIL}"
     assert add["object"]["metadata"]["labels"] == {EVIL: EVIL}
     assert add["object"]["data"] == {EVIL: "1"}
+
+
+@pytest.mark.parametrize("output", ["text", "jsonl", "json", "summary"])
+async def test_objects_without_readable_names_are_counted(shell: Shell, output: str) -> None:
+    async with serving(Nameless()) as url:
+        finished = await shell.run(*("watch", "v1/configmaps", "-A", "--server", url, "-o", output, "--until-synced"))
+    assert finished.code == 0
+    assert "configmaps: not printed, because they could not be decoded: 3; an object without a" in finished.stderr
+    assert_harmless(finished)
 
 
 @pytest.mark.parametrize("status", [403, 500, 400])

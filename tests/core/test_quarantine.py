@@ -52,3 +52,17 @@ def test_a_deleted_object_is_forgotten_at_once() -> None:
     quarantine.release("ns/b", gone=True)
     assert (quarantine.reason("ns/a"), quarantine.reason("ns/b")) == (None, None)
     assert not quarantine.remembers
+
+
+def test_each_object_without_a_readable_name_counts() -> None:
+    quarantine = quarantined("a")
+    quarantine.begin()
+    for _ in range(3):
+        quarantine.add(DecodeError("bad", key=""))
+    quarantine.add(DecodeError("bad", key="ns/a"))
+    assert len(quarantine) == 4
+    quarantine.end({"ns/a", ""})
+    assert str(quarantine).startswith("4 objects cannot be decoded (ns/a, …);")
+    quarantine.begin()
+    quarantine.end(())
+    assert (len(quarantine), bool(quarantine)) == (0, False)

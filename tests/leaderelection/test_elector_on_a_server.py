@@ -11,6 +11,7 @@ from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
 from aioinformer.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.renewal import Credential, RenewedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -136,3 +137,25 @@ async def test_a_standby_takes_over_when_the_lease_of_a_dead_leader_has_run_out(
     async with LeaderElector(transport, "it", identity="me", options=SHORT).leading() as term:
         assert term.token == 6
         assert spec(server)["holderIdentity"] == "me"
+
+
+class SlowSource(RenewedCredentials):
+    """Takes longer for its credential than a request of an elector may."""
+
+    asked = 0
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        self.asked += 1
+        await asyncio.sleep(2 * SHORT.renew_deadline)
+        return Credential(), None
+
+
+async def test_a_candidate_leads_though_its_credential_takes_longer_than_a_request(server: ApiServer) -> None:
+    source = SlowSource()
+    async with (
+        asyncio.timeout(30),
+        HttpTransport(server.url, credentials=source) as transport,
+        LeaderElector(transport, "it", identity="me", options=SHORT).leading(),
+    ):
+        assert spec(server)["holderIdentity"] == "me"
+    assert source.asked == 1

@@ -7,6 +7,7 @@ its end uncancelled. So it has been cancelled at each of its awaits, and at each
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -152,3 +153,88 @@ async def test_an_informer_that_is_cancelled_again_while_it_ends(turns: int, cap
     assert [answer for answer in pods.answers if not answer.closed] == []
     assert round(loop.time() - stop) == 60
     assert "did not finish within 60 s" in caplog.text
+
+
+def cancel_current_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+def cancel_itself(obj: Any) -> None:
+    cancel_current_task()
+
+
+async def cancel_itself_and_await(obj: Any) -> None:
+    cancel_current_task()
+    await asyncio.sleep(0)
+
+
+async def cancel_itself_and_raise(obj: Any) -> None:
+    cancel_current_task()
+    raise ValueError
+
+
+async def cancel_itself_and_return(obj: Any) -> None:
+    cancel_current_task()
+
+
+@pytest.mark.parametrize(
+    "function", [cancel_itself, cancel_itself_and_await, cancel_itself_and_raise, cancel_itself_and_return]
+)
+async def test_a_handler_that_cancels_its_own_task_gets_the_next_event(function: Callable[[Any], Any]) -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    calls: list[str] = []
+
+    def on_add(obj: Any) -> Any:
+        calls.append(obj.metadata.name)
+        return function(obj)
+
+    registration = informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await registration.wait_for_sync()
+        pods.put("c")
+        await asyncio.sleep(1)
+        pods.put("d")
+        await asyncio.sleep(1)
+        assert calls == ["a", "b", "c", "d"]
+        assert registration.errors >= 3
+        assert registration.pending == 0
+
+
+async def test_a_handler_whose_task_is_cancelled_while_idle_gets_the_next_event() -> None:
+    pods = Collection("a")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    calls: list[str] = []
+    registration = informer.add_event_handler(on_add=lambda obj: calls.append(obj.metadata.name))
+    async with informer:
+        await registration.wait_for_sync()
+        await settled()
+        for task in asyncio.all_tasks():
+            if task.get_name().endswith("handler 1: run"):
+                task.cancel()
+        await settled()
+        pods.put("b")
+        await settled()
+        assert calls == ["a", "b"]
+
+
+async def test_all_tasks_cancelled_end_a_handler_that_swallows_it() -> None:
+    calls: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        calls.append(obj.metadata.name)
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b", "c", "d"))
+    informer.add_event_handler(on_add=on_add)
+    running = asyncio.create_task(informer.run(), name="informer")
+    await settled()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.wait({running})
+    await settled()
+    assert len(calls) <= 2  # which of two tasks is cancelled first is not known
+    assert [task.get_name() for task in asyncio.all_tasks() if "handler 1" in task.get_name()] == []

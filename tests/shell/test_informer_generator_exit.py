@@ -101,7 +101,7 @@ async def test_a_decoder_that_raises_it_refuses_the_object() -> None:
 async def test_closing_a_listener_that_awaits_is_no_error_of_its_handler() -> None:
     listener: ProcessorListener[str] = ProcessorListener("x", lambda told: asyncio.Event().wait(), ResyncSchedule(0))
     listener._next.put_nowait(Batch.of([AddNotification("a")]))
-    task = asyncio.create_task(listener.run(), name="x: run")
+    task: asyncio.Task[None] = asyncio.create_task(listener.run(), name="x: run")
     await settled()
     running: Any = task.get_coro()
     running.close()
@@ -122,3 +122,65 @@ def test_a_handler_in_a_thread_that_raises_it_gets_the_next_event() -> None:
         return registration._listener.errors
 
     assert asyncio.run(run()) == 2
+
+
+def failed() -> asyncio.Future[None]:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.call_soon(future.set_exception, GeneratorExit())
+    return future
+
+
+async def await_failed_future(*arguments: Any) -> None:
+    await failed()
+
+
+async def await_failed_task(*arguments: Any) -> None:
+    await asyncio.create_task(leave_later(), name="leaves")
+
+
+async def await_it_and_clean_up(*arguments: Any) -> None:
+    try:
+        await failed()
+    finally:
+        await asyncio.sleep(1)
+
+
+async def await_it_deep_down(*arguments: Any) -> None:
+    await asyncio.wait_for(await_it_and_clean_up(), 5)
+
+
+AWAITING = [await_failed_future, await_failed_task, await_it_and_clean_up, await_it_deep_down, lambda *_: failed()]
+
+
+@pytest.mark.parametrize("function", AWAITING)
+async def test_a_handler_that_awaits_what_failed_with_it_gets_the_next_event(function: Callable[..., Any]) -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    recorder = Recorder()
+    raising = informer.add_event_handler(on_add=function)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await raising.wait_for_sync()
+        pods.put("c")
+        await asyncio.sleep(5)
+        assert raising._listener.errors == 3
+        assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+        assert informer.state.healthy
+
+
+@pytest.mark.parametrize("function", AWAITING)
+async def test_a_coalescing_handler_that_awaits_what_failed_with_it_goes_on(function: Callable[..., Any]) -> None:
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b"))
+    async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=function)) as latest, informer:
+        informer.add_event_handler(latest)
+        await asyncio.sleep(5)
+        assert (latest.errors, latest.pending) == (2, 0)
+
+
+async def test_what_a_handler_awaits_in_vain_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"))
+    registration = informer.add_event_handler(on_add=await_failed_future)
+    async with informer:
+        await registration.wait_for_sync()
+    assert "failed with GeneratorExit" in caplog.text

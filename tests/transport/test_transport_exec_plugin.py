@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport import Request
 from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.http import HttpTransport
 from tests.transport.loopback import open_files
 
 if TYPE_CHECKING:
@@ -65,16 +67,36 @@ async def test_the_client_certificate_of_a_plugin_is_taken(section: MakeSection)
     assert (credential.certificate, credential.key, credential.authorization) == ("CERT", "KEY", "")
 
 
-async def test_a_plugin_that_hangs_is_killed_when_nobody_waits_any_more(section: MakeSection, tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    os.mkfifo(started)
-    source = credentials(section(f"open({str(started)!r}, 'w').write('x'); time.sleep(600)"), timeout=300)
-    waiting = asyncio.create_task(source.current())
+async def test_a_plugin_goes_on_when_its_only_request_times_out(section: MakeSection, tmp_path: Path) -> None:
+    started, go_on = tmp_path / "started", tmp_path / "go on"
+    for pipe in (started, go_on):
+        os.mkfifo(pipe)
+    code = f"open({str(started)!r}, 'w').write('x'); open({str(go_on)!r}).read(); answer(token=f'run-{{runs}}')"
+    source = credentials(section(code), timeout=300)
+    waiting = asyncio.create_task(source.current(), name="request")
     assert await asyncio.to_thread(started.read_text) == "x"
     waiting.cancel()
+    await asyncio.wait({waiting})
+    await asyncio.to_thread(go_on.write_text, "x")
     async with asyncio.timeout(60):
+        assert (await source.current()).authorization == "Bearer run-1"
+
+
+async def test_a_plugin_that_hangs_is_killed_when_the_transport_closes(section: MakeSection, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    code = f"open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    async with HttpTransport("http://127.0.0.1:9", credentials=credentials(section(code), timeout=300)) as transport:
+        waiting = asyncio.create_task(transport.request(Request("/")), name="request")
+        plugin = int(await asyncio.to_thread(started.read_text))
+        waiting.cancel()
         await asyncio.wait({waiting})
-    assert waiting.cancelled()
+        os.kill(plugin, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(plugin, 0)
+    assert [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()] == []
+    with pytest.raises(UsageError, match="closed"):
+        await transport.request(Request("/"))
 
 
 async def test_a_plugin_runs_once_for_credentials_that_do_not_expire(section: MakeSection) -> None:
@@ -169,7 +191,7 @@ async def test_a_child_that_keeps_the_outputs_open_does_not_fail_a_plugin(sectio
     os.kill(pid, 9)
 
 
-@pytest.mark.parametrize("end", ["cancelled", "too much output"])
+@pytest.mark.parametrize("end", ["closed", "too much output"])
 async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
     section: MakeSection, tmp_path: Path, end: str
 ) -> None:
@@ -182,11 +204,10 @@ async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
     source = credentials(section(f"{code}\n{own}\n{then}"), timeout=300)
     waiting = asyncio.ensure_future(source.current())
     assert await asyncio.to_thread(ready.read_text) == "x"
-    if end == "cancelled":
-        waiting.cancel()
+    if end == "closed":
+        await source.aclose()
     await asyncio.wait({waiting})
-    assert waiting.cancelled() == (end == "cancelled")
-    assert waiting.cancelled() or isinstance(waiting.exception(), TransportError)
+    assert isinstance(waiting.exception(), TransportError)
     with pytest.raises(ProcessLookupError):  # reaped: no zombie
         os.kill(int((tmp_path / "own").read_text()), 0)
     async with asyncio.timeout(30):

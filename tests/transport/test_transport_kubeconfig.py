@@ -107,3 +107,28 @@ def test_a_mistake_is_named_with_file_field_and_remedy(tmp_path: Path, content: 
     assert str(path) in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+_LEVELS = range(1, 30)
+BOMBS = {
+    "aliases of aliases": "a0: &a0 lol\n"
+    + "".join(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in _LEVELS),
+    "merged keys": "a0: &a0 {k: v}\n"
+    + "".join(f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}\n" for level in _LEVELS),
+    "itself": "a: &a [*a]\n",
+    "depth": f"a: {'[' * 5000}{']' * 5000}\n",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+@pytest.mark.timeout(10)
+def test_a_kubeconfig_whose_aliases_stand_for_too_much_is_refused(tmp_path: Path, bomb: str) -> None:
+    path = write(tmp_path / "config", bomb)
+    with pytest.raises(UsageError, match=r"config cannot be read: .*(alias|itself|depth)"):
+        load_context([path])
+
+
+def test_a_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
+    content = yaml.safe_dump(kubeconfig(users=[])) + "users:\n- &u {name: u, user: {token: x}}\n"
+    content = content.replace("users: []\n", "").replace("namespace: n", "namespace: &n n") + "copy: *n\n"
+    assert load_context([write(tmp_path / "config", content)]).namespace == "n"

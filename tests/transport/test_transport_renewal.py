@@ -190,7 +190,11 @@ async def test_a_caller_that_is_cancelled_leaves_the_renewal_to_others(clock: Cl
     assert source.asked == 1
 
 
-async def test_a_renewal_ends_with_the_last_caller(clock: Clock) -> None:
+def renewals() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()]
+
+
+async def test_a_renewal_goes_on_without_callers(clock: Clock) -> None:
     source = Source(clock)
     source.go_on.clear()
     callers = [asyncio.ensure_future(source.current()) for _ in range(2)]
@@ -199,9 +203,32 @@ async def test_a_renewal_ends_with_the_last_caller(clock: Clock) -> None:
         caller.cancel()
     await asyncio.wait(callers)
     assert all(caller.cancelled() for caller in callers)
-    assert [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()] == []
+    source.go_on.set()
+    assert (await source.current()).authorization == "Bearer token-1"
+    assert renewals() == []
+
+
+async def test_a_renewal_that_is_closed_ends_and_another_may_begin(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
+    waiting = asyncio.ensure_future(source.current())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert source.asked == 1
+    await source.aclose()
+    assert renewals() == []
+    with pytest.raises(TransportError, match="cancelled"):
+        await waiting
     source.go_on.set()
     assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_a_renewal_that_never_ends_is_a_failure(clock: Clock) -> None:
+    source = Source(clock)
+    source._longest = 0.01
+    source.go_on.clear()
+    with pytest.raises(TransportError, match=r"gave none within 0\.01 s"):
+        await source.current()
 
 
 async def test_all_requests_that_are_refused_share_one_renewal(clock: Clock, server: Server) -> None:

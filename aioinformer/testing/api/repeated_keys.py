@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from aioinformer.testing.api.yaml_documents import compose_first
+from aioinformer.yaml_documents import compose_first
 
 
 class _Pairs(list[tuple[str, Any]]):

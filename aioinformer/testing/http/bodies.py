@@ -11,12 +11,12 @@ from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.negotiation import BODY_TYPES, media_type
 from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json, repeated_in_yaml
-from aioinformer.testing.api.yaml_documents import load_yaml
 from aioinformer.testing.openapi.v3 import patch_schema
 from aioinformer.testing.patches.decoding import JSONError, decode_json
 from aioinformer.testing.patches.json_patches import json_type
 from aioinformer.testing.protobuf import messages
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
+from aioinformer.yaml_documents import load_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

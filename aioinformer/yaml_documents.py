@@ -19,6 +19,10 @@ _MOST_ALIASED = 4 * 1024 * 1024
 _LEAST = 32
 
 
+class UnboundedDocument(ComposerError):
+    """A document is nested too deeply, or its aliases stand for too much; `problem` says which, without values."""
+
+
 class _BoundedLoader(yaml.SafeLoader):
     def compose_document(self) -> yaml.Node | None:
         try:
@@ -26,7 +30,7 @@ class _BoundedLoader(yaml.SafeLoader):
             if node is not None:
                 _check_aliases(node)
         except RecursionError:
-            raise ComposerError(None, None, "exceeded max depth", None) from None
+            raise UnboundedDocument(None, None, "exceeded max depth", None) from None
         return node
 
 
@@ -66,7 +70,7 @@ def _check_aliases(root: yaml.Node) -> None:
         nonlocal written
         size = sizes.get(id(node))
         if size == 0:
-            raise ComposerError(None, None, "an anchor's value contains itself", node.start_mark)
+            raise UnboundedDocument(None, None, "an anchor's value contains itself", node.start_mark)
         if size is None:
             sizes[id(node)] = 0
             own = _LEAST + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
@@ -75,7 +79,7 @@ def _check_aliases(root: yaml.Node) -> None:
         return size
 
     if size_of(root) - written > _MOST_ALIASED:
-        raise ComposerError(None, None, "document contains excessive aliasing", None)
+        raise UnboundedDocument(None, None, "document contains excessive aliasing", None)
 
 
 def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
