@@ -6,6 +6,7 @@ import pytest
 
 from aioinformer.errors import DecodeError
 from aioinformer.objects import Record, decode_record
+from aioinformer.storage import decoded
 from aioinformer.wire import Intake, decode_watch_line
 from tests.core.wire_objects import body, record
 
@@ -103,3 +104,11 @@ def test_what_cannot_be_compared_counts_as_changed() -> None:
     head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
     cached = decode_record(head + b"}")
     assert Intake(known={"a": cached}.get).listed(head + b',"y":1}') is not cached
+
+
+def test_decoded_objects_of_one_version_are_compared_by_content() -> None:
+    first, other = record("a", 7, spec={"x": 1}), record("a", 7, spec={"x": 2})
+    cached = decoded(first)
+    intake = Intake(decoded, {"ns/a": cached}.get)
+    assert intake.listed(first.raw) is cached
+    assert intake.listed(other.raw) is not cached
