@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import reflector
+from aioinformer import responses
 from aioinformer.backoff import BackoffOptions
 from aioinformer.catalog import find
 from aioinformer.errors import AioinformerError
@@ -108,7 +108,7 @@ READERS = pytest.mark.parametrize("reader", ["lean", "aiohttp"])
 @pytest.fixture(autouse=True)
 def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that silence is noticed as soon as it is to be."""
-    monkeypatch.setattr(reflector, "_MIN_READ", 0.1)
+    monkeypatch.setattr(responses, "_MIN_READ", 0.1)
 
 
 @pytest.fixture(autouse=True)

@@ -68,6 +68,8 @@ class Player:
         self._counts: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._port = 0
+        #: Bound and not listening: it refuses connections, and keeps the port from other programs.
+        self._socket: socket.socket | None = None
         self._acted_at = self._asked_at = 0.0
         self._holds = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -86,6 +88,8 @@ class Player:
     async def __aexit__(self, *of_block: object) -> None:
         """End all connections."""
         self._unlisten()
+        if self._socket is not None:
+            self._socket.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -120,7 +124,8 @@ class Player:
         return quiet and (self._holds > 0 or 0 < self.script.requests <= len(self.asked))
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, reuse_address=True)
+        bound, self._socket = self._socket or _bound(0), None
+        self._server = await asyncio.start_server(self._serve, sock=bound)
         self._port = self._server.sockets[0].getsockname()[1]
 
     def _unlisten(self) -> None:
@@ -180,11 +185,19 @@ class Player:
     def refuse(self, seconds: float) -> None:
         """Refuse connections from now on, for so long."""
         self._unlisten()
+        self._socket = _bound(self._port)
         self._tasks.add(asyncio.create_task(self._listen_after(seconds), name="listen again"))
 
     async def _listen_after(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self._listen()
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
 
 
 class _Answer:

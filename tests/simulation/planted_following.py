@@ -53,11 +53,6 @@ def older_version_taken() -> AbstractContextManager[Any]:
     return patch("aioinformer.watch_reading.is_older", lambda version, than: False)
 
 
-@planted("a restored server that is silent is not asked for its version")
-def restored_server_not_checked() -> AbstractContextManager[Any]:
-    return patch.object(Position, "comparable", False)
-
-
 @planted("a deletion with the version of the object is the sign of a server that went back in time")
 def deletion_taken_for_a_restore() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._ongoing_events
