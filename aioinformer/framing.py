@@ -35,6 +35,7 @@ _BETWEEN = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
 _MAY_END = re.compile(rb"\}[ \t\r\xef\xbb\xbf]*+(?:\{|\Z)")
 #: At so many chunks a value that is not complete is checked, whatever its size.
 _CHECKS = 8
+_decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class ValueStream:
@@ -224,7 +225,7 @@ class ValueStream:
 
 def _truncated(text: bytes) -> str:
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
+        _decode_any(text)
     except msgspec.DecodeError as error:
         return str(error)
     return ""

@@ -126,6 +126,7 @@ class _Line(msgspec.Struct, gc=False):
 
 _decode_whole_object = msgspec.json.Decoder(_Object).decode
 _decode_whole_line = msgspec.json.Decoder(_Line).decode
+_decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 #: What is read of objects, and of events.
 _OBJECT = {
     "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
@@ -154,7 +155,7 @@ def _decode_line(line: bytes) -> _Line:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        msgspec.json.decode(line, type=msgspec.Raw)
+        _decode_any(line)
     except (*_UNREADABLE, RecursionError):
         return False
     return True

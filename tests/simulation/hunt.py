@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PLANTED: list[Planted] = [*planted_telling.PLANTED, *planted_following.PLANTED]
 
 #: Where a bug is looked for.
-SEEDS = range(1, 601)
+SEEDS = range(1, 1601)
 
 _BEGIN = "<!-- planted bugs -->"
 _END = "<!-- end -->"
