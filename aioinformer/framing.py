@@ -31,8 +31,8 @@ DEFAULT_MAX_FRAME = 64 * 1024 * 1024
 #: What some proxies write in front of UTF-8.
 BOM = b"\xef\xbb\xbf"
 _BETWEEN = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
-#: Where a value may end that has no line break yet.
-_MAY_END = re.compile(rb"\}[ \t\r\xef\xbb\xbf]*+(?:\{|\Z)")
+#: What may follow a value that has no line break yet.
+_BLANK = b" \t\r" + BOM
 #: At so many chunks a value that is not complete is checked, whatever its size.
 _CHECKS = 8
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
@@ -108,8 +108,9 @@ class ValueStream:
         tail = chunk[at:]
         if not tail:
             return
-        if _MAY_END.search(tail):
-            # A value in it may be whole: then it must not wait for its line break.
+        if tail.rstrip(_BLANK).endswith(b"}"):
+            # A value may end here: then it must not wait for its line break. One that the next follows in this chunk
+            # waits until that ends, too, or a line does: to search every tail for it would cost more than an event.
             yield from self._values(self._joined(tail), 0, decode, in_steps)
             return
         self._parts.append(tail)
