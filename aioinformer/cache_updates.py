@@ -1,7 +1,7 @@
 """From deltas to cache and notifications: what a change means depends on what is cached, not on what it is called.
 
-The cache and its indices change first, then listeners are told, then those who wait for the object. What listeners are
-told is queued as a part of the change: if that raises, for want of memory, nothing has changed, and nothing was told.
+The cache and its indices change first, then listeners are notified, then waits for the object end. Notifications are
+queued as a part of the change: if queueing raises, for want of memory, nothing has changed and nothing is delivered.
 
 A collection that is replaced as a whole is compared in steps, while the cache stays as it was; then, in one step, the
 cache changes and everything is told: deletions first, then what is new or changed, in the order of the list (CTL-13).

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-#: Those in use. What nobody holds any more is free again.
+#: Names in use. A name is free again once nothing refers to it.
 _names: WeakValueDictionary[str, InformerName] = WeakValueDictionary()
 _lock = threading.Lock()
 

@@ -39,7 +39,7 @@ class InformerSet(Generic[I]):
         self._name = name
         self._start_hint = start_hint
         self._makings: dict[str, Making] = {}
-        #: Informers that serve this one, and that nobody asks for.
+        #: Internal informers that serve this set; users do not request them.
         self._others: list[SharedIndexInformer[Any]] = []
         self._started: set[SharedIndexInformer[Any]] = set()
         self._owner = Owner()
@@ -81,7 +81,7 @@ class InformerSet(Generic[I]):
         self._makings[str(key)] = making
 
     def add_other(self, informer: SharedIndexInformer[Any]) -> None:
-        """Take in an informer that serves the set, and that nobody asks for."""
+        """Add an internal informer that serves the set; users do not request it."""
         self._adopt(informer)
         self._others.append(informer)
 

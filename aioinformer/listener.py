@@ -64,7 +64,7 @@ class ProcessorListener(Generic[T]):
         last_error: the last of these; None if there was none.
         longest_call: the longest call that has ended, in seconds; awaiting included.
         on_error: called with each error.
-        overdue: looks after calls that do not return; None if nobody does.
+        overdue: watches for calls that do not return; None for no such watch.
     """
 
     def __init__(

@@ -238,7 +238,7 @@ def plain_function(function: _F, what: str) -> _F:
     """The function, if it can be called where nothing is awaited.
 
     Raises:
-        UsageError: it is no function, or a coroutine function, whose result nobody would await.
+        UsageError: it is no function, or a coroutine function, whose result would not be awaited.
     """
     if function is not None and not callable(function):
         raise UsageError(f"{what}: expected a function, not {type(function).__name__}")

@@ -58,7 +58,7 @@ class Outages:
         #: Since when each informer has been failing, by the loop's clock.
         self._since: dict[Follower, float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        #: The state of the log: whether the outage was repeated, so that its end is to be told as well.
+        #: The state of the log: whether the outage was repeated, so that its end is logged as well.
         self._repeated = False
         self._began = 0.0
 

@@ -75,7 +75,7 @@ class OverdueCalls:
         self._set(OVERDUE)
 
     def close(self) -> None:
-        """Look after nobody any more."""
+        """Watch no more calls."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

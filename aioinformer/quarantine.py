@@ -20,7 +20,7 @@ class Quarantine:
 
     While a list is under way, the objects of the list before still count: what the new one brings takes their place
     when it is complete. An object that decodes again is on its way to the cache; until it is there, `reason` still
-    knows it, so that nobody takes it for deleted.
+    knows it, so that it does not look deleted.
 
     Attributes:
         total: how many were skipped so far, in all.

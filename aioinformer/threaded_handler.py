@@ -85,5 +85,6 @@ class ThreadedHandler(HandlerWrapper, Generic[T]):
     def _told(self, notification: Notification[T]) -> None:
         try:
             self._deliver(notification)
-        except (StopIteration, GeneratorExit) as error:  # futures refuse the one; the other closes whoever awaits them
+        except (StopIteration, GeneratorExit) as error:
+            # A future refuses the first; the second closes the coroutine that awaits the future.
             raise RuntimeError(f"the handler raised {type(error).__name__}") from error

@@ -2,7 +2,7 @@
 
 Names, keys and messages of a server go to terminals and log files. A terminal obeys what is in them: an escape sequence
 sets its title or erases a line, a carriage return overwrites one, a bidirectional control reorders it, a line feed
-starts a line that nobody wrote.
+starts a line that the program did not write.
 """
 
 from __future__ import annotations

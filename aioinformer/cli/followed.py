@@ -161,7 +161,7 @@ class Followed:
 
     @property
     def span(self) -> tuple[float | None, float | None]:
-        """When the list was first asked for, and when it was told."""
+        """When the list was first requested, and when it was delivered."""
         return self._listing and self._listing[0].first_request(self._listing[1]), self.recorder.synced_at
 
     @property

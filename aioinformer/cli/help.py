@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Formatter(click.HelpFormatter):
-    """Help with headings and names in colour; click leaves colours out where nobody can see them."""
+    """Help with headings and names in colour; click leaves colours out where output is not a terminal."""
 
     def write_heading(self, heading: str) -> None:
         super().write_heading(click.style(heading, fg="cyan", bold=True))

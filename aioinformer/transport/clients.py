@@ -55,7 +55,7 @@ class Client:
 
 
 def transport_of(client: Any, argument: str = "transport") -> Transport:
-    """Return the transport of a client, for those who would have nobody to close one that is made.
+    """Return the transport of a client, for callers that could not close one made for them.
 
     Args:
         client: a transport, or a `Connection`.

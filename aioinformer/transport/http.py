@@ -191,7 +191,7 @@ class HttpTransport:
         return await self._send(request, renewed)
 
     async def _ask(self, refused: Credential | None = None) -> Credential:
-        self._check_open()  # or a renewal would begin that nobody ends
+        self._check_open()  # or a renewal would begin that nothing ends
         return await ask(self._credentials, refused)
 
     def _check_open(self) -> None:

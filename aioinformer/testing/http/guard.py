@@ -27,7 +27,7 @@ class Guard:
 
     Args:
         host: that the server listens on. On loopback, requests must name a host on loopback.
-        access: tells who sends a request.
+        access: identifies the sender of a request.
     """
 
     def __init__(self, host: str, access: Access) -> None:
