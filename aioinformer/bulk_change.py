@@ -73,7 +73,7 @@ class BulkChange:
         self._change(announce)
 
     def _indices(self) -> list[Index[Any]]:
-        return [*self._cells._indices.values(), *self._cells._unfinished.values()]
+        return self._cells._kept
 
     def _take_in(self, items: dict[str, Any], announce: Callable[[], Any]) -> None:
         cells, made = self._cells, self._made
@@ -101,6 +101,7 @@ class BulkChange:
                 cells._items = items
                 for indices, ours in taken:
                     indices.update(ours)
+                cells.renew()
 
     def _change(self, announce: Callable[[], Any]) -> None:
         cells, indices = self._cells, self._indices()

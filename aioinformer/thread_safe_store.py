@@ -64,6 +64,8 @@ class ThreadSafeStore(Generic[T]):
         self._indices: Indices[T] = {}
         #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
         self._unfinished: Indices[T] = {}
+        #: Both kinds; another list whenever an index is added or replaced, by which `put` notices it.
+        self._kept: list[Index[T]] = []
         self.resource_version = ""
         #: Given the items when the store is gone.
         self.on_release: Callable[[dict[str, Any]], None] | None = None
@@ -88,22 +90,25 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             MemoryError: nothing has changed.
         """
+        kept = self._kept
         items = self._items
         settled = key in items and isinstance(item, Record)
         values = []
-        unfinished = self._unfinished
-        for index in (*self._indices.values(), *unfinished.values()) if unfinished else self._indices.values():
+        for index in kept:
             if not (settled and index.settles_records):
                 values.append((index, index.evaluate(key, item)))
         if settled and not values:
             with self._lock:
                 old = items.get(key)
-                if announce is not None:
-                    announce(news)
-                items[key] = item  # takes the place of another, for which memory is there
-            return old
+                if old is not None and kept is self._kept:
+                    if announce is not None:
+                        announce(news)
+                    items[key] = item  # takes the place of another, for which memory is there
+                    return old
+            return self.put(key, item, announce, news)  # another thread came between
         with self._lock:
-            items = self._items  # `replace` may have come between
+            if kept is not self._kept:
+                return self.put(key, item, announce, news)
             old = items.get(key)
             items[key] = item
             begun: Begun = []
@@ -147,7 +152,7 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             old = self._items.get(key)
             if old is not None:
-                indices = (*self._indices.values(), *self._unfinished.values())
+                indices = self._kept
                 if announce is not None:
                     announce(news)
                 for index in indices:
@@ -166,6 +171,11 @@ class ThreadSafeStore(Generic[T]):
             self._items = taken
             for indices, rebuilt in built:
                 indices.update(rebuilt)
+            self.renew()
+
+    def renew(self) -> None:
+        """Note, within the lock, that an index was added or replaced, or the items were."""
+        self._kept = [*self._indices.values(), *self._unfinished.values()]
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions; what is in the store is indexed at once.
@@ -188,16 +198,21 @@ class ThreadSafeStore(Generic[T]):
             name: Index(name, function, self._present, self._timed)
             for name, function in index_functions(indexers).items()
         }
-        self._unfinished.update(made)
+        with self._lock:
+            self._unfinished.update(made)
+            self.renew()
+        complete = False
         try:
             for key in self.all_keys():
                 self._index_again(key, made)
                 yield
-            with self._lock:
-                self._indices.update((name, self._unfinished[name]) for name in made)
+            complete = True
         finally:
-            for name in made:
-                del self._unfinished[name]
+            with self._lock:
+                filled = {name: self._unfinished.pop(name) for name in made}
+                if complete:
+                    self._indices.update(filled)
+                self.renew()
 
     def _index_again(self, key: str, names: Iterable[str]) -> None:
         item = self._items.get(key)
