@@ -1,0 +1,247 @@
+"""Trace one watch event through the package, from the chunk of bytes that arrives to the call of the handler.
+
+An informer with default options syncs over a transport that answers from memory. Then one ADDED event arrives, and
+`sys.setprofile` records the calls of the package's functions until the handler is called. A coroutine or generator that
+resumes counts as a call; functions outside the package do not count.
+
+files: how many distinct files of the package have a function that is called.
+moves: how often a call goes to another file than the call before it.
+
+Without options, the script prints one line for each visit of a file: the functions that are called there in turn,
+indented by the number of active functions of the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import deque
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aioinformer
+from aioinformer import ReflectorOptions, SharedInformerFactory
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from types import FrameType
+
+    from aioinformer.transport import Request
+
+PACKAGE = Path(aioinformer.__file__).parent
+#: The server for tests.
+EXCLUDED = PACKAGE / "testing"
+#: No slice of work ends by the clock, so that the trace does not depend on how busy the machine is.
+OPTIONS = ReflectorOptions(slice_seconds=100)
+TIMEOUT = 10.0
+#: Seconds after which the informer has nothing left to do before the next event.
+IDLE = 0.05
+
+
+@dataclass
+class Visit:
+    """Consecutive calls of functions of one file.
+
+    Attributes:
+        file: relative to the package.
+        depth: how many functions of the package are active when the first one is called.
+        functions: that are called, in order.
+    """
+
+    file: str
+    depth: int
+    functions: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Trace:
+    """The calls that one event causes.
+
+    Attributes:
+        visits: in order. Each one after the first is a move.
+    """
+
+    visits: list[Visit] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[str]:
+        """Return the distinct files, in the order of their first calls."""
+        return list(dict.fromkeys(visit.file for visit in self.visits))
+
+    @property
+    def moves(self) -> int:
+        """Return how often a call goes to another file than the call before it."""
+        return max(0, len(self.visits) - 1)
+
+    def to_text(self) -> str:
+        """Return one line for each visit, indented by depth, and the two figures."""
+        lines = [f"{'  ' * visit.depth}{visit.file}: {', '.join(visit.functions)}" for visit in self.visits]
+        return "\n".join([*lines, "", f"{len(self.files)} files, {self.moves} moves"])
+
+    def to_json(self) -> str:
+        """Return the two figures, the files and the visits as JSON."""
+        figures = {"files": len(self.files), "moves": self.moves}
+        return json.dumps(figures | {"names": self.files, "visits": [asdict(visit) for visit in self.visits]}, indent=2)
+
+
+class Recorder:
+    """Records calls of the package's functions in the current thread, from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self._files: dict[str, str | None] = {}
+
+    def start(self) -> None:
+        """Start recording."""
+        sys.setprofile(self._record)
+
+    def stop(self) -> None:
+        """Stop recording, if it has started."""
+        sys.setprofile(None)
+
+    def _record(self, frame: FrameType, event: str, argument: object) -> None:
+        if event != "call" or (file := self._file(frame)) is None:
+            return
+        visits = self.trace.visits
+        if not visits or visits[-1].file != file:
+            visits.append(Visit(file, self._depth(frame)))
+        visits[-1].functions.append(frame.f_code.co_name)
+
+    def _depth(self, frame: FrameType) -> int:
+        depth, caller = 0, frame.f_back
+        while caller is not None:
+            depth += self._file(caller) is not None
+            caller = caller.f_back
+        return depth
+
+    def _file(self, frame: FrameType) -> str | None:
+        """Return the file of a function of the package, relative to the package. Return None for other functions."""
+        name = frame.f_code.co_filename
+        if name not in self._files:
+            path = Path(name)
+            counts = path.is_relative_to(PACKAGE) and not path.is_relative_to(EXCLUDED)
+            self._files[name] = path.relative_to(PACKAGE).as_posix() if counts else None
+        return self._files[name]
+
+
+class ScriptedTransport:
+    """A transport that answers a list and a watch of pods from memory.
+
+    Args:
+        pods: that the list contains.
+    """
+
+    def __init__(self, pods: Iterable[dict[str, Any]]) -> None:
+        self._pods = list(pods)
+        self._watch = ScriptedResponse(200)
+
+    async def request(self, request: Request) -> ScriptedResponse:
+        """Answer a list with the pods, a watch with the events of `send`, and refuse streaming lists."""
+        query = dict(request.query)
+        if "sendInitialEvents" in query:
+            return ScriptedResponse(400, _status(400, "sendInitialEvents is forbidden"))
+        if "watch" in query:
+            return self._watch
+        pods = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1000"}, "items": self._pods}
+        return ScriptedResponse(200, pods)
+
+    def send(self, kind: str, obj: dict[str, Any]) -> None:
+        """Let one event arrive, as one chunk."""
+        self._watch.feed(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
+
+
+class ScriptedResponse:
+    """A response with a body from memory.
+
+    Args:
+        status: of HTTP.
+        body: the whole body; without it, the body consists of the chunks given to `feed` and does not end.
+    """
+
+    def __init__(self, status: int, body: object = None) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = {}
+        self._chunks: deque[bytes] = deque() if body is None else deque([json.dumps(body).encode()])
+        self._endless = body is None
+        self._arrived = asyncio.Event()
+
+    def feed(self, chunk: bytes) -> None:
+        """Append a chunk to the body."""
+        self._chunks.append(chunk)
+        self._arrived.set()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the chunks as they arrive."""
+        while self._chunks or self._endless:
+            while self._chunks:
+                yield self._chunks.popleft()
+            if self._endless:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def pod(number: int) -> dict[str, Any]:
+    """Return a small pod with a name and a version from `number`."""
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": "default",
+            "uid": f"uid-{number}",
+            "resourceVersion": str(1000 + number),
+            "labels": {"app": "web"},
+        },
+        "spec": {"nodeName": "node-1", "containers": [{"name": "web", "image": "web:1"}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def _status(code: int, message: str) -> dict[str, Any]:
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
+
+
+async def trace_event() -> Trace:
+    """Return the trace of one ADDED event: one handler, default options, the informer has synced and is idle."""
+    recorder = Recorder()
+    called = asyncio.Event()
+
+    async def on_add(obj: Any) -> None:
+        recorder.stop()
+        called.set()
+
+    transport = ScriptedTransport([pod(0)])
+    factory = SharedInformerFactory(transport, options=OPTIONS)
+    registration = factory.core.v1.pods.informer().add_event_handler(on_add=on_add)
+    async with factory, asyncio.timeout(TIMEOUT):
+        await registration.wait_for_sync()
+        # The first event of a watch also reports that the watch works. The second one only takes the usual way.
+        for number in (1, 2):
+            await asyncio.sleep(IDLE)
+            called.clear()
+            if number == 2:
+                recorder.start()
+            try:
+                transport.send("ADDED", pod(number))
+                await called.wait()
+            finally:
+                recorder.stop()
+    return recorder.trace
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the figures, the files and the visits as JSON")
+    arguments = parser.parse_args()
+    trace = asyncio.run(trace_event())
+    print(trace.to_json() if arguments.json else trace.to_text())
+
+
+if __name__ == "__main__":
+    main()
