@@ -1,10 +1,10 @@
-"""Generates docs/conformance.md: each numbered behaviour of client-go, and the tests that hold us to it.
+"""Generate docs/conformance.md: each numbered behaviour of client-go, and the tests that cover it.
 
-What is true comes from the tests: `@pytest.mark.conformance("REF-07")` says that the test fails when that behaviour is
-broken. docs/conformance.toml gives each behaviour its name, and a reason where ours differs or is missing. A behaviour
-is "the same" only where a script of tests/oracle shows it, which was played to client-go itself; elsewhere it is
-"tested here". Without arguments the page is written; with `--check` nothing is, and the exit status is 1 if the page is
-out of date or if `problems()` finds any.
+The mark `@pytest.mark.conformance("REF-07")` states that a test fails if that behaviour is broken.
+docs/conformance.toml describes each behaviour, and gives a reason if aioinformer differs or lacks it. A behaviour is
+"the same" only if a script of tests/oracle, which was played to client-go as well, shows it. All others are "tested
+here". Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the
+page is out of date or `find_problems` finds any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS = PROJECT / "docs" / "conformance.toml"
 PAGE = PROJECT / "docs" / "conformance.md"
 SOURCE = "https://github.com/kubernetes/client-go"
 
-#: What may be said of a behaviour, and how the page calls it.
+#: The remarks of a row, and their labels on the page.
 REMARKS = {"differs": "Differs", "absent": "Not applicable", "later": "Later", "answered": ""}
 WEAKNESSES = "Weaknesses"
 
@@ -49,10 +49,10 @@ class Shown:
 
     Attributes:
         name: of the script.
-        group: its file.
+        group: the name of its file.
         covers: the behaviours that it shows.
         used: the declared differences between client-go and aioinformer.
-        own: whether aioinformer does something that only this script declares.
+        own: whether the script declares what aioinformer does, besides the general rules.
     """
 
     name: str
@@ -68,8 +68,8 @@ class Row:
 
     Attributes:
         id: its number, such as "REF-07".
-        title: what it is, in a few words.
-        remark: one of `REMARKS`, or "" if ours is the same.
+        title: a short description.
+        remark: one of `REMARKS`, or "" if aioinformer does the same.
         reason: of the remark.
     """
 
@@ -80,27 +80,27 @@ class Row:
 
 
 def read_rows(path: Path = ROWS) -> dict[str, list[Row]]:
-    """The behaviours by section, in the order of the file.
+    """Return the behaviours by section, in the order of the file.
 
     Raises:
-        ValueError: a row is not as the head of the file says; the message names it.
+        ValueError: a row does not have the form that the head of the file describes. The message names the row.
     """
     sections = tomllib.loads(path.read_text())
-    return {name: [_row(number, said) for number, said in rows.items()] for name, rows in sections.items()}
+    return {name: [_row(number, entry) for number, entry in rows.items()] for name, rows in sections.items()}
 
 
-def _row(number: str, said: str | dict[str, str]) -> Row:
-    if isinstance(said, str):
-        return Row(number, said)
-    remarks = {name: reason for name, reason in said.items() if name != "is"}
-    if "is" not in said or len(remarks) != 1 or not REMARKS.keys() >= remarks.keys():
-        raise ValueError(f"{number} must say `is` and one of {', '.join(REMARKS)}, not {said!r}")
+def _row(number: str, entry: str | dict[str, str]) -> Row:
+    if isinstance(entry, str):
+        return Row(number, entry)
+    remarks = {name: reason for name, reason in entry.items() if name != "is"}
+    if "is" not in entry or len(remarks) != 1 or not REMARKS.keys() >= remarks.keys():
+        raise ValueError(f"{number} must have `is` and one of {', '.join(REMARKS)}, not {entry!r}")
     [(remark, reason)] = remarks.items()
-    return Row(number, said["is"], remark, reason)
+    return Row(number, entry["is"], remark, reason)
 
 
 def read_tests(project: Path = PROJECT) -> Tests:
-    """The tests that cite each behaviour, as `path::function`, by number."""
+    """Return the tests that cite each behaviour, as `path::function`, by number."""
     cited: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted((project / "tests").rglob("test_*.py")):
         for name, number in _citations(ast.parse(path.read_text())):
@@ -109,7 +109,7 @@ def read_tests(project: Path = PROJECT) -> Tests:
 
 
 def read_scripts() -> list[Shown]:
-    """Return the scripted servers, and what came of playing them to client-go."""
+    """Return the scripted servers, with the differences that their records show."""
     rules, theirs = load_rules(), records.read()
     return [
         Shown(
@@ -133,78 +133,82 @@ def _citations(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield function.name, ast.literal_eval(argument)
 
 
-def problems(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequence[Shown] = ()) -> list[str]:
-    """What is wrong, a line each; nothing if every behaviour has a test or a reason, and every mark a behaviour."""
+def find_problems(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequence[Shown] = ()) -> list[str]:
+    """Return one line for each problem: rows with neither test nor reason, marks without a row, contradictions."""
     rows = {row.id: row for section in sections.values() for row in section}
     claims = [(script, number) for script in scripts for number in script.covers]
-    unfounded = [
-        f"{number} is covered by the script {script.name}, but {ROWS.name} has no such row"
-        for script, number in claims
-        if number not in rows
-    ] + [
-        f"{number} is said to be the same, but the script {script.name} declares a difference"
-        for script, number in claims
-        if number in rows and not rows[number].remark and script.own
+    covered = tests.keys() | {number for _, number in claims}
+    return [
+        *(
+            f"{test} cites {number}, but {ROWS.name} has no such row"
+            for number in sorted(tests.keys() - rows.keys())
+            for test in tests[number]
+        ),
+        *(
+            f"the script {script.name} covers {number}, but {ROWS.name} has no such row"
+            for script, number in claims
+            if number not in rows
+        ),
+        *(
+            f"{number} has no remark in {ROWS.name}, but the script {script.name} declares a difference"
+            for script, number in claims
+            if number in rows and not rows[number].remark and script.own
+        ),
+        *(
+            f"{row.id} has neither a test that cites it nor a reason in {ROWS.name}"
+            for row in rows.values()
+            if not row.remark and row.id not in covered
+        ),
+        *(
+            f"{row.id} is missing according to {ROWS.name} ({row.remark}), but {tests[row.id][0]} tests it"
+            for row in rows.values()
+            if row.remark in ("later", "absent") and row.id in tests
+        ),
+        *(
+            f"{row.id} is answered according to {ROWS.name}, but no test cites it"
+            for row in rows.values()
+            if row.remark == "answered" and row.id not in tests
+        ),
     ]
-    unknown = [
-        f"{number} is cited by {test}, but {ROWS.name} has no such row"
-        for number in sorted(tests.keys() - rows.keys())
-        for test in tests[number]
-    ]
-    silent = [
-        f"{row.id} has neither a test that cites it nor a reason in {ROWS.name}"
-        for row in rows.values()
-        if not row.remark and row.id not in tests and not any(row.id == number for _, number in claims)
-    ]
-    there = [
-        f"{row.id} is said to be missing ({row.remark}), but {tests[row.id][0]} tests it"
-        for row in rows.values()
-        if row.remark in ("later", "absent") and row.id in tests
-    ]
-    unproven = [
-        f"{row.id} is said to be answered, but no test cites it"
-        for row in rows.values()
-        if row.remark == "answered" and row.id not in tests
-    ]
-    return unknown + unfounded + silent + there + unproven
 
 
 def render(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Sequence[Shown] = ()) -> str:
-    """The page."""
+    """Return the text of the page."""
     by_row: Scripts = {}
     for script in scripts:
         for number in script.covers:
             by_row.setdefault(number, []).append(script)
     parts = [
-        "<!-- Written by scripts/conformance.py; edit docs/conformance.toml, or the marks in the tests. -->",
+        "<!-- Generated by scripts/conformance.py from docs/conformance.toml and the marks in the tests. -->",
         "# Conformance",
-        f"*What [client-go]({SOURCE}) does, behaviour by behaviour, and what holds aioinformer to it.*",
-        "The tests named in a row fail when the behaviour is broken. Where we deliberately differ, the reason is "
-        "given, and the tests are of our way. The numbers are this project's own; `scripts/conformance.py` makes this "
-        "page from the marks in the tests, and a test fails when it is out of date.",
-        "A row says *the same* where a script shows the behaviour: it was played to client-go's own informer, which "
-        "did what aioinformer does. A row that says *tested here* has tests of aioinformer alone.",
+        f"*Each behaviour of [client-go]({SOURCE}), and how aioinformer compares.*",
+        "The tests named in a row fail if the behaviour is broken. If aioinformer deliberately differs, the row gives "
+        "the reason, and the tests cover aioinformer's behaviour. The numbers belong to this project. "
+        "`scripts/conformance.py` generates this page from the marks in the tests; a test fails if it is out of date.",
+        "A row says *the same* if a scripted server shows the behaviour: client-go's informer and aioinformer both "
+        "ran against it and did the same. A row says *tested here* if only aioinformer has been tested.",
         _summary(sections, tests, by_row),
         *_scripted(scripts),
     ]
     for name, rows in sections.items():
-        heading = "Answered by" if name == WEAKNESSES else "How"
+        weak = name == WEAKNESSES
         parts += [f"## {name}"]
-        if name == WEAKNESSES:
-            parts += ["What client-go's users complain of, and its authors know."]
-        lines = [f"| | behaviour | {heading.lower()} |", "|---|---|---|"]
+        if weak:
+            parts += ["Known weaknesses of client-go's informers, and what aioinformer does about them."]
+        lines = [f"| | {'weakness' if weak else 'behaviour'} | aioinformer |", "|---|---|---|"]
         lines += [
-            f"| {row.id} | {row.title} | {_how(row, tests.get(row.id, []), by_row.get(row.id, []))} |" for row in rows
+            f"| {row.id} | {row.title} | {_evidence(row, tests.get(row.id, []), by_row.get(row.id, []))} |"
+            for row in rows
         ]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 
 def _scripted(scripts: Sequence[Shown]) -> list[str]:
-    """The tables of the scripted servers and of the declared differences."""
+    """Return the tables of scripted servers and of declared differences."""
     if not scripts:
         return []
-    lines = ["| servers | scripts | equal | but for general rules | other differences |", "|---|---|---|---|---|"]
+    lines = ["| group | scripts | equal | equal after general rules | other differences |", "|---|---|---|---|---|"]
     groups = list(dict.fromkeys(script.group for script in scripts))
     for name, chosen in [(group, [each for each in scripts if each.group == group]) for group in groups] + [
         ("all", list(scripts))
@@ -219,12 +223,12 @@ def _scripted(scripts: Sequence[Shown]) -> list[str]:
     ]
     return [
         "## Scripted servers",
-        f"{len(scripts)} servers are scripts in `tests/oracle/scripts`. One player serves each of them to client-go's "
-        "own informer, whose records are in `tests/oracle/recorded`, and, in every run of the tests, to aioinformer. "
-        "Compared are the kind and start version of every request; whether it comes at once, after a delay of the "
-        "backoff, or later; the notifications of each key; and the store at the end. They are equal, or a rule "
-        "declares the difference. General rules turn a line of client-go's record into the one that aioinformer must "
-        "have instead; where the difference is another one, the script says exactly what aioinformer does.",
+        f"`tests/oracle/scripts` describes {len(scripts)} servers as scripts. A player serves each script to "
+        "client-go's informer, whose records are in `tests/oracle/recorded`, and, in each test run, to aioinformer. "
+        "The tests compare the type and start version of each request; whether it is immediate, after a backoff "
+        "delay, or later; the notifications of each key; and the final store. All must be equal, or a rule declares "
+        "the difference. A general rule rewrites a line of client-go's record into the line that aioinformer's record "
+        "must have. For any other difference, the script states exactly what aioinformer does.",
         "\n".join(lines),
         "\n".join(rules),
     ]
@@ -235,15 +239,15 @@ def _summary(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Scrip
     tested = [row for row in rows if row.id in tests or row.id in scripts]
     same = [row for row in tested if _is_same(row, scripts.get(row.id, ()))]
     counts = {
-        "the same, as scripts show that were played to both": len(same),
+        "the same, shown by scripts that both ran against": len(same),
         "tested here": sum(not row.remark for row in tested) - len(same),
-        "different on purpose, with tests": sum(row.remark == "differs" for row in tested),
-        "different on purpose, without": sum(row.remark == "differs" and row not in tested for row in rows),
+        "deliberately different, with tests": sum(row.remark == "differs" for row in tested),
+        "deliberately different, without tests": sum(row.remark == "differs" and row not in tested for row in rows),
         "not applicable": sum(row.remark == "absent" for row in rows),
         "later": sum(row.remark == "later" for row in rows),
-        "neither": sum(not row.remark and row not in tested for row in rows),
+        "not covered": sum(not row.remark and row not in tested for row in rows),
     }
-    covered = len(rows) - counts["later"] - counts["neither"]
+    covered = len(rows) - counts["later"] - counts["not covered"]
     weak = sections.get(WEAKNESSES, ())
     answered = sum(row.remark == "answered" for row in weak)
     return "\n".join(
@@ -252,7 +256,7 @@ def _summary(sections: Mapping[str, Sequence[Row]], tests: Tests, scripts: Scrip
             "",
             *(f"- {kind}: {count}" for kind, count in counts.items() if count),
             "",
-            f"Of {len(weak)} weaknesses, {answered} are answered, each with a test.",
+            f"Of {len(weak)} weaknesses, aioinformer answers {answered}, each with a test.",
         ]
     )
 
@@ -261,7 +265,7 @@ def _is_same(row: Row, scripts: Sequence[Shown]) -> bool:
     return not row.remark and row.id.partition("-")[0] in SCRIPTED and bool(scripts)
 
 
-def _how(row: Row, tests: Sequence[str], scripts: Sequence[Shown]) -> str:
+def _evidence(row: Row, tests: Sequence[str], scripts: Sequence[Shown]) -> str:
     label = REMARKS[row.remark] if row.remark else "The same" if _is_same(row, scripts) else "Tested here"
     reason = f"{label}: {row.reason}" if label and row.reason else label or row.reason
     names = [f"scripts: {', '.join(f'`{each.name}`' for each in scripts)}"] if scripts else []
@@ -275,15 +279,17 @@ def _how(row: Row, tests: Sequence[str], scripts: Sequence[Shown]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say what is wrong")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; print problems, and exit with status 1 if there are any"
+    )
     check = parser.parse_args().check
     sections, tests, scripts = read_rows(), read_tests(), read_scripts()
-    page, found = render(sections, tests, scripts), problems(sections, tests, scripts)
+    page, found = render(sections, tests, scripts), find_problems(sections, tests, scripts)
     if not check:
         PAGE.write_text(page)
     elif not PAGE.exists() or PAGE.read_text() != page:
         found.append(f"out of date: {PAGE.relative_to(PROJECT)}; run scripts/conformance.py")
-    print("\n".join(found) or "every behaviour has a test or a reason")
+    print("\n".join(found) or f"{PAGE.relative_to(PROJECT)} is up to date")
     sys.exit(1 if check and found else 0)
 
 
