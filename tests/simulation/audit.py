@@ -65,7 +65,7 @@ class Audit:
             return
         if version < self._version:
             if self._restores == self._stage.server.restores:
-                self._story.violate("version went back", f"from {self._version} to {version}, and nothing was restored")
+                self._story.violate("version went back", f"from {self._version} to {version} without a restore")
             self._restores = self._stage.server.restores
         self._version = version
 
@@ -87,7 +87,7 @@ class Audit:
                 self._story.violate("synced too early", f"{witness.name} before the informer")
             missing = witness.initial - witness.seen
             if missing:
-                self._story.violate("synced too early", f"{witness.name} was not told of {', '.join(sorted(missing))}")
+                self._story.violate("synced too early", f"{witness.name} did not receive {', '.join(sorted(missing))}")
 
     def _check_honesty(self) -> None:
         server, informer = self._stage.server, self._stage.informer
@@ -100,7 +100,7 @@ class Audit:
             and server.asked[-1].refused
             and asyncio.get_running_loop().time() > server.refused_at + _MOMENT_OF_HEALTH
         ):
-            self._story.violate("silent", f"the state is {informer.state}, but the server refuses")
+            self._story.violate("failure not shown", f"the state is {informer.state}, but the server refuses")
 
     def check_cache(self) -> None:
         """The cache and its indices agree, and no object in it goes back."""
@@ -140,7 +140,7 @@ class Audit:
                 continue
             place = history.find(key, self._places.get(key, -1), serial)
             if place < 0:
-                self._story.violate("cache went back", f"{key} is at write {serial}, after {before}")
+                self._story.violate("cache went back", f"{key} is at write {serial}, and was at {before}")
             else:
                 self._places[key] = place
 
@@ -195,14 +195,14 @@ def check_requests(stage: Stage) -> None:
     for first, last in zip(asked, asked[MOST_IN_TEN_SECONDS:], strict=False):
         if last.at - first.at < 10:
             what = f"more than {MOST_IN_TEN_SECONDS} requests in 10 s, from {first.at - START:.3f} s on"
-            story.violate("hot", what)
+            story.violate("too many requests", what)
             break
     vain: list[float] = []
     for each in server.asked:
         vain = [*vain, each.at][-MOST_IN_VAIN - 1 :] if each.refused else []
         if len(vain) > MOST_IN_VAIN and vain[-1] - vain[0] < 120:
             what = f"more than {MOST_IN_VAIN} refusals in 120 s, from {vain[0] - START:.3f} s on"
-            story.violate("hot", what)
+            story.violate("too many requests", what)
             break
     for promise in server.promises:
         for each in asked:

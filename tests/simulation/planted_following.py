@@ -33,27 +33,27 @@ planted = partial(planting, PLANTED)
 # Lists and watches.
 
 
-@planted("a deletion that comes while a streaming list is on its way is dropped")
+@planted("a deletion that arrives during a streaming list is dropped")
 def deletion_during_a_list_dropped() -> AbstractContextManager[Any]:
     return patch.object(IncomingList, "drop", lambda self, key: None)
 
 
-@planted("a list that begins anew keeps what the one before it had brought")
-def list_begins_with_remains() -> AbstractContextManager[Any]:
+@planted("a list that is started again keeps the items of the previous attempt")
+def list_keeps_earlier_items() -> AbstractContextManager[Any]:
     return patch.object(IncomingList, "begin", lambda self: None)
 
 
-@planted("a bookmark is decoded as an object, and passed over since it has no name")
+@planted("a bookmark is decoded as an object, and skipped because it has no name")
 def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
     return patch("aioinformer.wire._bookmark", lambda raw: wire._object_event("MODIFIED", raw, decode_record))
 
 
-@planted("a bookmark of an older version moves the version back")
+@planted("a bookmark with a lower resourceVersion sets the version back")
 def older_version_taken() -> AbstractContextManager[Any]:
     return patch("aioinformer.watch_reading.is_older", lambda version, than: False)
 
 
-@planted("a deletion with the version of the object is the sign of a server that went back in time")
+@planted("a deletion with the resourceVersion of the object counts as a sign of a restored server")
 def deletion_taken_for_a_restore() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._ongoing_events
 
@@ -69,8 +69,8 @@ def deletion_taken_for_a_restore() -> AbstractContextManager[Any]:
     return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
 
 
-@planted("a 410 is handled as any failure of a watch: the same version again")
-def gone_ignored() -> AbstractContextManager[Any]:
+@planted("after 410, the watch is opened again from the same resourceVersion")
+def expiry_ignored() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._version_lost
 
     def version_lost(self: Any, error: Any, now: float) -> None:
@@ -82,13 +82,13 @@ def gone_ignored() -> AbstractContextManager[Any]:
     return patch.object(ListWatchProtocol, "_version_lost", version_lost)
 
 
-@planted("a list that is older than what is cached is accepted")
+@planted("a list that is older than the cache is accepted")
 def stale_list_accepted() -> AbstractContextManager[Any]:
     return patch.object(Position, "is_ahead_of", lambda self, version: False)
 
 
 @planted("a list that breaks off counts as complete")
-def half_a_list_accepted() -> AbstractContextManager[Any]:
+def partial_list_accepted() -> AbstractContextManager[Any]:
     original = AnswerReader._digest_list
 
     def digest(self: Any, chunk: bytes | None) -> Iterator[Answer]:
@@ -100,7 +100,7 @@ def half_a_list_accepted() -> AbstractContextManager[Any]:
     return patch.object(AnswerReader, "_digest_list", digest)
 
 
-@planted("watches are opened again from the version of the list")
+@planted("watches are opened again from the resourceVersion of the list")
 def watch_from_an_old_version() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._ongoing_events
 
@@ -112,7 +112,7 @@ def watch_from_an_old_version() -> AbstractContextManager[Any]:
     return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
 
 
-@planted("of the events that came in one piece with a broken line, the last is dropped")
+@planted("if a chunk has a broken line, the last event before it is dropped")
 def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._ongoing_events
 
@@ -124,7 +124,7 @@ def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
     return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
 
 
-@planted("a connection from which nothing comes any more is never given up")
+@planted("a silent connection is never given up")
 def dead_connection_not_noticed() -> AbstractContextManager[Any]:
     return patch("aioinformer.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
 
@@ -137,12 +137,12 @@ def backoff_reset_at_once() -> AbstractContextManager[Any]:
     return patch.object(Backoff, "at_rest", lambda self, now: True)
 
 
-@planted("Retry-After is not heeded")
+@planted("Retry-After is ignored")
 def retry_after_ignored() -> AbstractContextManager[Any]:
     return patch.object(Pace, "hold", lambda self, seconds, now: None)
 
 
-@planted("the state stays healthy whatever fails")
+@planted("the state stays healthy in spite of failures")
 def silent_failure() -> AbstractContextManager[Any]:
     original = ProtocolState.show
 
@@ -156,8 +156,8 @@ def silent_failure() -> AbstractContextManager[Any]:
 # The end.
 
 
-@planted("the answer that is being read at the end stays open")
-def answer_left_open() -> AbstractContextManager[Any]:
+@planted("the response that is read at the stop is not closed")
+def response_left_open() -> AbstractContextManager[Any]:
     original = Reflector._let_go
 
     async def let_go(self: Any) -> None:

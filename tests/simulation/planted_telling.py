@@ -33,7 +33,7 @@ planted = partial(planting, PLANTED)
 # The queues.
 
 
-@planted("a relist does not queue deletions of what it lacks (queue by key)")
+@planted("a relist does not queue deletions of missing keys (queue by key)")
 def lost_tombstone() -> AbstractContextManager[Any]:
     original = KeyedDeltas._replaced
 
@@ -47,8 +47,8 @@ def lost_tombstone() -> AbstractContextManager[Any]:
     return patch.object(KeyedDeltas, "_replaced", replaced)
 
 
-@planted("any two deltas before a deletion are taken for a pair of deletions")
-def dedup_of_the_wrong_pair() -> AbstractContextManager[Any]:
+@planted("the delta before a deletion is dropped, even if it is not a deletion")
+def wrong_deltas_deduplicated() -> AbstractContextManager[Any]:
     def dedup(deltas: Any) -> None:
         if len(deltas) > 1:
             del deltas[-2]
@@ -56,7 +56,7 @@ def dedup_of_the_wrong_pair() -> AbstractContextManager[Any]:
     return patch("aioinformer.keyed_deltas._dedup", dedup)
 
 
-@planted("the consumer waits without looking whether something came while it was at work")
+@planted("the consumer waits without checking whether deltas were queued while it was processing")
 def lost_wake_up() -> AbstractContextManager[Any]:
     async def until(self: Any, ready: Callable[[], Any]) -> None:
         await self._condition.wait()
@@ -66,8 +66,8 @@ def lost_wake_up() -> AbstractContextManager[Any]:
     return patch.object(GuardedQueue, "_until", until)
 
 
-@planted("the version of a batch is told before the batch is processed")
-def version_taken_before_delivery() -> AbstractContextManager[Any]:
+@planted("the resourceVersion of a batch is reported before the batch is processed")
+def version_advances_before_processing() -> AbstractContextManager[Any]:
     original = CacheController._process
 
     def process(self: Any, deltas: Any, is_in_initial_list: bool) -> None:
@@ -77,7 +77,7 @@ def version_taken_before_delivery() -> AbstractContextManager[Any]:
     return patch.object(CacheController, "_process", process)
 
 
-@planted("the queue says that it has synced as soon as the first list is in it")
+@planted("the queue has synced as soon as the first list is queued")
 def synced_too_early() -> AbstractContextManager[Any]:
     with_both = ExitStack()
     for state in (KeyedDeltas, OrderedDeltas):
@@ -88,17 +88,17 @@ def synced_too_early() -> AbstractContextManager[Any]:
 # The cache.
 
 
-@planted("an index keeps the keys of what was deleted")
+@planted("an index keeps the keys of deleted objects")
 def index_not_updated_on_delete() -> AbstractContextManager[Any]:
     return patch.object(Index, "remove", lambda self, key, item: None)
 
 
-@planted("a list that replaces the cache in one step removes nothing")
+@planted("a list that replaces the cache in one step removes no object")
 def replace_does_not_remove() -> AbstractContextManager[Any]:
     return patch.object(BulkChange, "delete", lambda self, key: None)
 
 
-@planted("an object counts as unchanged if its version is the same, also after a restore")
+@planted("an object counts as unchanged if its resourceVersion is the same, even after a restore")
 def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
     original = Intake.listed
 
@@ -110,7 +110,7 @@ def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
     return patch.object(Intake, "listed", listed)
 
 
-@planted("a tombstone shows what the queue knew, and not what was told last")
+@planted("a tombstone has the state that the queue knew instead of the last delivered one")
 def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
     def deleted(self: Any, key: str, obj: Any) -> None:
         old = self._cells.delete(key)
@@ -127,7 +127,7 @@ def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
     return patch.object(CacheUpdates, "_deleted", deleted)
 
 
-@planted("waking those who wait for a version wakes those of later versions, too")
+@planted("reaching a resourceVersion also wakes those who wait for a later one")
 def woken_for_any_version() -> AbstractContextManager[Any]:
     return patch("aioinformer.waiters.covers", lambda version, wanted: True)
 
@@ -135,7 +135,7 @@ def woken_for_any_version() -> AbstractContextManager[Any]:
 # Handlers.
 
 
-@planted("a handler that raises is not called any more")
+@planted("a handler that raises is not called again")
 def exception_ends_a_listener() -> AbstractContextManager[Any]:
     def count(self: Any, errors: int) -> None:
         self.__dict__["errors"] = errors
@@ -145,8 +145,8 @@ def exception_ends_a_listener() -> AbstractContextManager[Any]:
     return patch.object(ProcessorListener, "errors", counting, create=True)
 
 
-@planted("a late handler is told of the cache as it is when its turn comes, on top of what it is told anyway")
-def joined_from_a_later_snapshot() -> AbstractContextManager[Any]:
+@planted("a late handler receives the cache as of its first call, in addition to the notifications since it was added")
+def later_snapshot_for_a_late_handler() -> AbstractContextManager[Any]:
     class Later(list[Any]):
         def __init__(self, store: Any) -> None:
             super().__init__(store._items.values())
@@ -158,7 +158,7 @@ def joined_from_a_later_snapshot() -> AbstractContextManager[Any]:
     return patch.object(ThreadSafeStore, "items", lambda self: Later(self))
 
 
-@planted("a late handler is on the list of those who are told one turn after it was told of the cache")
+@planted("a late handler receives notifications only from one turn of the loop after its snapshot on")
 def gap_after_the_snapshot() -> AbstractContextManager[Any]:
     original = SharedProcessor.add_listener
 
@@ -171,7 +171,7 @@ def gap_after_the_snapshot() -> AbstractContextManager[Any]:
     return patch.object(SharedProcessor, "add_listener", add)
 
 
-@planted("a handler counts as synced when the informer is")
+@planted("a handler counts as synced as soon as the informer has synced")
 def handler_synced_with_the_informer() -> AbstractContextManager[Any]:
     def check(self: Any) -> None:
         if self._upstream_synced:
@@ -180,8 +180,8 @@ def handler_synced_with_the_informer() -> AbstractContextManager[Any]:
     return patch.object(ProcessorListener, "_check_synced", check)
 
 
-@planted("a handler that left is told what waited for it")
-def told_after_leaving() -> AbstractContextManager[Any]:
+@planted("a removed handler still receives its pending notifications")
+def delivered_after_removal() -> AbstractContextManager[Any]:
     def remove(self: Any, listener: Any) -> None:
         if listener in self.listeners:
             self.listeners.remove(listener)
@@ -190,8 +190,8 @@ def told_after_leaving() -> AbstractContextManager[Any]:
     return patch.object(SharedProcessor, "remove_listener", remove)
 
 
-@planted("the deletion of what nobody was told of is told")
-def deletion_of_the_unknown() -> AbstractContextManager[Any]:
+@planted("the deletion of an object that no handler has received is delivered")
+def unknown_deletion_delivered() -> AbstractContextManager[Any]:
     original = CacheUpdates._deleted
 
     def deleted(self: Any, key: str, obj: Any) -> None:

@@ -60,7 +60,9 @@ def play(scenario: Scenario) -> Outcome:
     loop = SimulatedLoop()
     story = Story(loop.time)
     loop.set_exception_handler(
-        lambda loop, context: story.violate("left to asyncio", f"{context['message']}: {context.get('exception')!r}")
+        lambda loop, context: story.violate(
+            "unhandled in asyncio", f"{context['message']}: {context.get('exception')!r}"
+        )
     )
     with simulated_world(scenario, story):
         stage_of: list[Stage] = []
@@ -150,7 +152,7 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
             late = True
             patience = loop.time() + 100
         elif loop.time() > patience:
-            story.violate("not the truth at rest", difference)
+            story.violate("wrong final state", difference)
             return
         await asyncio.sleep(5)
     story.tell("driver", "the informer has arrived at the truth")
@@ -159,11 +161,11 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
     done = loop.time()
     await asyncio.sleep(_PROMPT)
     if difference := audit.differences(joined_by=done):
-        story.violate("not told in time", difference)
+        story.violate("delivered too late", difference)
     await asyncio.sleep(_REST)
     audit.check_cache()
     if difference := audit.differences():
-        story.violate("not the truth at rest", difference)
+        story.violate("wrong final state", difference)
 
 
 def _judge_tasks(stage: Stage, main: asyncio.Task[None]) -> None:
@@ -174,7 +176,7 @@ def _judge_tasks(stage: Stage, main: asyncio.Task[None]) -> None:
     if not main.cancelled() and (error := main.exception()) is not None:
         story.violate("crash", repr(error))
     if stage.server.open:
-        story.violate("answer left open", f"{len(stage.server.open)}")
+        story.violate("response left open", f"{len(stage.server.open)}")
     if stage.begun and not stage.informer.is_stopped():
         story.violate("not stopped", str(stage.informer.state))
     for waiter in stage.waiters:
@@ -186,7 +188,7 @@ def _judge_end(story: Story, loop: asyncio.AbstractEventLoop) -> None:
     """What Python complains about only when it cleans up."""
 
     def complain(unraisable: Any) -> None:
-        story.violate("left to Python", f"{unraisable.err_msg}: {unraisable.exc_value!r}")
+        story.violate("unraisable exception", f"{unraisable.err_msg}: {unraisable.exc_value!r}")
 
     hook, sys.unraisablehook = sys.unraisablehook, complain
     try:

@@ -288,7 +288,9 @@ class Stage:
             return
         self.story.tell("waiter", "%s is %s", key, "gone" if obj is None else f"at write {serial_of(obj)}")
         if (obj is None) is not gone:
-            self.story.violate("woken wrongly", f"who waited for {key} to be {'gone' if gone else 'there'} got {obj}")
+            self.story.violate(
+                "wrong wake-up", f"a wait for {key} to {'be deleted' if gone else 'exist'} returned {obj}"
+            )
 
     async def _wait_for_version(self, key: str, place: int, version: int, patience: float) -> None:
         restores = self.server.restores
@@ -302,7 +304,7 @@ class Stage:
         # After a restore, versions prove nothing; what cannot be read is not cached.
         comparable = restores == self.server.restores and not history.lacks_readable(key)
         if comparable and not history.covers(key, place, self.cached(key)):
-            self.story.violate("woken wrongly", f"version {version} counts as reached, but {key} is older")
+            self.story.violate("wrong wake-up", f"version {version} counts as reached, but {key} is older")
 
     async def _wait_for_handler(self, witness: Witness) -> None:
         assert witness.registration is not None
@@ -312,4 +314,4 @@ class Stage:
             return
         self.story.tell(witness.name, "has synced")
         if not witness.registration.has_synced():
-            self.story.violate("synced too early", f"{witness.name} was waited for, and has not synced")
+            self.story.violate("synced too early", f"the wait for {witness.name} returned, but it has not synced")

@@ -89,16 +89,19 @@ class Witness:
         key, serial = key_of(obj), serial_of(obj)
         self._story.tell(self.name, "add%s %s: write %d", "!" if initial else "", key, serial)
         if self.synced and initial:
-            self._violate("synced too early", f"{key} of the initial list is told after has_synced() was true")
+            self._violate("synced too early", f"{key} of the initial list is delivered after has_synced() was true")
         if self.greeting is not None and self._greeted < len(self.greeting):
             self._greeted += 1
             if not initial or self.greeting.get(key) != serial or key in self.seen:
-                self._violate("joined wrongly", f"{key} at write {serial} is told, which was not cached at the joining")
+                self._violate(
+                    "wrong snapshot",
+                    f"{key} at write {serial} is delivered, but was not cached when the handler was added",
+                )
         else:
             if self.joined_synced and initial:
-                self._violate("joined wrongly", f"{key} is told as a part of the initial list, which is over")
+                self._violate("wrong snapshot", f"{key} is delivered as part of the initial list after its end")
             if key in self.present:
-                self._violate("illegal history", f"{key} is added, and was there")
+                self._violate("illegal history", f"{key} is added, but exists")
             self._move(key, serial)
         self.seen.add(key)
         self.present[key] = serial
@@ -109,7 +112,7 @@ class Witness:
         self._expect_greeting_over(key)
         if self.present.get(key, ABSENT) != before:
             told = self.present.get(key, ABSENT)
-            self._violate("illegal history", f"{key} is updated from write {before}, and was at {told}")
+            self._violate("illegal history", f"{key} is updated from write {before}, but was at {told}")
         elif before == after:
             self._repeated(key)
             return
@@ -125,9 +128,9 @@ class Witness:
         self._expect_greeting_over(key)
         told = self.present.pop(key, ABSENT)
         if told == ABSENT:
-            self._violate("illegal history", f"{key} is deleted, and was not there")
+            self._violate("illegal history", f"{key} is deleted, but does not exist")
         elif told != serial:
-            self._violate("illegal history", f"{key} is deleted at write {serial}, and was told at {told}")
+            self._violate("illegal history", f"{key} is deleted at write {serial}, but was delivered at {told}")
         self._move(key, ABSENT, listed=missed and not self._history.lacks_readable(key))
 
     def begin_at(self, places: Mapping[str, int]) -> None:
@@ -159,9 +162,9 @@ class Witness:
     def _begin(self) -> None:
         self.calls += 1
         if self.busy:
-            self._violate("two calls at a time", f"call {self.calls}")
+            self._violate("concurrent calls", f"call {self.calls}")
         if self.removed:
-            self._violate("told after removal", f"call {self.calls}")
+            self._violate("delivered after removal", f"call {self.calls}")
         self.busy = True
 
     def _react(self) -> None:
@@ -175,25 +178,25 @@ class Witness:
 
     def _expect_greeting_over(self, key: str) -> None:
         if self.greeting is not None and not self.initial_over():
-            self._violate("joined wrongly", f"{key} comes before the end of what was cached at the joining")
+            self._violate("wrong snapshot", f"{key} is delivered before the end of the snapshot")
 
     def _repeated(self, key: str) -> None:
         now = asyncio.get_running_loop().time()
         repeats = self._repeats[key] = self._repeats.get(key, 0) + 1
         period = self.manner.resync
         if not period or repeats > (now - self.joined) / period + 1:
-            self._violate("doubled", f"{key} is told again without a resync, for the {repeats}th time")
+            self._violate("duplicate", f"{key} is delivered again without a resync, for the {repeats}th time")
 
     def _move(self, key: str, serial: int, *, listed: bool = False) -> None:
         self.seen.add(key)
         places = self._history.next(key, self._places.get(key, ()), serial, listed=listed)
-        what = f"{key} is told as {f'at write {serial}' if serial else 'gone'}"
+        what = f"{key} is delivered as {f'at write {serial}' if serial else 'deleted'}"
         if isinstance(places, str):
             self._violate("lost" if places.startswith("states") else "out of order", f"{what}: {places}")
             return
         self._places[key] = places
         if not self._history.covers(key, places[0], self._cached(key)):
-            self._violate("told before cached", f"{what}, and the cache is not there yet")
+            self._violate("delivered before cached", f"{what}, but the cache has not reached that state")
 
     def _violate(self, invariant: str, what: str) -> None:
         self._story.violate(invariant, f"{self.name}: {what}")
