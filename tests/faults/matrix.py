@@ -1,8 +1,8 @@
-"""Every fault against an informer with its usual options: what it asks, what it shows, what it tells.
+"""Measures how an informer with default options behaves during each fault: requests, phases, notifications.
 
-Each row has a server and an informer of its own. Objects change all the time; the fault begins when the informer has
-synced, lasts for some seconds, and is over; then the informer is given the time it needs. What was told is held against
-what can be true by a witness.
+Each row has a server and an informer of its own. Objects change continuously. The fault begins after the informer has
+synced, and lasts for some seconds. Then the measurement waits until the informer has caught up. A witness checks each
+notification against the previous ones.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from aioinformer.transport.http import HttpTransport
 from tests.faults.churn import Following
 from tests.faults.witness import truth
 
-#: So long a fault lasts, in seconds.
+#: Seconds that a fault lasts.
 LASTS = 4.0
-#: So long may it take to catch up: longer than the longest that is waited for by default.
+#: Seconds that the informer may take to catch up: longer than the longest delay with default options.
 PATIENCE = 150.0
 _QUIET = {Phase.SYNCING, Phase.WATCHING, Phase.STOPPED}
 
@@ -32,14 +32,14 @@ class Row:
     """One line of the table.
 
     Attributes:
-        says: what goes wrong, for people.
+        title: describes the fault.
         fault: its name.
         params: its parameters.
-        first: another fault that comes before, so that there is something to be asked.
-        lasts: in seconds, if not as long as the others.
+        first: another fault that happens first, so that the informer sends requests.
+        lasts: in seconds.
     """
 
-    says: str
+    title: str
     fault: str
     params: dict[str, Any] = field(default_factory=dict)
     first: str = ""
@@ -47,58 +47,63 @@ class Row:
 
 
 ROWS = [
-    Row("a watch ends after two events, always", "watch_close", {"events": 2}),
-    Row("a watch ends with nothing, always", "watch_close"),
-    Row("a bookmark from the future, then the watch ends", "version_only_bookmark", {"times": 1}, "watch_close"),
-    Row("`ERROR` event 410 on every watch", "expired"),
-    Row("410 as the answer to every list and watch", "expired", {"as_status": True}, "watch_close"),
-    Row("`ERROR` event 500 on every watch", "error_event"),
-    Row("500 as text", "server_error", {"text": True}, "watch_close"),
+    Row("each watch ends after two events", "watch_close", {"events": 2}),
+    Row("each watch ends without an event", "watch_close"),
+    Row(
+        "a bookmark with a future resourceVersion, then the watch ends",
+        "version_only_bookmark",
+        {"times": 1},
+        "watch_close",
+    ),
+    Row("`ERROR` event 410 in each watch", "expired"),
+    Row("410 in response to each list and watch", "expired", {"as_status": True}, "watch_close"),
+    Row("`ERROR` event 500 in each watch", "error_event"),
+    Row("500 with a plain text body", "server_error", {"text": True}, "watch_close"),
     Row("503 with `Retry-After: 1`", "unavailable", {}, "watch_close"),
     Row("429 with `Retry-After: 2`", "throttle", {"retry_after": 2}, "watch_close"),
     Row("the connection breaks in the middle of a line", "cut"),
     Row("a line of 3 MiB", "huge_line", {"size": 3 * 2**20, "times": 1}),
     Row("a line of 5 MiB", "huge_line", {"size": 5 * 2**20, "times": 1}),
-    Row("the history is compacted while the server is away", "restart", {"downtime": 1.0}),
-    Row("nobody listens", "outage"),
-    Row("connections stay open, and not another byte comes", "black_hole", {}, "watch_close", 85.0),
+    Row("the history is compacted while the server is down", "restart", {"downtime": 1.0}),
+    Row("the server refuses connections", "outage"),
+    Row("connections stay open without further data", "black_hole", {}, "watch_close", 85.0),
     Row("401", "unauthorized", {}, "watch_close"),
     Row("403", "forbidden", {}, "watch_close"),
     Row("404", "not_found", {}, "watch_close"),
     Row("405", "method_not_allowed", {"verbs": "watch"}, "watch_close"),
     Row("a proxy's web page with status 200", "html", {}, "watch_close"),
     Row("a proxy's web page with status 502", "html", {"status": 502}, "watch_close"),
-    Row("a line that is no JSON", "garbage"),
-    Row("an object whose metadata cannot be read", "undecodable_object", {"namespace": "default", "name": "broken"}),
-    Row("an event of a type that nobody knows", "unknown_event_type"),
+    Row("a line that is not JSON", "garbage"),
+    Row("an object whose metadata cannot be decoded", "undecodable_object", {"namespace": "default", "name": "broken"}),
+    Row("an event of an unknown type", "unknown_event_type"),
     Row("504 'Too large resource version'", "too_large", {}, "watch_close"),
-    Row("answers begin a second late", "latency", {"seconds": 1.0}, "watch_close"),
-    Row("watches drip", "slow", {"seconds": 0.05}, "watch_close"),
+    Row("responses start a second late", "latency", {"seconds": 1.0}, "watch_close"),
+    Row("watches deliver data slowly", "slow", {"seconds": 0.05}, "watch_close"),
     Row("no bookmarks", "no_bookmarks"),
     Row("streaming lists are refused", "refuse_send_initial_events", {}, "expired"),
-    Row("streaming lists are taken for watches", "ignore_send_initial_events", {}, "expired", 40.0),
-    Row("a page breaks off in its middle", "half_page", {}, "expired"),
-    Row("a backup is restored, and its lost versions are given out anew at once", "restore", {"back": 10}),
+    Row("streaming lists are treated as plain watches", "ignore_send_initial_events", {}, "expired", 40.0),
+    Row("a page breaks off in the middle", "half_page", {}, "expired"),
+    Row("a backup is restored, and the lost resourceVersions are reused immediately", "restore", {"back": 10}),
 ]
 
 
 @dataclass
 class Cell:
-    """What happened.
+    """The measurement of one row.
 
     Attributes:
-        says: the row's words.
+        title: of the row.
         seconds: how long the fault lasted.
-        lists: requested while it lasted.
-        watches: requested while it lasted.
+        lists: requested during the fault.
+        watches: requested during the fault.
         busiest: the most requests in one second.
-        shown: the phases that were shown until it had caught up, and were not all well.
-        caught_up: seconds from the end of the fault until everything was told.
-        lost: objects that are told or cached otherwise than they are.
-        untrue: notifications that cannot be true: doubled, reordered, of what was not.
+        shown: the unhealthy phases until the informer had caught up.
+        caught_up: seconds from the end of the fault until the last change was delivered.
+        lost: objects whose state in the cache, or as delivered, differs from the server's.
+        untrue: invalid notifications: duplicate, out of order, or of states that did not exist.
     """
 
-    says: str
+    title: str
     seconds: float
     lists: int
     watches: int
@@ -109,15 +114,15 @@ class Cell:
     untrue: int
 
 
-async def measured(row: Row, lasts: float | None = None) -> Cell:
-    """Lets it happen."""
+async def measure(row: Row, lasts: float | None = None) -> Cell:
+    """Run one row and return its measurement."""
     seconds = row.lasts if lasts is None else lasts
     clock = asyncio.get_running_loop().time
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(bookmark_interval=0.5))
         transport = await stack.enter_async_context(HttpTransport(server.url))
         streaming = row.fault != "half_page"
-        follower = Following(server, transport, Random(row.says), ReflectorOptions(streaming_list=streaming), "delta")
+        follower = Following(server, transport, Random(row.title), ReflectorOptions(streaming_list=streaming), "delta")
         follower.change(40)
         await stack.enter_async_context(follower.informer)
         await follower.catch_up()
@@ -139,28 +144,30 @@ async def measured(row: Row, lasts: float | None = None) -> Cell:
         async with asyncio.timeout(PATIENCE):
             await follower.catch_up(f"after-{row.fault.replace('_', '-')}")
             await follower.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
-        there = truth(server.list("configmaps"))
+        served = truth(server.list("configmaps"))
         cached = truth([obj.to_dict() for obj in follower.informer.get_store().list()])
-        told = follower.witness.present
+        delivered = follower.witness.present
         return Cell(
-            row.says,
+            row.title,
             seconds,
             sum(entry.verb == "list" for entry in asked),
             sum(entry.verb == "watch" for entry in asked),
             max((sum(begin.at <= entry.at < begin.at + 1 for entry in asked) for begin in asked), default=0),
             sorted({str(state.phase) for state in follower.states if state.phase not in _QUIET}),
             round(clock() - over, 1),
-            len({key for key, _ in ({*there.items()} ^ {*cached.items()}) | ({*there.items()} ^ {*told.items()})}),
+            len(
+                {key for key, _ in ({*served.items()} ^ {*cached.items()}) | ({*served.items()} ^ {*delivered.items()})}
+            ),
             len(follower.witness.lies),
         )
 
 
-async def matrix(at_a_time: int = 8) -> list[dict[str, Any]]:
-    """All rows, some at a time."""
-    turns = asyncio.Semaphore(at_a_time)
+async def measure_all(parallel: int = 8) -> list[dict[str, Any]]:
+    """Run all rows, up to `parallel` at a time, and return their measurements."""
+    turns = asyncio.Semaphore(parallel)
 
     async def one(row: Row) -> Cell:
         async with turns:
-            return await measured(row)
+            return await measure(row)
 
     return [asdict(cell) for cell in await asyncio.gather(*(one(row) for row in ROWS))]

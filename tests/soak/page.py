@@ -1,4 +1,4 @@
-"""Writes docs/soak.md from the figures in benchmarks/results: `python -m tests.soak.page`."""
+"""Generate docs/soak.md from the figures in benchmarks/results: `python -m tests.soak.page`."""
 
 from __future__ import annotations
 
@@ -15,48 +15,59 @@ PLOT = PROJECT / "docs" / "soak.svg"
 TARGETS = ("soak-real", "soak-own")
 
 _HEAD = """\
-# Soak
+# Soak test
 
-Informers of one collection in every form (both queues, every tier of storage, streams and pages), each with handlers:
-quick, slow, raising, on a thread, told again by resyncs. Every four seconds a handler joins for a while, and another
-informer comes and goes. Somebody writes all the time, and something goes wrong every few seconds. About every two
-minutes the writing stops: all caches and all handlers must arrive at what the server holds; then everything is counted
-*at rest*, where a leak has no excuse. The informers have a process of their own.
+The soak test runs informers of one collection in all variants (both queues, every storage tier, streaming lists and
+pages) with different handlers: fast, slow, raising, threaded, with resyncs. Every four seconds, a handler is added for
+a while, and another informer starts and stops. Objects change continuously, and a fault occurs every few seconds.
+About every two minutes, the changes stop: all caches and all handlers must reach the state of the server. Then the test
+counts memory, tasks and sockets *at rest*. The informers run in a process of their own.
 
-`make soak DURATION=1h TARGET=own` does it with the API server for tests, `TARGET=real` with a
-[kube-apiserver](testing.md) that can also be told to `pause` and `resume`, and its etcd likewise. The figures are in
-`benchmarks/results/`.
+`make soak DURATION=1h TARGET=own` uses the API server for tests. `TARGET=real` uses a [kube-apiserver](testing.md),
+which the test also kills, restarts and pauses; it pauses etcd, too. The figures are in `benchmarks/results/`.
 
-![Memory of the process over the time](soak.svg)
+![Memory of the process over time](soak.svg)
 
 """
 
 
 def rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is said of one run."""
-    said = verdict(figures)
+    """Return the lines of the table for one run."""
+    found = verdict(figures)
     rests = figures["rests"]
     return [
         ("duration", f"{figures['seconds'] / 60:.0f} min"),
         ("writes", f"{figures['writes']:,}"),
-        ("faults, kinds of them", f"{said['faults']}, {len(figures['faults'])}"),
-        ("informers that came and went", f"{rests[-1]['visits']:,}"),
+        ("faults, kinds of faults", f"{found['faults']}, {len(figures['faults'])}"),
+        ("informers started and stopped", f"{rests[-1]['visits']:,}"),
         ("changes of state", f"{rests[-1]['state_changes']:,}"),
-        ("checkpoints, of them arrived at the truth", f"{said['checkpoints']}, {said['checkpoints_settled']}"),
-        ("longest until the truth, with whatever backoff was under way", f"{said['longest_to_settle']:.0f} s"),
-        ("resident, first and last third after the warm-up", f"{said['rss_mib_early']}, {said['rss_mib_late']} MiB"),
-        ("objects of the garbage collector, likewise", f"{said['objects_early']:,}, {said['objects_late']:,}"),
-        ("tasks at rest, fewest and most", f"{said['tasks_at_rest'][0]}, {said['tasks_at_rest'][-1]}"),
-        ("sockets at rest, most, of so many watches", f"{said['sockets_at_rest'][-1]}, {len(figures['informers'])}"),
-        ("threads at rest, most", str(said["threads_at_rest"][-1])),
-        ("told and untrue, or nobody's exception", str(len(said["lies"]))),
-        ("tasks and sockets left at the end", f"{len(said['tasks_left'])}, {said['sockets_left']}"),
-        ("share of a core", f"{said['cpu_share']:.1%}"),
+        (
+            "checkpoints, of these reached the state of the server",
+            f"{found['checkpoints']}, {found['checkpoints_settled']}",
+        ),
+        ("longest time to reach it, including backoff in progress", f"{found['longest_to_settle']:.0f} s"),
+        (
+            "resident memory, first and last third after the warm-up",
+            f"{found['rss_mib_early']}, {found['rss_mib_late']} MiB",
+        ),
+        (
+            "objects of the garbage collector, first and last third",
+            f"{found['objects_early']:,}, {found['objects_late']:,}",
+        ),
+        ("tasks at rest, minimum and maximum", f"{found['tasks_at_rest'][0]}, {found['tasks_at_rest'][-1]}"),
+        (
+            "sockets at rest, maximum, and number of watches",
+            f"{found['sockets_at_rest'][-1]}, {len(figures['informers'])}",
+        ),
+        ("threads at rest, maximum", str(found["threads_at_rest"][-1])),
+        ("invalid notifications and unhandled exceptions", str(len(found["lies"]))),
+        ("tasks and sockets left at the end", f"{len(found['tasks_left'])}, {found['sockets_left']}"),
+        ("share of a core", f"{found['cpu_share']:.1%}"),
     ]
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    """The page."""
+    """Return the text of the page."""
     table = ["| | " + " | ".join(run["target"] for run in runs) + " |", "|---|" + "--:|" * len(runs)]
     for line in zip(*map(rows, runs), strict=True):
         table.append(f"| {line[0][0]} | " + " | ".join(value for _, value in line) + " |")
@@ -68,7 +79,7 @@ def page(runs: list[dict[str, Any]]) -> str:
 
 
 def plot(runs: list[dict[str, Any]]) -> str:
-    """Resident memory at rest and under way, over the time."""
+    """Return a plot of the resident memory over time, as SVG."""
     left, top, width, height = 60, 30, 600, 200
     series = {
         run["target"]: sorted((each["at"], each["rss_kib"] / 1024) for each in run["rests"] + run["samples"])
@@ -79,7 +90,7 @@ def plot(runs: list[dict[str, Any]]) -> str:
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 280" role="img" '
         'font-family="system-ui, sans-serif" font-size="13" fill="#808080">',
-        "<title>Memory of the process over the time</title>",
+        "<title>Memory of the process over time</title>",
         '<text x="0" y="16">MiB resident</text>',
     ]
     for mib in range(0, highest + 1, 20):
@@ -100,7 +111,7 @@ def plot(runs: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Writes the page and its plot."""
+    """Write the page and its plot."""
     runs = [json.loads((RESULTS / f"{name}.json").read_text()) for name in TARGETS]
     PAGE.write_text(page(runs))
     PLOT.write_text(plot(runs))

@@ -94,12 +94,12 @@ class RealTarget(Target):
 
     about = "kube-apiserver"
     faults = (
-        "the link is cut",
+        "the connection is cut",
         "the API server is killed",
         "the API server is restarted",
-        "the API server stands still",
-        "etcd stands still",
-        "history is lost while the link is cut",
+        "the API server is paused",
+        "etcd is paused",
+        "history is lost during a disconnection",
     )
 
     def __init__(self, tools: Path, directory: Path) -> None:
