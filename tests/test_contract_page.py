@@ -13,6 +13,8 @@ sys.path.insert(0, str(PROJECT / "scripts"))
 
 import contract  # noqa: E402
 
+from tests.contract.recordings import keep  # noqa: E402
+
 
 def test_the_page_is_up_to_date() -> None:
     assert contract.render(contract.read_rows()) == contract.PAGE.read_text(), "run scripts/contract.py"
@@ -20,14 +22,14 @@ def test_the_page_is_up_to_date() -> None:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    (tmp_path / "recorded" / "test_some").mkdir(parents=True)
-    (tmp_path / "recorded" / "test_some" / "test_one.json").write_text('[{"request": "GET /", "status": 200}]')
+    (tmp_path / "recorded").mkdir()
+    keep("test_some/test_one", [{"request": "GET /", "status": 200}], tmp_path / "recorded")
     (tmp_path / "test_some.py").write_text('"""Some."""\n\n\nasync def test_one(): ...\n')
     (tmp_path / "differences.toml").write_text('["test_some/test_one"]\n"0/body" = "why"\n')
     return tmp_path
 
 
-def test_a_row_is_told_with_its_exchanges_and_differences(suite: Path) -> None:
+def test_row_has_exchanges_and_differences(suite: Path) -> None:
     assert contract.read_rows(suite) == {"Some": [contract.Row("One", ["GET 200"], {"0/body": "why"})]}
 
 
@@ -39,6 +41,6 @@ def test_a_test_without_a_recording_is_refused(suite: Path) -> None:
 
 
 def test_a_recording_without_a_test_is_refused(suite: Path) -> None:
-    (suite / "recorded" / "test_some" / "test_gone.json").write_text("[]")
-    with pytest.raises(ValueError, match="no test is behind test_some/test_gone"):
+    keep("test_some/test_gone", [], suite / "recorded")
+    with pytest.raises(ValueError, match="no test has the name of test_some/test_gone"):
         contract.read_rows(suite)

@@ -1,7 +1,7 @@
-"""Each row is one conversation, held with ours and, where there is one, with a real kube-apiserver.
+"""Each row is one conversation with the server for tests and, with a test cluster, with a real kube-apiserver.
 
-Ours must answer as the real one did when it was recorded, field by field, but for what `differences.toml` explains; the
-real one must still answer so. With AIOINFORMER_RECORD=1 what the real one says is recorded instead.
+The server for tests must answer as recorded, field by field, except for the differences that `differences.toml`
+declares. The real server must still answer as recorded. With AIOINFORMER_RECORD=1 its responses are recorded instead.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
 TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")
 RECORDING = bool(os.environ.get("AIOINFORMER_RECORD"))
-# Enough for owners, namespaces and sums of roles; others would put objects of their own into each namespace.
-_WANTED = ("clusterrole-aggregation-controller", "garbage-collector-controller", "namespace-controller")
-CONTROLLERS = f"--controllers={','.join(_WANTED)}"
-# As a server is that nobody has told anything: the tools turn this on.
+# Enough for garbage collection, namespaces and aggregated roles; others would create objects in every namespace.
+_ENABLED = ("clusterrole-aggregation-controller", "garbage-collector-controller", "namespace-controller")
+CONTROLLERS = f"--controllers={','.join(_ENABLED)}"
+# The default of kube-apiserver; the tools of the test cluster turn it on.
 GATES = "--feature-gates=ShardedListAndWatch=false"
 _FIRST_BUILD = 3600
 
-
-_ASKED_AGAIN = pytest.StashKey[list[str]]()
+# The property of a report that says that its row was repeated.
+_REPEATED = "repeated with the real server"
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Asks the real server a second time where it did not say what is recorded, and tells of it in the end.
+    """Repeat a row once if the real server does not answer as recorded, and report it at the end.
 
-    Its parts run beside each other, and some of what it says depends on which of them was first: the order of reasons,
-    or whether a controller has already been there. A row holds if it can be had; ours has no such excuse.
+    Components of the real server run concurrently, and some responses depend on which was first: the order of reasons,
+    or whether a controller has already acted. Rows with the server for tests are never repeated.
     """
     sides = getattr(item, "callspec", None)
     if RECORDING or sides is None or sides.params.get("side") != "real":
@@ -53,18 +53,22 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
     if any(report.failed for report in reports):
-        item.config.stash.setdefault(_ASKED_AGAIN, []).append(item.nodeid)
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        reports[0].user_properties.append((_REPEATED, item.nodeid))
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Names the rows that were asked twice."""
-    for row in config.stash.get(_ASKED_AGAIN, []):
-        terminalreporter.write_line(f"The real server was asked again: {row}")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the rows that were repeated. Reports, unlike other state, come back from the workers."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    names = {
+        str(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == _REPEATED
+    }
+    for name in sorted(names):
+        terminalreporter.write_line(f"Repeated with the real server: {name}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -74,7 +78,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
-    """A real API server: the one of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite."""
+    """A real API server: that of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite, one a worker."""
     if KUBECONFIG:
         yield access_of(Path(KUBECONFIG))
         return
@@ -83,7 +87,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
         Path(TOOLS), tmp_path_factory.mktemp("contract") / "data", ("--with-controllers", CONTROLLERS, GATES)
     )
     cluster.up()
-    # What clients make up, such as version 1, is too old for a server that has been started before.
+    # After a restart, versions that clients invent, such as 1, are older than the watch cache.
     cluster.restart()
     try:
         yield replace(access_of(cluster.kubeconfig), operator=RealOperator(cluster))
@@ -93,7 +97,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
 
 @pytest.fixture
 async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Access]:
-    """The server of this test."""
+    """Access to the server of this test."""
     if side == "real":
         yield request.getfixturevalue("real")
         return
@@ -103,15 +107,15 @@ async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Acc
 
 @pytest.fixture
 def operator(access: Access) -> Operator:
-    """Who runs the server of this test."""
+    """Operations on the server of this test."""
     if access.operator is None:
-        pytest.skip("a server that is somebody else's is not ours to stop")
+        pytest.skip("only a server that this suite started can be stopped")
     return access.operator
 
 
 @pytest.fixture
 async def talk(side: str, access: Access, request: pytest.FixtureRequest) -> AsyncIterator[Talk]:
-    """A conversation in a namespace of its own; when it is over it is compared with what is recorded."""
+    """A conversation in its own namespace, which is compared with the recording at the end."""
     namespace = f"row-{secrets.token_hex(4)}"
     async with access.session() as session:
         talk = Talk(session, access.server, namespace)
@@ -123,12 +127,12 @@ async def talk(side: str, access: Access, request: pytest.FixtureRequest) -> Asy
         keep(row, talk.exchanges)
         return
     found = dict(compare(recorded(row), talk.exchanges))
-    told = unexplained(row, found) if side == "ours" else [f"{place}: {what}" for place, what in found.items()]
-    if told:
-        pytest.fail(f"{side} differs from what is recorded:\n" + "\n".join(told), pytrace=False)
+    differences = unexplained(row, found) if side == "ours" else [f"{place}: {what}" for place, what in found.items()]
+    if differences:
+        pytest.fail(f"{side} differs from the recording:\n" + "\n".join(differences), pytrace=False)
 
 
 def row_of(item: pytest.Function) -> str:
-    """The name of a row: file and test, and the parameters but for the server's."""
+    """Return the name of a row: module, test and its parameters except `side`."""
     parameters = [part for part in item.callspec.id.split("-") if part not in ("ours", "real")]
     return "/".join((item.path.stem, "-".join((item.originalname, *parameters))))

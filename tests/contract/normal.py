@@ -1,8 +1,8 @@
-"""Answers without what no two servers can share: times, uids, versions, tokens, generated names.
+"""Replaces what differs between two servers: times, uids, versions, tokens, generated names.
 
-What takes their place keeps what a client may rely on. The same uid is the same placeholder wherever it appears in one
-conversation, and so is the version of an object: a write that changes nothing shows as a version that stays. Versions
-of lists are only said to be there, since a real cluster has writers of its own.
+Placeholders keep what a client may rely on. A uid has the same placeholder everywhere in a conversation, and so has the
+version of an object: after a write that changes nothing, the version is visibly the same. Versions of lists have one
+placeholder only, because a real cluster has other writers.
 """
 
 from __future__ import annotations

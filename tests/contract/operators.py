@@ -1,4 +1,4 @@
-"""What whoever runs a server does to it, for ours and for a real one: each row asks for it in one way."""
+"""Operations on the server itself (restart, compact, throttle), for the server for tests and for a real one."""
 
 from __future__ import annotations
 

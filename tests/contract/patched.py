@@ -1,4 +1,4 @@
-"""Objects that are patched, and patches that set one value of them."""
+"""Objects to patch, and patches that set one value of them."""
 
 from __future__ import annotations
 

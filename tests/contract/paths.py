@@ -1,4 +1,4 @@
-"""Where things are; "{ns}" is the namespace of the row."""
+"""Paths of resources; "{ns}" is the namespace of the row."""
 
 CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"

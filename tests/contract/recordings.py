@@ -1,14 +1,17 @@
-"""What a real kube-apiserver answered, kept beside the tests, and how other answers are held against it.
+"""The recorded responses of a real kube-apiserver, and how other responses are compared with them.
 
-`recorded/<file>/<test>.json` has the protocol of each row. `differences.toml` names what ours answers differently on
-purpose: for a test, or for all ("*"), patterns of places ("1/body/message"), each with the reason.
+`recorded/<module>.jsonl` has a line for each row of a test module: its name and its exchanges, sorted by name.
+`differences.toml` declares where the server for tests differs on purpose: for a row, or for all rows ("*"), patterns of
+places ("1/body/message"), each with the reason.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import tomllib
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,41 +20,73 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DIFFERENCES = HERE / "differences.toml"
+RECORDED = HERE / "recorded"
 
 Exchanges = list[dict[str, Any]]
 
 
-def recording_of(row: str) -> Path:
-    """Where the protocol of a row is kept; rows are named "test_lists/test_pages"."""
-    return HERE / "recorded" / f"{row}.json"
+def keep(row: str, exchanges: Exchanges, folder: Path = RECORDED) -> None:
+    """Write the exchanges of a row with the real server, and leave the other lines of its file as they are.
 
-
-def keep(row: str, exchanges: Exchanges) -> None:
-    """Writes what the real server said."""
-    path = recording_of(row)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(exchanges, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    Args:
+        row: module and name: "test_lists/test_pages".
+        exchanges: requests and responses.
+        folder: of the recordings.
+    """
+    module, name = row.split("/", 1)
+    with (folder / f"{module}.jsonl").open("a+") as file:
+        # Several workers may record rows of one module.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        rows = {**_parse(file.read()), name: exchanges}
+        file.truncate(0)
+        file.writelines(_line(each, rows[each]) for each in sorted(rows))
+    _read.cache_clear()
 
 
 def recorded(row: str) -> Exchanges:
-    """What the real server said.
+    """Return the recorded exchanges of a row.
 
     Raises:
-        AssertionError: nothing is recorded.
+        AssertionError: the row is not recorded.
     """
-    path = recording_of(row)
-    assert path.exists(), f"{row} is not recorded: run it against a real API server with AIOINFORMER_RECORD=1"
-    exchanges: Exchanges = json.loads(path.read_text())
-    return exchanges
+    module, name = row.split("/", 1)
+    path = RECORDED / f"{module}.jsonl"
+    rows = _read(path) if path.exists() else {}
+    assert name in rows, f"{row} is not recorded: run it against a real API server with AIOINFORMER_RECORD=1"
+    return rows[name]
+
+
+def read(folder: Path = RECORDED) -> dict[str, Exchanges]:
+    """Return the exchanges of all rows, by module and name: "test_lists/test_pages"."""
+    files = sorted(folder.glob("*.jsonl"))
+    return {f"{path.stem}/{name}": exchanges for path in files for name, exchanges in _read(path).items()}
+
+
+# Tests run module by module, so that a few files are enough; all of them would take 100 MB.
+@lru_cache(maxsize=4)
+def _read(path: Path) -> dict[str, Exchanges]:
+    return _parse(path.read_text())
+
+
+def _parse(text: str) -> dict[str, Exchanges]:
+    # Not `splitlines`: it splits at separators that recorded text may contain.
+    rows = (json.loads(line) for line in text.split("\n") if line)
+    return {row["row"]: row["exchanges"] for row in rows}
+
+
+def _line(name: str, exchanges: Exchanges) -> str:
+    row, rest = (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (name, exchanges))
+    return f'{{"row": {row}, "exchanges": {rest}}}\n'
 
 
 def differences() -> dict[str, dict[str, str]]:
-    """What ours answers differently on purpose: reasons by place, by row."""
+    """Return the declared differences of the server for tests: reasons by place, by row."""
     return tomllib.loads(DIFFERENCES.read_text())
 
 
 def compare(real: Any, other: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Each place where two protocols differ, with what is there."""
+    """Yield each place where two recordings differ, with both values."""
     match real, other:
         case dict(), dict():
             for name in sorted(real.keys() | other.keys()):
@@ -66,16 +101,16 @@ def compare(real: Any, other: Any, place: str = "") -> Iterator[tuple[str, str]]
 
 
 def unexplained(row: str, found: dict[str, str]) -> list[str]:
-    """Differences without a reason, and reasons without a difference, each as a line."""
+    """Return differences without a reason, and reasons without a difference, each as a line."""
     everywhere, own = (differences().get(name, {}) for name in ("*", row))
     reasons = {**everywhere, **own}
-    said = [f"{place}: {what}" for place, what in found.items() if not any(fnmatchcase(place, p) for p in reasons)]
+    missing = [f"{place}: {what}" for place, what in found.items() if not any(fnmatchcase(place, p) for p in reasons)]
     idle = [pattern for pattern in own if not any(fnmatchcase(place, pattern) for place in found)]
-    return said + [f"{pattern}: differences.toml explains what is no difference" for pattern in idle]
+    return missing + [f"{pattern}: declared in differences.toml, but the responses are equal there" for pattern in idle]
 
 
 class _Missing:
-    """A place that one side does not have."""
+    """Stands for a value that one side does not have."""
 
     def __repr__(self) -> str:
         return "nothing"

@@ -1,4 +1,4 @@
-"""One object of a kind and its status, read back as a row of a table."""
+"""Create one object of a kind with its status, and read it as a row of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas with rules as definitions of today have them; for each, objects and whether they obey."""
+"""Schemas with CEL rules as published CRDs have them; for each, objects that obey or break the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows about rules in CEL have in common: schemas with rules, widgets that have them, and one sample."""
+"""Shared by rows about CEL rules: schemas with rules, widgets that have them, and one sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two servers that one suite speaks with: ours, and a real one."""
+"""Access to the two servers of the suite: the server for tests, and a real one."""
 
 from __future__ import annotations
 

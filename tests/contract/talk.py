@@ -1,4 +1,4 @@
-"""Plain HTTP with an API server, written down as it happens."""
+"""Plain HTTP with an API server; every exchange is recorded."""
 
 from __future__ import annotations
 

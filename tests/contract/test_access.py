@@ -1,4 +1,4 @@
-"""Who is let in, and who may do what: tokens, impersonation, roles, and the reviews that tell of them."""
+"""Authentication and authorization: tokens, impersonation, roles."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ async def allowed(talk: Talk, subject: dict[str, str], rule: dict[str, Any]) -> 
             await asyncio.sleep(_BETWEEN_QUESTIONS)
 
 
-async def test_who_has_no_token_is_nobody(talk: Talk) -> None:
+async def test_unknown_token_is_unauthorized(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, headers={"Authorization": "Bearer not-a-token"})
     assert answer.status == 401
 
 
-async def test_a_user_without_roles_may_do_nothing(talk: Talk) -> None:
+async def test_user_without_roles_is_forbidden(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, user="jane")
     assert answer.status == 403
 
@@ -126,7 +126,7 @@ FORBIDDEN: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FORBIDDEN)
-async def test_what_is_forbidden_is_told(talk: Talk, case: str) -> None:
+async def test_forbidden_requests_name_user_verb_and_resource(talk: Talk, case: str) -> None:
     method, path = FORBIDDEN[case]
     body = {"metadata": {"name": "a"}} if method in ("POST", "PUT", "PATCH") else None
     answer = await talk(method, path, body, content_type=MERGE_PATCH, user="jane")
@@ -138,19 +138,19 @@ async def test_what_is_forbidden_is_told(talk: Talk, case: str) -> None:
     ["version", "api", "apis", "apis/apps/v1", "openapi/v3", "healthz", "livez"],
     ids=lambda path: path.replace("/", "_"),
 )
-async def test_everybody_may_discover(talk: Talk, path: str) -> None:
+async def test_every_user_may_discover(talk: Talk, path: str) -> None:
     answer = await talk("GET", f"/{path}", user="jane", kept=False)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("path", ["version", "healthz", "api", "apis/apps/v1"], ids=lambda path: path.replace("/", "_"))
-async def test_strangers_may_ask_for_its_health_only(talk: Talk, path: str) -> None:
+async def test_anonymous_users_read_only_health_and_version(talk: Talk, path: str) -> None:
     headers = {"Impersonate-User": "system:anonymous", "Impersonate-Group": "system:unauthenticated"}
     answer = await talk("GET", f"/{path}", headers=headers, kept=False)
     assert answer.status == (200 if path in ("version", "healthz") else 403)
 
 
-async def test_a_role_allows_what_it_says(talk: Talk) -> None:
+async def test_role_allows_only_its_verbs(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     await granted(talk, CORE)
     await talk("GET", A, user="jane")
@@ -159,13 +159,13 @@ async def test_a_role_allows_what_it_says(talk: Talk) -> None:
     assert answer.status == 403
 
 
-async def test_a_role_counts_in_its_namespace(talk: Talk) -> None:
+async def test_role_applies_only_in_its_namespace(talk: Talk) -> None:
     await granted(talk, CORE)
     answer = await talk("GET", "/api/v1/namespaces/default/configmaps/a", user="jane")
     assert answer.status == 403
 
 
-async def test_a_role_may_be_for_some_names(talk: Talk) -> None:
+async def test_role_is_limited_to_resource_names(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "list", "watch"]})
     await talk("GET", A, user="jane")
@@ -175,7 +175,7 @@ async def test_a_role_may_be_for_some_names(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_a_subresource_is_not_its_resource(talk: Talk) -> None:
+async def test_resource_rule_does_not_cover_its_subresource(talk: Talk) -> None:
     await granted(talk, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]})
     await talk("GET", f"{DEPLOYMENTS}/a", user="jane")
     answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane")
@@ -185,26 +185,26 @@ async def test_a_subresource_is_not_its_resource(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "resource", ["*", "deployments/scale", "*/scale", "deployments/*"], ids=["all", "one", "of_all", "all_of"]
 )
-async def test_subresources_are_named(talk: Talk, resource: str) -> None:
+async def test_rule_names_subresources(talk: Talk, resource: str) -> None:
     await granted(talk, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
     answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane", kept=False)
     assert answer.status == (403 if resource == "deployments/*" else 404)
 
 
-async def test_a_group_is_bound(talk: Talk) -> None:
+async def test_role_is_bound_to_a_group(talk: Talk) -> None:
     await granted(talk, CORE, kind="Group", name="readers")
     headers = {"Impersonate-User": "joe", "Impersonate-Group": "readers"}
     answer = await talk("GET", A, headers=headers)
     assert answer.status == 404
 
 
-async def test_a_service_account_is_bound(talk: Talk) -> None:
+async def test_role_is_bound_to_a_service_account(talk: Talk) -> None:
     await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
     answer = await talk("GET", A, user=f"system:serviceaccount:{talk.namespace}:robot")
     assert answer.status == 404
 
 
-async def test_a_cluster_role_may_be_bound_in_a_namespace(talk: Talk) -> None:
+async def test_cluster_role_is_bound_in_one_namespace(talk: Talk) -> None:
     name = f"{talk.namespace}-role"
     await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -218,7 +218,7 @@ async def test_a_cluster_role_may_be_bound_in_a_namespace(talk: Talk) -> None:
     await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
 
 
-async def test_a_cluster_role_is_bound_everywhere(talk: Talk) -> None:
+async def test_cluster_role_is_bound_cluster_wide(talk: Talk) -> None:
     name = f"{talk.namespace}-role"
     rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
     user = f"jane-{talk.namespace}"
@@ -234,7 +234,7 @@ async def test_a_cluster_role_is_bound_everywhere(talk: Talk) -> None:
     await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
 
 
-async def test_a_binding_without_its_role_allows_nothing(talk: Talk) -> None:
+async def test_binding_to_a_missing_role_grants_nothing(talk: Talk) -> None:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "none"}
     subject = {"kind": "User", "name": "jane"}
     await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
@@ -242,7 +242,7 @@ async def test_a_binding_without_its_role_allows_nothing(talk: Talk) -> None:
     assert answer.status == 403
 
 
-async def test_a_name_is_not_known_when_an_object_is_created(talk: Talk) -> None:
+async def test_resource_names_do_not_allow_create_or_deletecollection(talk: Talk) -> None:
     await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "create", "deletecollection"]})
     await talk("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
     await talk("DELETE", CONFIGMAPS, user="jane")
@@ -250,14 +250,14 @@ async def test_a_name_is_not_known_when_an_object_is_created(talk: Talk) -> None
     assert answer.status == 403
 
 
-async def test_who_may_list_may_not_watch(talk: Talk) -> None:
+async def test_list_verb_does_not_allow_watch(talk: Talk) -> None:
     await granted(talk, CORE | {"verbs": ["list"]})
     await talk("GET", f"{CONFIGMAPS}?watch=true", user="jane")
     answer = await talk("GET", A, user="jane")
     assert answer.status == 403
 
 
-async def test_an_update_that_creates_needs_both_verbs(talk: Talk) -> None:
+async def test_put_that_creates_needs_create_and_update(talk: Talk) -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
     await granted(talk, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
     body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
@@ -265,7 +265,7 @@ async def test_an_update_that_creates_needs_both_verbs(talk: Talk) -> None:
     assert answer.status == 403
 
 
-async def test_an_account_is_bound_where_its_binding_is(talk: Talk) -> None:
+async def test_subject_namespace_defaults_to_the_binding_namespace(talk: Talk) -> None:
     await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
     subjects = [{"kind": "ServiceAccount", "name": "other"}]
@@ -275,21 +275,21 @@ async def test_an_account_is_bound_where_its_binding_is(talk: Talk) -> None:
     assert answer.status == 404
 
 
-async def test_everybody_who_is_known_is_a_group(talk: Talk) -> None:
+async def test_authenticated_group_excludes_anonymous(talk: Talk) -> None:
     await granted(talk, CORE, kind="Group", name="system:authenticated")
     await talk("GET", A, headers={"Impersonate-User": "system:anonymous"})
     answer = await talk("GET", A, user="joe")
     assert answer.status == 404
 
 
-async def test_masters_may_do_everything(talk: Talk) -> None:
+async def test_system_masters_are_allowed_everything(talk: Talk) -> None:
     headers = {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"}
     await talk("POST", ROLES, {"metadata": {"name": "all"}, "rules": [CORE]}, headers=headers)
     answer = await talk("GET", A, headers=headers)
     assert answer.status == 404
 
 
-async def test_rights_go_with_their_binding(talk: Talk) -> None:
+async def test_deleted_binding_revokes_rights(talk: Talk) -> None:
     await granted(talk, CORE)
     await talk("DELETE", f"{BINDINGS}/binding", kept=False)
     async with asyncio.timeout(PATIENCE):
@@ -305,7 +305,7 @@ async def test_rights_go_with_their_binding(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "path", ["/logs/a", "/logs/", "/logs", "/logs/a/b", "/metrics", "/metrics/", "/Metrics", "/log"], ids=range(8)
 )
-async def test_paths_are_allowed_to_their_end(talk: Talk, path: str) -> None:
+async def test_non_resource_url_rules_match_paths(talk: Talk, path: str) -> None:
     name, user = talk.namespace, f"jane-{talk.namespace}"
     rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
     await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
@@ -320,14 +320,14 @@ async def test_paths_are_allowed_to_their_end(talk: Talk, path: str) -> None:
     assert answer.status == 201
 
 
-async def test_an_apply_that_may_create_needs_both_verbs(talk: Talk) -> None:
+async def test_apply_that_creates_needs_create_and_patch(talk: Talk) -> None:
     await granted(talk, CORE | {"verbs": ["patch"]})
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     answer = await talk("PATCH", f"{A}?fieldManager=one", obj, content_type=APPLY, user="jane")
     assert answer.status == 403
 
 
-async def test_only_who_may_impersonates(talk: Talk) -> None:
+async def test_impersonation_needs_the_impersonate_verb(talk: Talk) -> None:
     await granted(talk, CORE)
     token = await token_of(talk, "robot")
     headers = {"Authorization": f"Bearer {token}", "Impersonate-User": "joe"}
@@ -335,7 +335,7 @@ async def test_only_who_may_impersonates(talk: Talk) -> None:
     assert answer.status == 403
 
 
-async def test_groups_need_a_user(talk: Talk) -> None:
+async def test_impersonated_group_needs_a_user(talk: Talk) -> None:
     answer = await talk("GET", A, headers={"Impersonate-Group": "readers"})
     assert answer.status == 400
 
@@ -348,19 +348,19 @@ async def token_of(talk: Talk, account: str, **spec: Any) -> str:
     return token
 
 
-async def test_a_service_account_gets_a_token(talk: Talk) -> None:
+async def test_service_account_token_is_created(talk: Talk) -> None:
     await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
     answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
     assert answer.status == 201
 
 
-async def test_a_token_says_who_one_is(talk: Talk) -> None:
+async def test_token_identifies_its_service_account(talk: Talk) -> None:
     headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
     answer = await talk("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
     assert answer.body["status"]["userInfo"]["username"] == f"system:serviceaccount:{talk.namespace}:robot"
 
 
-async def test_a_token_opens_what_its_account_may_see(talk: Talk) -> None:
+async def test_token_has_the_rights_of_its_account(talk: Talk) -> None:
     headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
     await talk("GET", A, headers=headers)
     await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
@@ -368,7 +368,7 @@ async def test_a_token_opens_what_its_account_may_see(talk: Talk) -> None:
     assert answer.status == 404
 
 
-async def test_a_token_goes_with_its_account(talk: Talk) -> None:
+async def test_deleted_account_invalidates_its_token(talk: Talk) -> None:
     headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
     await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
     answer = await talk("GET", A, headers=headers)
@@ -384,23 +384,23 @@ TOKENS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", TOKENS)
-async def test_a_token_is_asked_for(talk: Talk, case: str) -> None:
+async def test_token_request_is_validated(talk: Talk, case: str) -> None:
     await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
     answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": TOKENS[case]})
     assert answer.status in (201, 400, 422)
 
 
-async def test_who_is_not_there_gets_no_token(talk: Talk) -> None:
+async def test_token_for_a_missing_account_is_404(talk: Talk) -> None:
     answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {}})
     assert answer.status == 404
 
 
-async def test_a_token_is_reviewed(talk: Talk) -> None:
+async def test_token_review_of_a_valid_token(talk: Talk) -> None:
     token = await token_of(talk, "robot")
     answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
     assert answer.body["status"]["authenticated"]
 
 
-async def test_a_token_that_is_none_is_reviewed(talk: Talk) -> None:
+async def test_token_review_of_an_invalid_token(talk: Talk) -> None:
     answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
     assert "authenticated" not in answer.body["status"]

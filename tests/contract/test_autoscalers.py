@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: one store, shown in two versions of which the older one knows one metric only."""
+"""HorizontalPodAutoscalers in autoscaling/v1 and autoscaling/v2."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ STATUS = {
 
 
 @variants("body", OLD)
-async def test_an_older_autoscaler_is_shown_by_both_versions(talk: Talk, body: dict[str, Any]) -> None:
+async def test_v1_autoscaler_is_served_in_both_versions(talk: Talk, body: dict[str, Any]) -> None:
     await talk("POST", OLDER, body)
     older, newer = [await talk("GET", f"{each}/a") for each in (OLDER, NEWER)]
     assert older.metadata["uid"] == newer.metadata["uid"]
 
 
 @variants("body", NEW)
-async def test_a_newer_autoscaler_is_shown_by_both_versions(talk: Talk, body: dict[str, Any]) -> None:
+async def test_v2_autoscaler_is_served_in_both_versions(talk: Talk, body: dict[str, Any]) -> None:
     await talk("POST", NEWER, body)
     older = await talk("GET", f"{OLDER}/a")
     await talk("GET", OLDER)
@@ -132,7 +132,7 @@ async def test_a_newer_autoscaler_is_shown_by_both_versions(talk: Talk, body: di
 
 
 @variants("where", BOTH)
-async def test_a_status_is_shown_by_both_versions(talk: Talk, where: str) -> None:
+async def test_status_is_served_in_both_versions(talk: Talk, where: str) -> None:
     await talk.made(NEWER, NEW["share"])
     status = STATUS if where == NEWER else {"currentReplicas": 2, "currentCPUUtilizationPercentage": 55}
     await talk("PATCH", f"{where}/a/status", {"status": status}, content_type=MERGE_PATCH)
@@ -142,14 +142,14 @@ async def test_a_status_is_shown_by_both_versions(talk: Talk, where: str) -> Non
 
 @variants("accept", {"table": TABLE, "metadata": PARTIAL})
 @variants("where", BOTH)
-async def test_autoscalers_have_other_forms(talk: Talk, where: str, accept: str) -> None:
+async def test_autoscaler_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
     await talk.made(NEWER, NEW["pods"])
     answer = await talk("GET", f"{where}/a", accept=accept)
     assert answer.status == 200
 
 
 @variants("where", BOTH)
-async def test_autoscalers_are_watched_in_either_version(talk: Talk, where: str) -> None:
+async def test_watch_in_either_version(talk: Talk, where: str) -> None:
     made = await talk.made(NEWER, NEW["pods"])
     talk.words["v"] = made["metadata"]["resourceVersion"]
     await talk("PATCH", f"{OLDER}/a", {"spec": {"maxReplicas": 5}}, content_type=MERGE_PATCH, kept=False)
@@ -159,7 +159,7 @@ async def test_autoscalers_are_watched_in_either_version(talk: Talk, where: str)
 
 
 @variants("where", BOTH)
-async def test_a_field_is_owned_in_the_words_of_its_version(talk: Talk, where: str) -> None:
+async def test_field_owner_is_recorded_in_its_api_version(talk: Talk, where: str) -> None:
     await talk.made(where, autoscaler())
     other = OLDER if where == NEWER else NEWER
     metrics = {"targetCPUUtilizationPercentage": 7} if other == OLDER else NEW["share"]["spec"]
@@ -170,7 +170,7 @@ async def test_a_field_is_owned_in_the_words_of_its_version(talk: Talk, where: s
     assert answer.status == 200
 
 
-async def test_an_apply_meets_the_owners_of_another_version(talk: Talk) -> None:
+async def test_apply_conflicts_with_owners_in_another_version(talk: Talk) -> None:
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
     older["spec"] = {**older["spec"], "targetCPUUtilizationPercentage": 30}
     await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
@@ -180,7 +180,7 @@ async def test_an_apply_meets_the_owners_of_another_version(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_what_is_owned_in_another_version_stays(talk: Talk) -> None:
+async def test_fields_owned_in_another_version_are_kept(talk: Talk) -> None:
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["memory"]}
     await talk("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
@@ -190,7 +190,7 @@ async def test_what_is_owned_in_another_version_stays(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_an_applier_may_change_the_version(talk: Talk) -> None:
+async def test_applier_may_switch_versions(talk: Talk) -> None:
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler(minReplicas=2)}
     await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **autoscaler()}
@@ -199,13 +199,13 @@ async def test_an_applier_may_change_the_version(talk: Talk) -> None:
 
 
 @variants("where", BOTH)
-async def test_a_dry_run_shows_what_would_be(talk: Talk, where: str) -> None:
+async def test_dry_run_returns_the_defaulted_autoscaler(talk: Talk, where: str) -> None:
     answer = await talk("POST", f"{where}?dryRun=All", autoscaler())
     assert answer.status == 201
 
 
 @variants("where", BOTH)
-async def test_an_autoscaler_is_deleted_in_either_version(talk: Talk, where: str) -> None:
+async def test_delete_in_either_version(talk: Talk, where: str) -> None:
     await talk.made(NEWER, NEW["share"])
     await talk("DELETE", f"{where}/a")
     answer = await talk("GET", f"{OLDER if where == NEWER else NEWER}/a")

@@ -1,4 +1,4 @@
-"""What is sent: how it is encoded, how large it is, which fields it has and of which types."""
+"""Request bodies: encoding, size, unknown fields, field types."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ MALFORMED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-async def test_a_body_is_decoded(talk: Talk, case: str) -> None:
+async def test_request_body_is_decoded(talk: Talk, case: str) -> None:
     text, content_type = MALFORMED[case]
     answer = await talk("POST", CONFIGMAPS, text, content_type=content_type)
     assert answer.status in (201, 400, 415, 422)
 
 
-async def test_a_patch_of_no_known_type_is_refused(talk: Talk) -> None:
+async def test_patch_with_unknown_content_type_is_415(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     answer = await talk("PATCH", A, "{}", content_type=JSON)
     assert answer.status == 415
 
 
-async def test_an_update_of_no_known_type_is_refused(talk: Talk) -> None:
+async def test_put_with_unknown_content_type_is_415(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     answer = await talk("PUT", A, TEXT, content_type="text/plain")
     assert answer.status == 415
@@ -70,20 +70,20 @@ async def test_an_update_of_no_known_type_is_refused(talk: Talk) -> None:
 
 @pytest.mark.parametrize("size", [1_200_000, 3_200_000])
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
-async def test_bodies_have_a_limit(talk: Talk, size: int) -> None:
+async def test_oversized_body_is_413(talk: Talk, size: int) -> None:
     body = {"metadata": {"name": "a"}, "data": {"a": "x" * size}}
     answer = await talk("POST", f"{CONFIGMAPS}?dryRun=All", body)
     assert answer.status in (413, 422)
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_patches_have_a_limit(talk: Talk) -> None:
+async def test_oversized_patch_is_413(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     answer = await talk("PATCH", A, {"data": {"a": "x" * 3_200_000}}, content_type=MERGE_PATCH)
     assert answer.status == 413
 
 
-async def test_json_patches_have_a_number_of_operations(talk: Talk) -> None:
+async def test_json_patch_over_10000_operations_is_413(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     operation = {"op": "test", "path": "/metadata/name", "value": "a"}
     answer = await talk("PATCH", A, [operation] * 10_001, content_type=JSON_PATCH)
@@ -121,14 +121,14 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", TYPES)
-async def test_values_have_types(talk: Talk, case: str) -> None:
+async def test_field_types_are_checked_on_create(talk: Talk, case: str) -> None:
     path, body = TYPES[case]
     answer = await talk("POST", path, body)
     assert answer.status in (201, 400)
 
 
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
-async def test_values_that_are_patched_have_types(talk: Talk, content_type: str) -> None:
+async def test_field_types_are_checked_on_patch(talk: Talk, content_type: str) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     body: Any = {"data": {"k": 1}}
     if content_type == JSON_PATCH:
@@ -143,33 +143,33 @@ MISTAKEN = pod(extra=1, containers=[{"name": "c", "image": "i", "env": [{"name":
 @pytest.mark.parametrize(
     "directive", ["", "Strict", "Warn", "Ignore", "Loud"], ids=["default", "strict", "warn", "ignore", "loud"]
 )
-async def test_unknown_fields_are_told_as_the_client_wants(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_unknown_fields(talk: Talk, directive: str) -> None:
     answer = await talk("POST", f"{PODS}?fieldValidation={directive}", MISTAKEN)
     assert answer.status == {"Strict": 400, "Loud": 422}.get(directive, 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict", "Ignore"], ids=["default", "strict", "ignore"])
-async def test_fields_that_are_said_twice_are_told(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_duplicate_json_fields(talk: Talk, directive: str) -> None:
     text = '{"metadata":{"name":"a"},"data":{"k":"v","k":"w"},"data":{"l":"x"}}'
     answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
-async def test_keys_that_yaml_says_twice_are_told(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_duplicate_yaml_keys(talk: Talk, directive: str) -> None:
     text = "metadata: {name: a}\ndata:\n  k: v\n  k: w\n"
     answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text, content_type=YAML)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
-async def test_names_of_fields_are_told_apart_by_case(talk: Talk, directive: str) -> None:
+async def test_field_names_are_case_sensitive(talk: Talk, directive: str) -> None:
     body = {"metadata": {"Name": "b", "name": "a"}, "Data": {"k": "v"}}
     answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", body)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
-async def test_an_update_tells_of_unknown_fields(talk: Talk) -> None:
+async def test_put_reports_unknown_fields(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     await talk("PUT", A, CONFIGMAP | {"dta": {}})
     answer = await talk("PUT", f"{A}?fieldValidation=Strict", CONFIGMAP | {"dta": {}})
@@ -178,7 +178,7 @@ async def test_an_update_tells_of_unknown_fields(talk: Talk) -> None:
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
-async def test_a_patch_is_shown_with_what_is_unknown_in_it(talk: Talk, content_type: str, directive: str) -> None:
+async def test_strict_patch_error_shows_the_unknown_field(talk: Talk, content_type: str, directive: str) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     body: Any = {"dta": {"k": "v"}}
     if content_type == JSON_PATCH:
@@ -188,11 +188,11 @@ async def test_a_patch_is_shown_with_what_is_unknown_in_it(talk: Talk, content_t
     assert answer.status == (422 if directive else 200)
 
 
-async def test_a_manager_is_named(talk: Talk) -> None:
+async def test_field_manager_is_recorded(talk: Talk) -> None:
     answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=me", CONFIGMAP)
     assert answer.metadata["managedFields"][0]["manager"] == "me" if "managedFields" in answer.metadata else True
 
 
-async def test_the_name_of_a_manager_is_printable(talk: Talk) -> None:
+async def test_field_manager_must_be_printable(talk: Talk) -> None:
     answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=a%09b", CONFIGMAP)
     assert answer.status == 422

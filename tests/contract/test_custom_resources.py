@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, and the objects that they are for."""
+"""CustomResourceDefinitions and their objects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _is_established(answer: Answer) -> bool:
 
 
 @pytest.mark.conformance("FK-06")
-async def test_a_definition_is_established_and_served(talk: Talk) -> None:
+async def test_crd_is_established_and_discovered(talk: Talk) -> None:
     where = await defined(talk)
     await talk("GET", where)
     resources = f"/apis/{talk.namespace}.example.com/v1"
@@ -85,7 +85,7 @@ def _without_hash(body: dict[str, Any]) -> dict[str, Any]:
     return body | {"resources": rows}
 
 
-async def test_an_object_is_created_changed_and_deleted(talk: Talk) -> None:
+async def test_create_update_patch_delete(talk: Talk) -> None:
     await defined(talk)
     made = await talk("POST", path(talk), widget(talk, spec={"size": 1}, status={"x": 1}))
     await talk("PUT", path(talk, "a"), made.body | {"spec": {"size": 2}})
@@ -95,14 +95,14 @@ async def test_an_object_is_created_changed_and_deleted(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_an_update_needs_a_version(talk: Talk) -> None:
+async def test_update_requires_a_resource_version(talk: Talk) -> None:
     await defined(talk)
     await talk.made(path(talk), widget(talk))
     answer = await talk("PUT", path(talk, "a"), widget(talk))
     assert answer.status == 422
 
 
-async def test_a_strategic_merge_patch_is_not_for_custom_resources(talk: Talk) -> None:
+async def test_strategic_merge_patch_is_415(talk: Talk) -> None:
     await defined(talk)
     await talk.made(path(talk), widget(talk))
     answer = await talk("PATCH", path(talk, "a"), {}, content_type=STRATEGIC)
@@ -124,7 +124,7 @@ NAMES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", NAMES)
-async def test_an_object_says_what_it_is(talk: Talk, case: str) -> None:
+async def test_apiversion_kind_and_name_are_checked(talk: Talk, case: str) -> None:
     await defined(talk)
     answer = await talk("POST", path(talk), widget(talk) | NAMES[case])
     assert answer.status in (400, 422)
@@ -210,21 +210,21 @@ SPECS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SPECS)
-async def test_a_schema_decides(talk: Talk, case: str) -> None:
+async def test_schema_validates_objects(talk: Talk, case: str) -> None:
     await defined(talk, version(schema=with_spec(**FIELDS)))
     answer = await talk("POST", path(talk), widget(talk, spec=SPECS[case]))
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"], ids=["strict", "warn", "ignore"])
-async def test_unknown_fields_are_told_as_the_client_wants(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_unknown_fields(talk: Talk, directive: str) -> None:
     await defined(talk, version(schema=with_spec(size={"type": "integer"})))
     obj = widget(talk, spec={"size": 1, "sise": 2}) | {"more": {}}
     answer = await talk("POST", f"{path(talk)}?fieldValidation={directive}", obj)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
-async def test_status_and_spec_are_written_apart(talk: Talk) -> None:
+async def test_status_subresource_separates_spec_and_status(talk: Talk) -> None:
     await defined(talk, version(subresources={"status": {}}))
     await talk("POST", path(talk), widget(talk, spec={"size": 1}, status={"x": 1}))
     both = {"spec": {"size": 2}, "status": {"x": 2}}
@@ -235,7 +235,7 @@ async def test_status_and_spec_are_written_apart(talk: Talk) -> None:
     assert answer.body["status"] == {"x": 2}
 
 
-async def test_without_the_subresource_a_status_is_a_field(talk: Talk) -> None:
+async def test_without_status_subresource_status_is_a_plain_field(talk: Talk) -> None:
     await defined(talk)
     await talk("POST", path(talk), widget(talk, status={"x": 1}))
     await talk("PATCH", path(talk, "a"), {"status": {"x": 2}}, content_type=MERGE_PATCH)
@@ -250,7 +250,7 @@ SCALE = {
 }
 
 
-async def test_a_scale_is_where_the_definition_says(talk: Talk) -> None:
+async def test_scale_paths_come_from_the_crd(talk: Talk) -> None:
     await defined(talk, version(subresources={"scale": SCALE, "status": {}}))
     await talk.made(path(talk), widget(talk, spec={"size": 2}))
     await talk(
@@ -262,14 +262,14 @@ async def test_a_scale_is_where_the_definition_says(talk: Talk) -> None:
     assert answer.body["spec"] == {"size": 5}
 
 
-async def test_an_object_without_replicas_has_no_scale(talk: Talk) -> None:
+async def test_scale_without_replicas_is_500(talk: Talk) -> None:
     await defined(talk, version(subresources={"scale": SCALE}))
     await talk.made(path(talk), widget(talk))
     answer = await talk("GET", f"{path(talk, 'a')}/scale")
     assert answer.status == 500
 
 
-async def test_an_object_is_read_in_each_version(talk: Talk) -> None:
+async def test_object_is_read_in_every_served_version(talk: Talk) -> None:
     await defined(talk, version("v1"), version("v2"), version("v1beta1", deprecated=True))
     await talk.made(path(talk), widget(talk, spec={"size": 1}))
     await talk("GET", path(talk, "a", "v2"))
@@ -281,20 +281,20 @@ async def test_an_object_is_read_in_each_version(talk: Talk) -> None:
     assert answer.body["preferredVersion"]["version"] == "v2"
 
 
-async def test_a_deprecated_version_warns_in_its_own_words(talk: Talk) -> None:
+async def test_deprecated_version_returns_its_warning(talk: Talk) -> None:
     old = version("v1beta1", deprecated=True, deprecationWarning="use v1 instead")
     await defined(talk, version(), old)
     answer = await talk("POST", path(talk, api_version="v1beta1"), widget(talk, "v1beta1"))
     assert "use v1 instead" in answer.headers["Warning"]
 
 
-async def test_a_version_that_is_not_served_is_not_there(talk: Talk) -> None:
+async def test_unserved_version_is_404(talk: Talk) -> None:
     await defined(talk, version(), version("v2") | {"served": False})
     answer = await talk("GET", path(talk, api_version="v2"))
     assert answer.status == 404
 
 
-async def test_what_is_selectable_selects(talk: Talk) -> None:
+async def test_selectable_fields_select(talk: Talk) -> None:
     schema = with_spec(colour={"type": "string"}, size={"type": "integer"})
     await defined(talk, version(schema=schema, selectableFields=[{"jsonPath": ".spec.colour"}]))
     await talk.made(path(talk), widget(talk, spec={"colour": "red"}))
@@ -304,7 +304,7 @@ async def test_what_is_selectable_selects(talk: Talk) -> None:
     assert answer.status == 400
 
 
-async def test_columns_are_printed(talk: Talk) -> None:
+async def test_printer_columns(talk: Talk) -> None:
     columns = [
         {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "description": "what it looks like"},
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1},
@@ -315,7 +315,7 @@ async def test_columns_are_printed(talk: Talk) -> None:
     assert answer.body["rows"][0]["cells"] == ["a", "red", None]
 
 
-async def test_objects_go_with_their_definition(talk: Talk) -> None:
+async def test_deleting_the_crd_deletes_its_objects(talk: Talk) -> None:
     where = await defined(talk)
     await talk.made(path(talk), widget(talk))
     async with talk.watching(f"{path(talk)}?watch=1&resourceVersion=0") as watching:
@@ -327,7 +327,7 @@ async def test_objects_go_with_their_definition(talk: Talk) -> None:
     assert answer.body == "404 page not found\n"
 
 
-async def test_names_that_are_taken_are_not_accepted(talk: Talk) -> None:
+async def test_crd_with_taken_names_is_not_accepted(talk: Talk) -> None:
     await defined(talk)
     names = {"plural": "gadgets", "kind": "Widget"}
     other = await talk.made(DEFINITIONS, definition(talk, names=names))
@@ -336,7 +336,7 @@ async def test_names_that_are_taken_are_not_accepted(talk: Talk) -> None:
     assert answer.body["status"]["conditions"][0]["status"] == "False"
 
 
-async def test_names_that_are_given_back_are_accepted(talk: Talk) -> None:
+async def test_crd_is_accepted_once_names_are_free(talk: Talk) -> None:
     where = await defined(talk)
     other = await talk.made(DEFINITIONS, definition(talk, names={"plural": "gadgets", "kind": "Widget"}))
     waiting = f"{DEFINITIONS}/{other['metadata']['name']}"
@@ -347,7 +347,7 @@ async def test_names_that_are_given_back_are_accepted(talk: Talk) -> None:
     assert answer.body["status"]["acceptedNames"]["kind"] == "Widget"
 
 
-async def test_what_rules_say_is_not_passed_over(talk: Talk) -> None:
+async def test_cel_rules_are_enforced(talk: Talk) -> None:
     schema = with_spec(size={"type": "integer"})
     schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.size < 3", "message": "too large"}]
     await defined(talk, version(schema=schema))
@@ -411,7 +411,7 @@ INVALID: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", INVALID)
-async def test_a_definition_is_validated(talk: Talk, case: str) -> None:
+async def test_crd_is_validated(talk: Talk, case: str) -> None:
     *parents, last = INVALID[case][0]
     obj = definition(talk)
     place = obj
@@ -423,7 +423,7 @@ async def test_a_definition_is_validated(talk: Talk, case: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["scope", "group", "plural", "kind"])
-async def test_what_a_definition_is_for_stays(talk: Talk, field: str) -> None:
+async def test_crd_identity_is_immutable(talk: Talk, field: str) -> None:
     where = await defined(talk)
     spec = {"scope": {"scope": "Cluster"}, "group": {"group": "example.com"}}
     patch = spec.get(field, {"names": {field: "others"}})

@@ -1,4 +1,4 @@
-"""What a server adds to the objects of built-in kinds that clients write by hand."""
+"""Defaults of built-in kinds."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-async def test_an_object_is_completed(talk: Talk, kind: str) -> None:
+async def test_defaults_are_applied(talk: Talk, kind: str) -> None:
     path, manifest = MANIFESTS[kind]
     # Names of what is outside of a namespace must not meet those of other rows.
     name = "a" if "{ns}" in path else f"{talk.namespace}-a"

@@ -1,4 +1,4 @@
-"""Deletions: finalizers, preconditions, owners and what they own, namespaces."""
+"""Deletion: finalizers, preconditions, garbage collection, namespaces."""
 
 from __future__ import annotations
 
@@ -40,44 +40,44 @@ async def deleted(talk: Talk, path: str, **options: Any) -> Answer:
     return await talk("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
 
 
-async def test_an_object_is_deleted(talk: Talk) -> None:
+async def test_delete_removes_the_object(talk: Talk) -> None:
     await made(talk, "a")
     await deleted(talk, A)
     assert is_gone(await talk("GET", A))
 
 
-async def test_what_is_not_there_cannot_be_deleted(talk: Talk) -> None:
+async def test_delete_of_a_missing_object_is_404(talk: Talk) -> None:
     assert is_gone(await deleted(talk, A))
 
 
-async def test_a_finalizer_holds_an_object_back(talk: Talk) -> None:
+async def test_finalizer_delays_deletion(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     answer = await deleted(talk, A)
     assert "deletionTimestamp" in answer.metadata
 
 
-async def test_deleting_twice_changes_nothing_more(talk: Talk) -> None:
+async def test_second_delete_changes_nothing(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     await deleted(talk, A)
     answer = await deleted(talk, A)
     assert answer.status == 200
 
 
-async def test_without_its_last_finalizer_an_object_is_gone(talk: Talk) -> None:
+async def test_removing_the_last_finalizer_deletes(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     await deleted(talk, A)
     await talk("PATCH", A, FREE, content_type=MERGE_PATCH)
     assert is_gone(await talk("GET", A))
 
 
-async def test_an_object_that_is_being_deleted_can_be_changed(talk: Talk) -> None:
+async def test_terminating_object_can_be_updated(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     await deleted(talk, A)
     answer = await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     assert answer.body["data"] == {"k": "v"}
 
 
-async def test_an_object_that_is_being_deleted_gets_no_new_finalizers(talk: Talk) -> None:
+async def test_terminating_object_rejects_new_finalizers(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     await deleted(talk, A)
     more = {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
@@ -85,53 +85,53 @@ async def test_an_object_that_is_being_deleted_gets_no_new_finalizers(talk: Talk
     assert answer.status == 422
 
 
-async def test_an_object_that_is_being_deleted_takes_its_name_with_it(talk: Talk) -> None:
+async def test_terminating_object_keeps_its_name(talk: Talk) -> None:
     await made(talk, "a", **HELD)
     await deleted(talk, A)
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
     assert answer.status == 409
 
 
-async def test_the_uid_may_be_a_precondition(talk: Talk) -> None:
+async def test_uid_precondition_mismatch_is_409(talk: Talk) -> None:
     await made(talk, "a")
     answer = await deleted(talk, A, preconditions={"uid": "00000000-0000-4000-8000-000000000000"})
     assert answer.status == 409
 
 
-async def test_the_version_may_be_a_precondition(talk: Talk) -> None:
+async def test_version_precondition_mismatch_is_409(talk: Talk) -> None:
     obj = await made(talk, "a")
     await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, kept=False)
     answer = await deleted(talk, A, preconditions={"resourceVersion": obj["metadata"]["resourceVersion"]})
     assert answer.status == 409
 
 
-async def test_preconditions_that_hold_let_it_happen(talk: Talk) -> None:
+async def test_matching_preconditions_allow_deletion(talk: Talk) -> None:
     metadata = (await made(talk, "a"))["metadata"]
     asked = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     answer = await deleted(talk, A, preconditions=asked)
     assert answer.status == 200
 
 
-async def test_a_dry_run_deletes_nothing(talk: Talk) -> None:
+async def test_dry_run_deletes_nothing(talk: Talk) -> None:
     await made(talk, "a")
     await talk("DELETE", f"{A}?dryRun=All")
     assert (await talk("GET", A)).status == 200
 
 
-async def test_a_policy_that_is_none_is_refused(talk: Talk) -> None:
+async def test_unknown_propagation_policy_is_422(talk: Talk) -> None:
     await made(talk, "a")
     answer = await deleted(talk, A, propagationPolicy="Foregone")
     assert answer.status == 422
 
 
-async def test_both_ways_to_name_a_policy_exclude_each_other(talk: Talk) -> None:
+async def test_orphan_dependents_excludes_propagation_policy(talk: Talk) -> None:
     await made(talk, "a")
     answer = await deleted(talk, A, propagationPolicy="Orphan", orphanDependents=True)
     assert answer.status == 422
 
 
 @pytest.mark.parametrize("policy", ["", "Background"])
-async def test_what_an_object_owned_is_deleted_after_it(talk: Talk, policy: str) -> None:
+async def test_background_deletion_deletes_dependents(talk: Talk, policy: str) -> None:
     owner = await made(talk, "a")
     await made(talk, "b", reference(owner))
     await (deleted(talk, A, propagationPolicy=policy) if policy else deleted(talk, A))
@@ -139,7 +139,7 @@ async def test_what_an_object_owned_is_deleted_after_it(talk: Talk, policy: str)
     assert is_gone(answer)
 
 
-async def test_in_the_foreground_the_owner_waits_for_what_blocks_it(talk: Talk) -> None:
+async def test_foreground_deletion_waits_for_blocking_dependents(talk: Talk) -> None:
     owner = await made(talk, "a")
     await made(talk, "b", reference(owner, blocking=True), **HELD)
     await deleted(talk, A, propagationPolicy="Foreground")
@@ -149,7 +149,7 @@ async def test_in_the_foreground_the_owner_waits_for_what_blocks_it(talk: Talk) 
     await talk.until(A, is_gone)
 
 
-async def test_in_the_foreground_the_owner_does_not_wait_for_what_does_not_block_it(talk: Talk) -> None:
+async def test_foreground_deletion_skips_nonblocking_dependents(talk: Talk) -> None:
     owner = await made(talk, "a")
     await made(talk, "b", reference(owner), **HELD)
     await deleted(talk, A, propagationPolicy="Foreground")
@@ -159,7 +159,7 @@ async def test_in_the_foreground_the_owner_does_not_wait_for_what_does_not_block
 
 
 @pytest.mark.parametrize("how", [{"propagationPolicy": "Orphan"}, {"orphanDependents": True}], ids=["policy", "old"])
-async def test_orphans_stay_and_forget_their_owner(talk: Talk, how: dict[str, Any]) -> None:
+async def test_orphaned_dependents_lose_the_owner_reference(talk: Talk, how: dict[str, Any]) -> None:
     owner = await made(talk, "a")
     await made(talk, "b", reference(owner))
     await deleted(talk, A, **how)
@@ -167,7 +167,7 @@ async def test_orphans_stay_and_forget_their_owner(talk: Talk, how: dict[str, An
     assert "ownerReferences" not in (await talk("GET", B)).metadata
 
 
-async def test_an_object_lives_as_long_as_one_of_its_owners(talk: Talk) -> None:
+async def test_object_lives_while_one_owner_lives(talk: Talk) -> None:
     first, second = await made(talk, "a"), await made(talk, "b")
     await made(talk, "c", reference(first), reference(second))
     await deleted(talk, A)
@@ -177,13 +177,13 @@ async def test_an_object_lives_as_long_as_one_of_its_owners(talk: Talk) -> None:
     await talk.until(C, is_gone)
 
 
-async def test_an_object_whose_owner_never_was_is_deleted(talk: Talk) -> None:
+async def test_object_with_a_missing_owner_is_collected(talk: Talk) -> None:
     owner = {"metadata": {"name": "x", "uid": "00000000-0000-4000-8000-000000000000"}}
     await made(talk, "b", reference(owner))
     assert is_gone(await talk.until(B, is_gone))
 
 
-async def test_owners_of_owners_take_everything_with_them(talk: Talk) -> None:
+async def test_deletion_cascades_over_several_levels(talk: Talk) -> None:
     owner = await made(talk, "a")
     middle = await made(talk, "b", reference(owner))
     await made(talk, "c", reference(middle))
@@ -191,7 +191,7 @@ async def test_owners_of_owners_take_everything_with_them(talk: Talk) -> None:
     assert is_gone(await talk.until(C, is_gone))
 
 
-async def test_jobs_leave_their_pods_by_default_and_say_so(talk: Talk) -> None:
+async def test_job_deletion_warns_that_pods_are_orphaned(talk: Talk) -> None:
     spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
     await talk.made(JOBS, {"metadata": {"name": "a"}, "spec": spec})
     answer = await talk("DELETE", f"{JOBS}/a", kept=False)
@@ -203,7 +203,7 @@ ENDS = {"default": None, "background": {"propagationPolicy": "Background"}, "non
 
 @variants("options", ENDS)
 @pytest.mark.parametrize("count", [0, 2])
-async def test_a_collection_of_jobs_leaves_its_pods_as_one_job_does(talk: Talk, count: int, options: Any) -> None:
+async def test_deletecollection_of_jobs_warns_once(talk: Talk, count: int, options: Any) -> None:
     spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
     for name in range(count):
         await talk.made(JOBS, {"metadata": {"name": f"a{name}"}, "spec": spec})
@@ -232,7 +232,7 @@ BODIES = {
 
 @variants("text", BODIES)
 @pytest.mark.parametrize("where", ["object", "collection"])
-async def test_options_of_a_deletion_are_an_object(talk: Talk, where: str, text: str) -> None:
+async def test_delete_options_must_be_an_object(talk: Talk, where: str, text: str) -> None:
     await made(talk, "a")
     content_type = YAML if text.startswith("- ") else JSON
     answer = await talk("DELETE", A if where == "object" else CONFIGMAPS, text, content_type=content_type)
@@ -241,7 +241,7 @@ async def test_options_of_a_deletion_are_an_object(talk: Talk, where: str, text:
 
 @variants("accept", {"text": "text/plain", "table_of_nothing": "application/json;as=Table;g=x;v=v1", "yaml": YAML})
 @pytest.mark.parametrize("where", ["object", "collection"])
-async def test_the_answer_to_a_deletion_is_written_as_asked(talk: Talk, where: str, accept: str) -> None:
+async def test_delete_response_follows_the_accept_header(talk: Talk, where: str, accept: str) -> None:
     await made(talk, "a")
     answer = await talk("DELETE", A if where == "object" else CONFIGMAPS, accept=accept)
     assert answer.status in (200, 406)
@@ -258,12 +258,12 @@ async def test_the_answer_to_a_deletion_is_written_as_asked(talk: Talk, where: s
     ],
     ids=["no_uid", "no_name", "no_version", "no_kind", "an_event"],
 )
-async def test_a_reference_must_be_whole(talk: Talk, reference: dict[str, Any]) -> None:
+async def test_incomplete_owner_reference_is_422(talk: Talk, reference: dict[str, Any]) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": [reference]}})
     assert answer.status == 422
 
 
-async def test_only_one_owner_is_the_controller(talk: Talk) -> None:
+async def test_only_one_owner_may_be_controller(talk: Talk) -> None:
     owners = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in ("x", "y")
     ]
@@ -271,27 +271,27 @@ async def test_only_one_owner_is_the_controller(talk: Talk) -> None:
     assert answer.status == 422
 
 
-async def test_a_pod_is_marked_and_then_gone(talk: Talk) -> None:
+async def test_pod_deletion_without_grace_is_immediate(talk: Talk) -> None:
     await talk.made(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     await deleted(talk, f"{PODS}/a", gracePeriodSeconds=0)
     assert is_gone(await talk("GET", f"{PODS}/a"))
 
 
-async def test_a_collection_is_deleted_by_its_labels(talk: Talk) -> None:
+async def test_deletecollection_by_label_selector(talk: Talk) -> None:
     await made(talk, "a", labels={"x": "1"})
     await made(talk, "b", labels={"x": "2"})
     await talk("DELETE", f"{CONFIGMAPS}?labelSelector=x%3D1")
     assert [item["metadata"]["name"] for item in (await talk("GET", CONFIGMAPS)).body["items"]] == ["b"]
 
 
-async def test_a_collection_is_deleted_as_far_as_the_limit(talk: Talk) -> None:
+async def test_deletecollection_stops_at_the_limit(talk: Talk) -> None:
     for name in "abc":
         await made(talk, name)
     await talk("DELETE", f"{CONFIGMAPS}?limit=2")
     assert [item["metadata"]["name"] for item in (await talk("GET", CONFIGMAPS)).body["items"]] == ["c"]
 
 
-async def test_a_namespace_goes_when_everything_in_it_has_gone(talk: Talk) -> None:
+async def test_namespace_is_removed_after_its_contents(talk: Talk) -> None:
     name = f"{talk.namespace}-x"
     await talk.made(NAMESPACES, {"metadata": {"name": name}})
     await talk.made(f"{NAMESPACES}/{name}/configmaps", {"metadata": {"name": "a"}})
@@ -300,7 +300,7 @@ async def test_a_namespace_goes_when_everything_in_it_has_gone(talk: Talk) -> No
     assert is_gone(await talk("GET", f"{NAMESPACES}/{name}/configmaps/a"))
 
 
-async def test_a_namespace_that_goes_takes_nothing_new(talk: Talk) -> None:
+async def test_terminating_namespace_rejects_creates(talk: Talk) -> None:
     name = f"{talk.namespace}-x"
     await talk.made(NAMESPACES, {"metadata": {"name": name}})
     held = f"{NAMESPACES}/{name}/configmaps"
@@ -312,6 +312,6 @@ async def test_a_namespace_that_goes_takes_nothing_new(talk: Talk) -> None:
     await talk("PATCH", f"{held}/a", FREE, content_type=MERGE_PATCH, kept=False)
 
 
-async def test_the_namespaces_of_the_system_stay(talk: Talk) -> None:
+async def test_system_namespaces_cannot_be_deleted(talk: Talk) -> None:
     answer = await talk("DELETE", f"{NAMESPACES}/default")
     assert answer.status == 403

@@ -1,4 +1,4 @@
-"""What a server says of itself: groups, resources, versions, health, schemas."""
+"""Discovery: groups, resources, version, health, OpenAPI."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ GROUPS = [
 ]
 
 
-async def test_the_core_group_is_discovered_by_its_versions(talk: Talk) -> None:
+async def test_core_group_lists_its_versions(talk: Talk) -> None:
     answer = await talk("GET", "/api")
     assert answer.body["versions"] == ["v1"]
 
 
-async def test_groups_are_listed(talk: Talk) -> None:
+async def test_api_groups_are_listed(talk: Talk) -> None:
     answer = await talk("GET", "/apis")
     assert answer.body["kind"] == "APIGroupList"
 
@@ -53,42 +53,42 @@ async def test_groups_are_listed(talk: Talk) -> None:
     "accept", [AGGREGATED, BETA, f"{AGGREGATED},{BETA},application/json"], ids=["v2", "beta", "client"]
 )
 @pytest.mark.parametrize("path", ["/api", "/apis"], ids=["core", "groups"])
-async def test_everything_is_discovered_at_once(talk: Talk, path: str, accept: str) -> None:
+async def test_aggregated_discovery(talk: Talk, path: str, accept: str) -> None:
     answer = await talk("GET", path, accept=accept)
     assert answer.status in (200, 406)
 
 
-async def test_what_was_discovered_is_not_sent_again(talk: Talk) -> None:
+async def test_aggregated_discovery_honors_if_none_match(talk: Talk) -> None:
     answer = await talk("GET", "/api", accept=AGGREGATED, kept=False)
     again = await talk("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status == 304
 
 
 @pytest.mark.parametrize("group", sorted({version.partition("/")[0] for version in GROUPS}))
-async def test_a_group_has_versions(talk: Talk, group: str) -> None:
+async def test_group_lists_its_versions(talk: Talk, group: str) -> None:
     answer = await talk("GET", f"/apis/{group}")
     assert answer.body["name"] == group
 
 
 @pytest.mark.parametrize("version", ["v1", *GROUPS], ids=lambda version: version.replace("/", "."))
-async def test_a_version_has_resources(talk: Talk, version: str) -> None:
+async def test_version_lists_its_resources(talk: Talk, version: str) -> None:
     answer = await talk("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
     assert answer.body["groupVersion"] == version
 
 
-async def test_the_version_of_the_server_is_known(talk: Talk) -> None:
+async def test_server_version(talk: Talk) -> None:
     answer = await talk("GET", "/version")
     assert answer.body["major"] == "1"
 
 
 @pytest.mark.parametrize("path", ["healthz", "livez", "readyz", "healthz/ping", "livez/ping", "readyz/ping"])
-async def test_health_is_told_in_a_word(talk: Talk, path: str) -> None:
+async def test_health_endpoints_return_ok(talk: Talk, path: str) -> None:
     answer = await talk("GET", f"/{path}")
     assert answer.body == "ok"
 
 
 @pytest.mark.parametrize("path", ["healthz/other", "livez/other", "readyz/other", "healthz?exclude=other"])
-async def test_a_check_that_is_none_is_told_so(talk: Talk, path: str) -> None:
+async def test_unknown_health_check_is_404(talk: Talk, path: str) -> None:
     answer = await talk("GET", f"/{path}")
     assert answer.status in (200, 404)
 
@@ -125,7 +125,7 @@ PATHS = {
 
 
 @variants("path", PATHS)
-async def test_what_is_not_there_is_not_found(talk: Talk, path: str) -> None:
+async def test_unknown_paths_are_404(talk: Talk, path: str) -> None:
     answer = await talk("GET", path)
     assert answer.status in (200, 301, 404)
 
@@ -153,7 +153,7 @@ async def test_what_is_not_there_is_not_found(talk: Talk, path: str) -> None:
         "post-to-watch": ("POST", "/api/v1/watch/namespaces/{ns}/configmaps"),
     },
 )
-async def test_what_cannot_be_done_is_not_allowed(talk: Talk, asked: tuple[str, str]) -> None:
+async def test_unsupported_methods_are_405(talk: Talk, asked: tuple[str, str]) -> None:
     answer = await talk(*asked)
     assert answer.status in (200, 404, 405)
 
@@ -170,18 +170,18 @@ async def test_what_cannot_be_done_is_not_allowed(talk: Talk, asked: tuple[str, 
         "nothing": "/nothing",
     },
 )
-async def test_the_head_of_an_answer_can_be_had_alone(talk: Talk, path: str) -> None:
+async def test_head_requests(talk: Talk, path: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("HEAD", path)
     assert answer.body == ""
 
 
-async def test_the_documents_of_the_schema_are_indexed(talk: Talk) -> None:
+async def test_openapi_v3_index(talk: Talk) -> None:
     answer = await talk("GET", "/openapi/v3")
     assert "apis/apps/v1" in answer.body["paths"]
 
 
-async def test_a_document_of_the_schema_may_be_kept_as_long_as_its_address_holds(talk: Talk) -> None:
+async def test_openapi_document_with_its_hash_is_cacheable(talk: Talk) -> None:
     index = await talk("GET", "/openapi/v3", kept=False)
     url = index.body["paths"]["apis/coordination.k8s.io/v1"]["serverRelativeURL"]
     talk.words["hash"] = url.partition("=")[2]
@@ -189,17 +189,17 @@ async def test_a_document_of_the_schema_may_be_kept_as_long_as_its_address_holds
     assert answer.status == 200
 
 
-async def test_a_document_of_another_hash_is_elsewhere(talk: Talk) -> None:
+async def test_openapi_document_with_an_old_hash_redirects(talk: Talk) -> None:
     answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash=00")
     assert answer.status in (200, 301)
 
 
-async def test_a_document_of_the_schema_is_found_without_its_hash(talk: Talk) -> None:
+async def test_openapi_document_without_a_hash(talk: Talk) -> None:
     answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1", shown=outline)
     assert answer.body["openapi"] == "3.0.0"
 
 
-async def test_a_document_of_the_schema_is_not_sent_again(talk: Talk) -> None:
+async def test_openapi_document_honors_if_none_match(talk: Talk) -> None:
     path = "/openapi/v3/apis/coordination.k8s.io/v1"
     first = await talk("GET", path, kept=False)
     answer = await talk("GET", path, headers={"If-None-Match": first.headers["ETag"]})
@@ -209,7 +209,7 @@ async def test_a_document_of_the_schema_is_not_sent_again(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "accept", ["*/*", "application/vnd.kubernetes.protobuf", "text/plain"], ids=["any", "protobuf", "text"]
 )
-async def test_a_document_of_the_schema_has_few_forms(talk: Talk, accept: str) -> None:
+async def test_openapi_document_accept_headers(talk: Talk, accept: str) -> None:
     answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1", accept=accept, shown=outline)
     assert answer.status in (200, 406)
 

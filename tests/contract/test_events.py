@@ -1,4 +1,4 @@
-"""Events: one store that two groups show, each in its own words."""
+"""Events in the core group and in events.k8s.io."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def new_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
 
 
 @variants("where", BOTH)
-async def test_an_event_is_shown_by_both_groups(talk: Talk, where: str) -> None:
+async def test_event_is_served_in_both_groups(talk: Talk, where: str) -> None:
     event = old_event(talk) if where == CORE else new_event(talk, series={"count": 2, "lastObservedTime": MOMENT})
     await talk("POST", where, event)
     core = await talk("GET", f"{CORE}/a")
@@ -65,7 +65,7 @@ async def test_an_event_is_shown_by_both_groups(talk: Talk, where: str) -> None:
 
 
 @variants("where", BOTH)
-async def test_little_is_needed_for_an_event(talk: Talk, where: str) -> None:
+async def test_minimal_event_is_accepted(talk: Talk, where: str) -> None:
     little = {"involvedObject": {"namespace": talk.namespace}} if where == CORE else new_event(talk)
     little.pop("related", None)
     await talk("POST", where, {**little, "metadata": {"generateName": "e-"}})
@@ -74,13 +74,13 @@ async def test_little_is_needed_for_an_event(talk: Talk, where: str) -> None:
     assert len(answer.body["items"]) == 1
 
 
-async def test_events_of_both_groups_are_listed_together(talk: Talk) -> None:
+async def test_list_contains_events_of_both_groups(talk: Talk) -> None:
     await two(talk)
     core, newer = [await talk("GET", each) for each in (CORE, NEWER)]
     assert len(core.body["items"]) == len(newer.body["items"]) == 2
 
 
-async def test_pages_go_on_in_the_other_group(talk: Talk) -> None:
+async def test_continue_token_works_in_the_other_group(talk: Talk) -> None:
     await two(talk)
     page = await talk("GET", f"{CORE}?limit=1")
     talk.words["token"] = page.metadata["continue"]
@@ -89,7 +89,7 @@ async def test_pages_go_on_in_the_other_group(talk: Talk) -> None:
 
 
 @variants("where", BOTH)
-async def test_events_are_watched_in_either_group(talk: Talk, where: str) -> None:
+async def test_watch_in_either_group(talk: Talk, where: str) -> None:
     made = await talk.made(CORE, old_event(talk))
     talk.words["v"] = made["metadata"]["resourceVersion"]
     await talk.made(NEWER, new_event(talk, "b"))
@@ -102,7 +102,7 @@ async def test_events_are_watched_in_either_group(talk: Talk, where: str) -> Non
 
 @pytest.mark.parametrize("accept", [TABLE, PARTIAL_LIST], ids=["table", "metadata"])
 @variants("where", BOTH)
-async def test_events_have_other_forms(talk: Talk, where: str, accept: str) -> None:
+async def test_list_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
     await two(talk)
     answer = await talk("GET", where, accept=accept)
     assert answer.status == 200
@@ -110,14 +110,14 @@ async def test_events_have_other_forms(talk: Talk, where: str, accept: str) -> N
 
 @pytest.mark.parametrize("accept", [TABLE, PARTIAL], ids=["table", "metadata"])
 @variants("where", BOTH)
-async def test_events_are_watched_in_other_forms(talk: Talk, where: str, accept: str) -> None:
+async def test_watch_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
     await two(talk)
     streaming = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     answer = await talk.watched(f"{where}?{streaming}", accept=accept, events=3)
     assert answer.status == 200
 
 
-async def test_an_update_says_all_of_an_event(talk: Talk) -> None:
+async def test_put_replaces_the_whole_event(talk: Talk) -> None:
     await talk.made(CORE, old_event(talk))
     newer = await talk("GET", f"{NEWER}/a", kept=False)
     changed = newer.body | {"series": {"count": 5, "lastObservedTime": MOMENT}}
@@ -126,7 +126,7 @@ async def test_an_update_says_all_of_an_event(talk: Talk) -> None:
     assert answer.body["series"]["count"] == 5
 
 
-async def test_a_group_forgets_who_owned_what_in_the_other(talk: Talk) -> None:
+async def test_put_in_one_group_drops_owners_of_the_other(talk: Talk) -> None:
     await talk.made(CORE, old_event(talk))
     newer = await talk("GET", f"{NEWER}/a", kept=False)
     await talk("PUT", f"{NEWER}/a", newer.body)
@@ -144,7 +144,7 @@ PATCHES = {
 
 @variants("patch", PATCHES)
 @variants("where", BOTH)
-async def test_an_event_is_patched_in_either_group(talk: Talk, where: str, patch: tuple[str, Any]) -> None:
+async def test_patch_in_either_group(talk: Talk, where: str, patch: tuple[str, Any]) -> None:
     await two(talk)
     kind, body = patch
     for name in "ab":
@@ -154,7 +154,7 @@ async def test_an_event_is_patched_in_either_group(talk: Talk, where: str, patch
 
 
 @variants("where", BOTH)
-async def test_a_field_is_owned_in_the_words_of_its_group(talk: Talk, where: str) -> None:
+async def test_field_owner_is_recorded_in_its_group(talk: Talk, where: str) -> None:
     await talk.made(CORE, old_event(talk))
     other = NEWER if where == CORE else CORE
     series = {"series": {"count": 2, "lastObservedTime": MOMENT}}
@@ -163,7 +163,7 @@ async def test_a_field_is_owned_in_the_words_of_its_group(talk: Talk, where: str
     assert answer.status == 200
 
 
-async def test_an_apply_in_one_group_meets_the_owner_of_the_other(talk: Talk) -> None:
+async def test_apply_conflicts_with_the_owner_in_the_other_group(talk: Talk) -> None:
     named = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **new_event(talk)}
     await talk("PATCH", f"{NEWER}/a?fieldManager=one", named, content_type=APPLY)
     config = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "message": "other"}
@@ -173,7 +173,7 @@ async def test_an_apply_in_one_group_meets_the_owner_of_the_other(talk: Talk) ->
 
 
 @variants("where", BOTH)
-async def test_an_event_is_deleted_in_either_group(talk: Talk, where: str) -> None:
+async def test_delete_in_either_group(talk: Talk, where: str) -> None:
     await two(talk)
     await talk("DELETE", f"{where}/a")
     await talk("DELETE", f"{where}/b")
@@ -182,7 +182,7 @@ async def test_an_event_is_deleted_in_either_group(talk: Talk, where: str) -> No
 
 
 @variants("where", BOTH)
-async def test_all_events_are_deleted_by_either_group(talk: Talk, where: str) -> None:
+async def test_deletecollection_in_either_group(talk: Talk, where: str) -> None:
     await two(talk)
     await talk("DELETE", where)
     answer = await talk("GET", NEWER if where == CORE else CORE)
@@ -190,7 +190,7 @@ async def test_all_events_are_deleted_by_either_group(talk: Talk, where: str) ->
 
 
 @variants("where", BOTH)
-async def test_a_name_is_taken_in_both_groups(talk: Talk, where: str) -> None:
+async def test_name_is_taken_in_both_groups(talk: Talk, where: str) -> None:
     await two(talk)
     event = new_event(talk) if where == NEWER else old_event(talk)
     answer = await talk("POST", where, event)
@@ -198,7 +198,7 @@ async def test_a_name_is_taken_in_both_groups(talk: Talk, where: str) -> None:
 
 
 @variants("where", BOTH)
-async def test_an_update_creates_an_event(talk: Talk, where: str) -> None:
+async def test_put_creates_an_event(talk: Talk, where: str) -> None:
     event = new_event(talk) if where == NEWER else old_event(talk)
     answer = await talk("PUT", f"{where}/a", event)
     assert answer.status == 201
@@ -232,7 +232,7 @@ FIELDS = {
 
 @variants("selector", FIELDS)
 @variants("where", BOTH)
-async def test_fields_of_events_select(talk: Talk, where: str, selector: str) -> None:
+async def test_field_selectors(talk: Talk, where: str, selector: str) -> None:
     await two(talk)
     await talk.made(CORE, old_event(talk, "c", involvedObject={"name": "q", "namespace": talk.namespace}))
     answer = await talk("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
@@ -240,7 +240,7 @@ async def test_fields_of_events_select(talk: Talk, where: str, selector: str) ->
 
 
 @variants("where", BOTH)
-async def test_an_event_leaves_the_selection_of_either_group(talk: Talk, where: str) -> None:
+async def test_watch_selector_transitions_in_either_group(talk: Talk, where: str) -> None:
     made = await talk.made(CORE, old_event(talk))
     talk.words["v"] = made["metadata"]["resourceVersion"]
     for kind in ("Warning", "Normal"):
@@ -283,7 +283,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG)
-async def test_an_event_of_the_newer_group_is_checked(talk: Talk, wrong: dict[str, Any]) -> None:
+async def test_new_group_validates_events(talk: Talk, wrong: dict[str, Any]) -> None:
     answer = await talk("POST", NEWER, new_event(talk, **wrong))
     assert answer.status in (201, 400, 422)
 
@@ -305,7 +305,7 @@ WRONG_IN_CORE: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG_IN_CORE)
-async def test_less_is_checked_in_the_core_group(talk: Talk, wrong: dict[str, Any]) -> None:
+async def test_core_group_validates_less(talk: Talk, wrong: dict[str, Any]) -> None:
     answer = await talk("POST", CORE, old_event(talk, **wrong))
     assert answer.status in (201, 400, 422)
 
@@ -333,14 +333,14 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @variants("change", CHANGES)
-async def test_little_of_an_event_of_the_newer_group_may_change(talk: Talk, change: dict[str, Any]) -> None:
+async def test_new_group_makes_most_fields_immutable(talk: Talk, change: dict[str, Any]) -> None:
     await talk.made(NEWER, new_event(talk))
     answer = await talk("PATCH", f"{NEWER}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
 @variants("change", {"note": {"message": "other"}, "reason": {"reason": ""}, "series": {"series": {"count": 1}}})
-async def test_the_core_group_lets_events_change(talk: Talk, change: dict[str, Any]) -> None:
+async def test_core_group_allows_updates(talk: Talk, change: dict[str, Any]) -> None:
     await talk.made(NEWER, new_event(talk))
     answer = await talk("PATCH", f"{CORE}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
@@ -359,13 +359,13 @@ ANNOTATIONS = {
 
 @variants("change", ANNOTATIONS)
 @variants("where", BOTH)
-async def test_metadata_of_events_are_checked_when_they_change(talk: Talk, where: str, change: dict[str, Any]) -> None:
+async def test_metadata_is_validated_on_update(talk: Talk, where: str, change: dict[str, Any]) -> None:
     await talk.made(where, old_event(talk) if where == CORE else new_event(talk))
     answer = await talk("PATCH", f"{where}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
-async def test_events_own_nothing(talk: Talk) -> None:
+async def test_event_cannot_be_an_owner(talk: Talk) -> None:
     owner = {"kind": "Event", "name": "x", "uid": "x"}
     owners = [owner | {"apiVersion": version} for version in ("v1", "events.k8s.io/v1")]
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "c", "ownerReferences": owners}})

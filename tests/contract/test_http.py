@@ -1,4 +1,4 @@
-"""What HTTP itself brings along: methods, paths, headers, lengths, and a server that goes down or is too busy."""
+"""HTTP: methods, paths, headers, body sizes, compression, throttling, shutdown."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ LARGE = {
 
 
 @variants("request_", LARGE)
-async def test_a_body_has_a_largest_size(talk: Talk, request_: tuple[str, str, str]) -> None:
+async def test_body_over_the_limit_is_413(talk: Talk, request_: tuple[str, str, str]) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     method, where, content_type = request_
     answer = await talk(method, where, of_size(LARGEST + 1), content_type=content_type)
     assert answer.status in (200, 413)
 
 
-async def test_a_body_of_the_largest_size_is_read(talk: Talk) -> None:
+async def test_body_at_the_limit_is_read(talk: Talk) -> None:
     answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation=Strict", of_size(LARGEST))
     assert answer.status == 400
 
 
-async def test_custom_resources_have_the_same_limit(talk: Talk) -> None:
+async def test_custom_resources_share_the_body_limit(talk: Talk) -> None:
     where = await defined(talk)
     for size in (1_000_000, 3_200_000):
         body = widget(talk, metadata={"name": f"w{size}"}, spec={"text": "x" * size})
@@ -65,7 +65,7 @@ async def test_custom_resources_have_the_same_limit(talk: Talk) -> None:
     await talk("DELETE", where, kept=False)
 
 
-async def test_a_long_selector_is_read(talk: Talk) -> None:
+async def test_long_selector_is_accepted(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"n": "v1"}}})
     selector = "n in (" + ",".join(f"v{number}" for number in range(6000)) + ")"
     talk.words["selector"] = selector
@@ -73,7 +73,7 @@ async def test_a_long_selector_is_read(talk: Talk) -> None:
     assert len(answer.body["items"]) == 1
 
 
-async def test_a_long_header_is_read(talk: Talk) -> None:
+async def test_long_header_is_accepted(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, headers={"X-Long": "x" * 100_000})
     assert answer.status == 200
 
@@ -95,7 +95,7 @@ METHODS = {
 
 
 @variants("request_", METHODS)
-async def test_methods_are_known_or_not(talk: Talk, request_: tuple[str, str]) -> None:
+async def test_unsupported_methods_are_refused(talk: Talk, request_: tuple[str, str]) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk(*request_)
     assert answer.status in (200, 400, 404, 405, 415)
@@ -124,7 +124,7 @@ PATHS = {
 
 
 @variants("where", PATHS)
-async def test_paths_are_found_or_not(talk: Talk, where: str) -> None:
+async def test_unknown_paths_are_refused(talk: Talk, where: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", where)
     assert answer.status in (200, 301, 400, 404, 405)
@@ -153,18 +153,18 @@ def _form(text: str) -> str:
 
 
 @variants("headers", HEADERS)
-async def test_headers_change_what_they_may(talk: Talk, headers: dict[str, str]) -> None:
+async def test_request_headers(talk: Talk, headers: dict[str, str]) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", A, headers=headers, as_text=True, shown=_form)
     assert answer.status == 200
 
 
-async def test_an_audit_id_comes_back(talk: Talk) -> None:
+async def test_audit_id_is_returned(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, headers={"Audit-Id": "my-own"})
     assert answer.headers["Audit-Id"] == "my-own"
 
 
-async def test_answers_have_a_date_and_a_length(talk: Talk) -> None:
+async def test_responses_have_date_and_length(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS)
     assert answer.headers["Date"].endswith(" GMT")
     assert "Content-Length" in answer.headers
@@ -178,19 +178,19 @@ BODIES: dict[str, dict[str, str]] = {
 
 
 @variants("headers", BODIES)
-async def test_a_body_is_sent_in_many_ways(talk: Talk, headers: dict[str, str]) -> None:
+async def test_request_content_encodings(talk: Talk, headers: dict[str, str]) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, headers=headers)
     assert answer.status in (201, 400, 415)
 
 
-async def test_a_read_may_have_a_body(talk: Talk) -> None:
+async def test_get_with_a_body(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, {"not": "read"})
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 @pytest.mark.parametrize("accept", [JSON, TABLE], ids=["json", "table"])
-async def test_a_watch_is_not_compressed(talk: Talk, accept: str, encoding: str) -> None:
+async def test_watch_is_not_compressed(talk: Talk, accept: str, encoding: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
     where = f"{CONFIGMAPS}?watch=true&timeoutSeconds=1"
     answer = await talk("GET", where, accept=accept, headers={"Accept-Encoding": encoding}, shown=type_of_first)
@@ -198,7 +198,7 @@ async def test_a_watch_is_not_compressed(talk: Talk, accept: str, encoding: str)
 
 
 @pytest.mark.parametrize("accept", [YAML, TABLE], ids=["yaml", "table"])
-async def test_other_forms_are_compressed_as_well(talk: Talk, accept: str) -> None:
+async def test_tables_and_yaml_are_compressed(talk: Talk, accept: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
     where = f"{CONFIGMAPS}?includeObject=Object"
     headers = {"Accept-Encoding": "gzip"}
@@ -206,7 +206,7 @@ async def test_other_forms_are_compressed_as_well(talk: Talk, accept: str) -> No
     assert answer.headers["Content-Encoding"] == "gzip"
 
 
-async def test_what_was_written_is_compressed_too(talk: Talk) -> None:
+async def test_create_response_is_compressed(talk: Talk) -> None:
     body = {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}}
     answer = await talk("POST", CONFIGMAPS, body, headers={"Accept-Encoding": "gzip"}, shown=lambda _: "")
     assert answer.headers["Content-Encoding"] == "gzip"
@@ -227,7 +227,7 @@ CHECKS = {
 
 
 @variants("where", CHECKS)
-async def test_health_is_told_in_detail(talk: Talk, where: str) -> None:
+async def test_verbose_health_checks(talk: Talk, where: str) -> None:
     answer = await talk("GET", where)
     assert answer.status in (200, 404)
 
@@ -240,7 +240,7 @@ SHARDS = {
 
 
 @variants("selector", SHARDS)
-async def test_shards_are_not_looked_at_by_default(talk: Talk, selector: str) -> None:
+async def test_shard_selector_is_ignored_by_default(talk: Talk, selector: str) -> None:
     talk.words["selector"] = selector
     for name in "abc":
         await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
@@ -249,7 +249,7 @@ async def test_shards_are_not_looked_at_by_default(talk: Talk, selector: str) ->
     assert len(answer.body["items"]) == 3
 
 
-async def test_too_many_requests_are_refused(talk: Talk, operator: Operator) -> None:
+async def test_too_many_requests_are_429(talk: Talk, operator: Operator) -> None:
     user = f"{talk.namespace}-busy"
     async with operator.throttle(talk, user):
         answer = await talk("GET", NAMESPACES, user=user)
@@ -258,7 +258,7 @@ async def test_too_many_requests_are_refused(talk: Talk, operator: Operator) -> 
     assert answer.status == 429
 
 
-async def test_a_watch_ends_with_its_server(talk: Talk, operator: Operator) -> None:
+async def test_watch_ends_when_the_server_stops(talk: Talk, operator: Operator) -> None:
     made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     talk.words["v"] = made["metadata"]["resourceVersion"]
     async with talk.watching(f"{CONFIGMAPS}?watch=true") as watching:

@@ -1,4 +1,4 @@
-"""Lists: versions, pages, selectors, and what is refused."""
+"""Lists: versions, pages, selectors, invalid parameters."""
 
 from __future__ import annotations
 
@@ -143,28 +143,28 @@ FIELDS = {
 
 
 @variants("query", COMBINATIONS)
-async def test_what_a_list_is_of_follows_from_all_its_parameters(talk: Talk, query: str) -> None:
+async def test_version_match_limit_and_continue_together(talk: Talk, query: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?{query}")
     assert answer.status in (200, 400, 410, 422)
 
 
 @variants("query", PARAMETERS)
-async def test_each_parameter_is_read_as_the_api_reads_it(talk: Talk, query: str) -> None:
+async def test_parameter_values(talk: Talk, query: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?{query}")
     assert answer.status in (200, 400, 422)
 
 
 @variants("selector", LABELS)
-async def test_labels_select(talk: Talk, selector: str) -> None:
+async def test_label_selectors(talk: Talk, selector: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?labelSelector={quote(selector, safe='')}")
     assert answer.status in (200, 400)
 
 
 @variants("selector", FIELDS)
-async def test_fields_select(talk: Talk, selector: str) -> None:
+async def test_field_selectors(talk: Talk, selector: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
     assert answer.status in (200, 400)
@@ -172,7 +172,7 @@ async def test_fields_select(talk: Talk, selector: str) -> None:
 
 @pytest.mark.conformance("FK-03")
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&labelSelector=odd%3D1"], ids=["all", "zero", "labels"])
-async def test_pages_together_are_the_list_of_the_first_page(talk: Talk, query: str) -> None:
+async def test_pages_show_the_snapshot_of_the_first_page(talk: Talk, query: str) -> None:
     await three(talk)
     await talk("GET", f"{CONFIGMAPS}?limit=1{query}")
     await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
@@ -182,7 +182,7 @@ async def test_pages_together_are_the_list_of_the_first_page(talk: Talk, query: 
     assert page.metadata["resourceVersion"] == rest.metadata["resourceVersion"]
 
 
-async def test_an_exact_version_shows_the_past(talk: Talk) -> None:
+async def test_exact_version_lists_the_past(talk: Talk) -> None:
     await three(talk)
     await talk("PATCH", f"{CONFIGMAPS}/a", {"data": {"k": "v"}}, content_type=MERGE_PATCH, kept=False)
     await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
@@ -191,19 +191,19 @@ async def test_an_exact_version_shows_the_past(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("match", ["NotOlderThan", "Exact", ""])
-async def test_a_version_that_has_not_happened_is_too_large(talk: Talk, match: str) -> None:
+async def test_future_version_is_too_large(talk: Talk, match: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
     assert answer.status == 504
 
 
-async def test_a_list_of_all_namespaces_may_be_narrowed_to_one(talk: Talk) -> None:
+async def test_cluster_wide_list_narrowed_to_one_namespace(talk: Talk) -> None:
     await three(talk)
     answer = await talk("GET", "/api/v1/configmaps?fieldSelector=metadata.namespace%3D{ns}")
     assert len(answer.body["items"]) == 3
 
 
-async def test_a_namespace_that_is_none_has_nothing(talk: Talk) -> None:
+async def test_missing_namespace_lists_nothing(talk: Talk) -> None:
     answer = await talk("GET", "/api/v1/namespaces/{ns}-none/configmaps")
     assert answer.body["items"] == []
 
@@ -222,7 +222,7 @@ READS = {
 
 
 @variants("path", READS)
-async def test_one_object_is_read(talk: Talk, path: str) -> None:
+async def test_get_one_object(talk: Talk, path: str) -> None:
     await three(talk)
     answer = await talk("GET", f"{CONFIGMAPS}/{path}")
     assert answer.status in (200, 404, 500, 504)
@@ -243,7 +243,7 @@ POD_FIELDS = {
 
 
 @variants("selector", POD_FIELDS)
-async def test_pods_are_selected_by_some_fields(talk: Talk, selector: str) -> None:
+async def test_pod_field_selectors(talk: Talk, selector: str) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
     await talk.made(PODS, {"metadata": {"name": "b"}, "spec": spec | {"nodeName": "n", "restartPolicy": "Never"}})

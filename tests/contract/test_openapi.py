@@ -1,4 +1,4 @@
-"""Documents of the schema: how they are found, in which forms, and what is told of custom resources."""
+"""OpenAPI documents: paths, representations, custom resources."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def named(document: Any) -> Any:
 
 
 @variants("schema", SCHEMAS)
-async def test_a_schema_is_published_with_what_every_object_has(talk: Talk, schema: dict[str, Any]) -> None:
+async def test_published_schema_includes_object_metadata(talk: Talk, schema: dict[str, Any]) -> None:
     await defined(talk, version(schema=schema))
     answer = await published(talk, kinds)
     assert "components" in answer.body
 
 
-async def test_a_document_is_whole(talk: Talk) -> None:
+async def test_complete_document(talk: Talk) -> None:
     await defined(talk, version(subresources={"status": {}}))
     answer = await published(talk, named)
     assert answer.body["openapi"] == "3.0.0"
@@ -171,7 +171,7 @@ SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.re
         "preserving": {"preserveUnknownFields": False},
     },
 )
-async def test_operations_are_those_of_the_definition(talk: Talk, spec: dict[str, Any]) -> None:
+async def test_operations_follow_the_crd(talk: Talk, spec: dict[str, Any]) -> None:
     await defined(
         talk, *spec.get("versions", ()), **{name: value for name, value in spec.items() if name != "versions"}
     )
@@ -187,7 +187,7 @@ async def test_each_served_version_has_a_document(talk: Talk) -> None:
     assert answer.status == 404
 
 
-async def test_a_changed_schema_is_another_document(talk: Talk) -> None:
+async def test_changed_schema_changes_the_document(talk: Talk) -> None:
     await defined(talk, version(schema=SCHEMAS["described"]))
     before = await published(talk, kinds)
     versions = [version(schema=SCHEMAS["text"])]
@@ -198,7 +198,7 @@ async def test_a_changed_schema_is_another_document(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_what_is_defined_no_more_has_no_document(talk: Talk) -> None:
+async def test_deleted_crd_has_no_document(talk: Talk) -> None:
     await defined(talk)
     await published(talk, kinds)
     await talk("DELETE", f"{DEFINITIONS}/widgets.{{ns}}.example.com", kept=False)
@@ -207,7 +207,7 @@ async def test_what_is_defined_no_more_has_no_document(talk: Talk) -> None:
     assert answer.status == 404
 
 
-async def test_the_index_has_the_hash_of_a_document(talk: Talk) -> None:
+async def test_index_contains_the_document_hash(talk: Talk) -> None:
     await defined(talk)
     await published(talk, kinds)
     own = f"apis/{talk.namespace}.example.com/v1"
@@ -218,7 +218,7 @@ async def test_the_index_has_the_hash_of_a_document(talk: Talk) -> None:
     assert answer.headers["ETag"] == f'"{talk.words["hash"]}"'
 
 
-async def test_a_hash_is_that_of_the_bytes(talk: Talk) -> None:
+async def test_etag_is_the_hash_of_the_bytes(talk: Talk) -> None:
     answer = await talk("GET", LEASES, as_text=True, shown=lambda _: None)
     assert len(hashlib.sha512(answer.body.encode()).hexdigest()) == len(answer.headers["ETag"]) - 2
 
@@ -234,14 +234,14 @@ async def test_a_hash_is_that_of_the_bytes(talk: Talk) -> None:
         "if-match": {"If-Match": '"00"'},
     },
 )
-async def test_a_document_is_read_under_conditions(talk: Talk, headers: dict[str, str]) -> None:
+async def test_conditional_requests(talk: Talk, headers: dict[str, str]) -> None:
     answer = await talk("GET", LEASES, headers=headers, shown=lambda _: None)
     assert answer.status in (200, 206, 304, 412)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["/openapi/v3", LEASES, "/openapi/v2"], ids=["index", "document", "v2"])
-async def test_any_method_reads_a_document(talk: Talk, path: str, method: str) -> None:
+async def test_other_methods_on_documents(talk: Talk, path: str, method: str) -> None:
     answer = await talk(method, path, accept=f"{V2_PROTOBUF},{JSON}", shown=lambda _: None)
     assert answer.status in (200, 404, 405, 406)
 
@@ -263,7 +263,7 @@ async def test_any_method_reads_a_document(talk: Talk, path: str, method: str) -
     },
 )
 @variants("path", {"index": "/openapi/v3", "document": LEASES})
-async def test_documents_have_few_forms(talk: Talk, path: str, accept: str) -> None:
+async def test_accept_headers(talk: Talk, path: str, accept: str) -> None:
     answer = await talk("GET", path, accept=accept, shown=lambda _: None)
     assert answer.status in (200, 406)
 
@@ -279,12 +279,12 @@ async def test_documents_have_few_forms(talk: Talk, path: str, accept: str) -> N
         "text": "text/plain",
     },
 )
-async def test_the_older_document_has_two_forms(talk: Talk, accept: str) -> None:
+async def test_v2_document_accept_headers(talk: Talk, accept: str) -> None:
     answer = await talk("GET", "/openapi/v2", accept=accept, shown=lambda _: None)
     assert answer.status in (200, 406, 501)
 
 
-async def test_the_older_document_is_not_sent_again(talk: Talk) -> None:
+async def test_v2_document_honors_if_none_match(talk: Talk) -> None:
     first = await talk("GET", "/openapi/v2", accept=V2_PROTOBUF, kept=False)
     answer = await talk("GET", "/openapi/v2", accept=V2_PROTOBUF, headers={"If-None-Match": first.headers["ETag"]})
     assert answer.status == 304
@@ -295,12 +295,12 @@ async def test_the_older_document_is_not_sent_again(talk: Talk) -> None:
     ["/openapi/v3/", "/openapi/v2/", "/openapi/v3/apis", "/openapi/v3/api", "/openapi/"],
     ids=lambda path: path.strip("/").replace("/", "-"),
 )
-async def test_other_paths_have_none(talk: Talk, path: str) -> None:
+async def test_other_paths_are_404(talk: Talk, path: str) -> None:
     answer = await talk("GET", path, shown=lambda body: body if isinstance(body, str) else None)
     assert answer.status in (200, 404, 301)
 
 
 @pytest.mark.parametrize("path", ["/swagger.json", "/swaggerapi"], ids=lambda path: path.strip("/"))
-async def test_what_is_left_of_older_times(talk: Talk, path: str) -> None:
+async def test_legacy_swagger_paths(talk: Talk, path: str) -> None:
     answer = await talk("GET", path, shown=lambda body: body if isinstance(body, str) else None)
     assert answer.status in (200, 404)

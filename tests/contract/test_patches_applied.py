@@ -1,4 +1,4 @@
-"""What is applied: YAML, and the values in it."""
+"""Apply patches: YAML and its values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ APPLIED: dict[str, str] = {
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "new"])
 @variants("text", APPLIED)
-async def test_what_is_applied_is_yaml(talk: Talk, text: str, there: bool) -> None:
+async def test_apply_body_is_yaml(talk: Talk, text: str, there: bool) -> None:
     if there:
         await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", f"{A}?fieldManager=me", text, content_type=APPLY)
@@ -64,7 +64,7 @@ async def test_what_is_applied_is_yaml(talk: Talk, text: str, there: bool) -> No
 
 @pytest.mark.parametrize("directive", ["Strict", "Ignore"])
 @pytest.mark.parametrize("case", ["twice", "json_twice", "unknown"])
-async def test_fields_of_what_is_applied_are_told(talk: Talk, case: str, directive: str) -> None:
+async def test_field_validation_of_apply(talk: Talk, case: str, directive: str) -> None:
     query = f"fieldManager=me&fieldValidation={directive}"
     answer = await talk("PATCH", f"{A}?{query}", APPLIED[case], content_type=APPLY)
     assert answer.status in (201, 400, 500)

@@ -1,4 +1,4 @@
-"""Patches of custom resources: which there are, and what they may not make of an object."""
+"""Patches of custom resources."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("directive", ["Strict", "Warn"])
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH})
-async def test_custom_resources_are_patched(talk: Talk, widget: str, content_type: str, directive: str) -> None:
+async def test_merge_and_json_patch(talk: Talk, widget: str, content_type: str, directive: str) -> None:
     for path, value in CHANGES.values():
         patch = setting(path, value, content_type)
         await talk("PATCH", f"{widget}?dryRun=All&fieldValidation={directive}", patch, content_type=content_type)
@@ -103,7 +103,7 @@ async def test_custom_resources_are_patched(talk: Talk, widget: str, content_typ
     assert answer.body["spec"]["size"] == 1
 
 
-async def test_some_patches_are_not_for_custom_resources(talk: Talk, widget: str) -> None:
+async def test_unsupported_patch_types_are_415(talk: Talk, widget: str) -> None:
     for content_type in (STRATEGIC, JSON, "", "text/plain", f"{STRATEGIC}; charset=utf-8"):
         answer = await talk("PATCH", widget, "{}", content_type=content_type)
         assert answer.status == 415
@@ -113,7 +113,7 @@ FORMS = ["garbage", "null", '"x"', "[]", '{"spec":{"size":2,"size":3}}', '{"spec
 
 
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH, "apply": APPLY})
-async def test_what_is_no_patch_of_a_custom_resource_is_refused(talk: Talk, widget: str, content_type: str) -> None:
+async def test_malformed_patches_are_refused(talk: Talk, widget: str, content_type: str) -> None:
     for text in FORMS:
         query = "dryRun=All&fieldValidation=Strict" + ("&fieldManager=me" if content_type == APPLY else "")
         answer = await talk("PATCH", f"{widget}?{query}", text, content_type=content_type)
@@ -121,9 +121,7 @@ async def test_what_is_no_patch_of_a_custom_resource_is_refused(talk: Talk, widg
 
 
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH})
-async def test_status_and_spec_of_custom_resources_are_patched_apart(
-    talk: Talk, widget: str, content_type: str
-) -> None:
+async def test_status_subresource_separates_patches(talk: Talk, widget: str, content_type: str) -> None:
     for path, value in (("/status", {"phase": "x"}), ("/spec/size", 5), ("/metadata/labels", {"x": "y"})):
         await talk("PATCH", f"{widget}/status", setting(path, value, content_type), content_type=content_type)
     answer = await talk("GET", widget)

@@ -1,4 +1,4 @@
-"""Strategic merge patches: what directives do, and what is said of those that make no sense."""
+"""Strategic merge patches: directives, valid and invalid."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ DIRECTIVES: dict[str, Row] = {
 
 
 @variants("row", DIRECTIVES)
-async def test_directives_say_what_merging_cannot(talk: Talk, row: Row) -> None:
+async def test_strategic_merge_directives(talk: Talk, row: Row) -> None:
     path, made, patch = row
     await talk.made(path, made)
     answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
@@ -175,7 +175,7 @@ MISTAKES: dict[str, Row] = {
 
 
 @variants("row", MISTAKES)
-async def test_strategic_patches_that_make_no_sense_are_refused(talk: Talk, row: Row) -> None:
+async def test_invalid_strategic_patches_are_refused(talk: Talk, row: Row) -> None:
     path, made, patch = row
     await talk.made(path, made)
     answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)

@@ -1,4 +1,4 @@
-"""What no patch may change of an object, and which object it is for."""
+"""Patches: immutable metadata, preconditions, missing objects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ IDENTITY: dict[str, tuple[str, Any]] = {
 
 @variants("content_type", EITHER | {"json": JSON_PATCH})
 @variants("case", {name: name for name in IDENTITY})
-async def test_what_an_object_is_stays(talk: Talk, case: str, content_type: str) -> None:
+async def test_patch_cannot_change_identity(talk: Talk, case: str, content_type: str) -> None:
     made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     path, value = IDENTITY[case]
     body = setting(path, value, content_type)
@@ -59,7 +59,7 @@ async def test_what_an_object_is_stays(talk: Talk, case: str, content_type: str)
 
 
 @variants("content_type", EITHER | {"json": JSON_PATCH})
-async def test_the_version_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
+async def test_version_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
     made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     version = made["metadata"]["resourceVersion"]
     said: Any = {"metadata": {"resourceVersion": version}, "data": {"k": "v"}}
@@ -74,7 +74,7 @@ async def test_the_version_in_a_patch_is_a_precondition(talk: Talk, content_type
 
 
 @variants("content_type", EITHER)
-async def test_the_uid_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
+async def test_uid_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
     made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     said = {"metadata": {"uid": made["metadata"]["uid"]}, "data": {"k": "v"}}
     answer = await talk("PATCH", A, said, content_type=content_type)
@@ -85,6 +85,6 @@ async def test_the_uid_in_a_patch_is_a_precondition(talk: Talk, content_type: st
 @variants(
     "path", {"configmap": A, "pod": f"{PODS}/a", "namespace": f"{NAMESPACES}/{{ns}}-none", "status": f"{PODS}/a/status"}
 )
-async def test_what_is_not_there_is_not_patched(talk: Talk, path: str, content_type: str) -> None:
+async def test_patch_of_a_missing_object_is_404(talk: Talk, path: str, content_type: str) -> None:
     answer = await talk("PATCH", path, [] if content_type == JSON_PATCH else {}, content_type=content_type)
     assert answer.status == 404

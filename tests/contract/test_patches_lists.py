@@ -1,4 +1,4 @@
-"""Strategic merge patches: which elements of a list are the same one, and which lists and maps are replaced."""
+"""Strategic merge patches: merge keys, and replaced lists and maps."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ LISTS: dict[str, Row] = {
 
 
 @variants("row", LISTS)
-async def test_lists_and_maps_are_merged_as_their_fields_want_it(talk: Talk, row: Row) -> None:
+async def test_lists_and_maps_merge_by_their_strategy(talk: Talk, row: Row) -> None:
     path, made, patch = row
     await talk.made(path, made)
     answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
@@ -133,7 +133,7 @@ OWNERS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("patch", OWNERS)
-async def test_owners_are_told_apart_by_their_uids(talk: Talk, patch: list[dict[str, Any]]) -> None:
+async def test_owner_references_merge_by_uid(talk: Talk, patch: list[dict[str, Any]]) -> None:
     made = [await talk.made(CONFIGMAPS, {"metadata": {"name": name}}) for name in ("zero", "one", "two")]
     uids = [each["metadata"]["uid"] for each in made]
     owners = [

@@ -1,4 +1,4 @@
-"""JSON merge patches, beside strategic ones where the two are to do the same."""
+"""JSON merge patches, and strategic merge patches with the same effect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PATCHES: dict[str, Any] = {
 @pytest.mark.conformance("FK-02")
 @variants("content_type", EITHER)
 @variants("patch", PATCHES)
-async def test_a_patch_is_merged_into_what_is_there(talk: Talk, patch: Any, content_type: str) -> None:
+async def test_merge_and_strategic_patch_of_a_configmap(talk: Talk, patch: Any, content_type: str) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     answer = await talk("PATCH", A, patch, content_type=content_type)
     assert answer.status in (200, 400, 422)
@@ -86,7 +86,7 @@ DEEP: dict[str, Any] = {
 
 @variants("content_type", EITHER)
 @variants("patch", DEEP)
-async def test_a_patch_reaches_into_specifications(talk: Talk, patch: Any, content_type: str) -> None:
+async def test_merge_and_strategic_patch_of_a_spec(talk: Talk, patch: Any, content_type: str) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     answer = await talk("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
     assert answer.status in (200, 422, 500)
@@ -123,7 +123,7 @@ FORMS: dict[str, str] = {
 
 @variants("content_type", EITHER)
 @variants("text", FORMS)
-async def test_a_merge_patch_is_an_object(talk: Talk, text: str, content_type: str) -> None:
+async def test_merge_patch_must_be_an_object(talk: Talk, text: str, content_type: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", A, text, content_type=content_type)
     assert answer.status in (200, 400, 422)
@@ -132,7 +132,7 @@ async def test_a_merge_patch_is_an_object(talk: Talk, text: str, content_type: s
 @variants("content_type", EITHER)
 @pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"])
 @variants("text", {"twice": '{"data":{"k":"1","k":"2"},"data":{"l":"3"}}', "case": '{"Data":{"k":"1"},"dta":{"m":1}}'})
-async def test_fields_that_are_said_twice_or_unknown_are_told(
+async def test_field_validation_of_duplicate_and_unknown_fields(
     talk: Talk, text: str, directive: str, content_type: str
 ) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
@@ -142,7 +142,7 @@ async def test_fields_that_are_said_twice_or_unknown_are_told(
 
 @variants("content_type", EITHER)
 @pytest.mark.parametrize("case", ["a_list", "a_text", "null", "words", "nothing"])
-async def test_what_is_no_object_is_refused_even_if_nobody_cares(talk: Talk, case: str, content_type: str) -> None:
+async def test_non_object_patch_with_validation_ignore(talk: Talk, case: str, content_type: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", f"{A}?fieldValidation=Ignore", FORMS[case], content_type=content_type)
     assert answer.status in (200, 400, 422)

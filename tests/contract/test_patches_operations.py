@@ -1,4 +1,4 @@
-"""JSON patches: what each operation does, and what is said of those that cannot be done."""
+"""JSON patches: operations and errors."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ OPERATIONS: dict[str, list[Any]] = {
 
 @pytest.mark.conformance("FK-02")
 @variants("operations", OPERATIONS)
-async def test_operations_apply_one_after_the_other_or_none(talk: Talk, operations: list[Any]) -> None:
+async def test_operations_apply_in_order_or_not_at_all(talk: Talk, operations: list[Any]) -> None:
     await talk.made(CONFIGMAPS, CONFIGMAP)
     answer = await talk("PATCH", A, operations, content_type=JSON_PATCH)
     assert answer.status in (200, 400, 422, 500)
@@ -167,7 +167,7 @@ DEEP: dict[str, list[Any]] = {
 
 
 @variants("operations", DEEP)
-async def test_operations_reach_into_elements(talk: Talk, operations: list[Any]) -> None:
+async def test_operations_on_list_elements(talk: Talk, operations: list[Any]) -> None:
     path = PODS if operations[0]["path"].startswith("/spec/containers") else DEPLOYMENTS
     template = {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}
     deployment = {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
@@ -194,7 +194,7 @@ FORMS: dict[str, str] = {
 
 
 @variants("text", FORMS)
-async def test_a_json_patch_is_a_list_of_operations(talk: Talk, text: str) -> None:
+async def test_json_patch_must_be_a_list(talk: Talk, text: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     answer = await talk("PATCH", A, text, content_type=JSON_PATCH)
     assert answer.status in (200, 400, 422)
@@ -204,7 +204,7 @@ async def test_a_json_patch_is_a_list_of_operations(talk: Talk, text: str) -> No
 @pytest.mark.parametrize(
     "case", ["more_fields", "upper_case_fields", "a_number", "path_is_a_number", "twice", "words", "null", "a_list"]
 )
-async def test_unknown_fields_of_operations_are_told(talk: Talk, case: str, directive: str) -> None:
+async def test_unknown_operation_fields(talk: Talk, case: str, directive: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     body = FORMS[case] if case in FORMS else OPERATIONS[case]
     answer = await talk("PATCH", f"{A}?fieldValidation={directive}", body, content_type=JSON_PATCH)
@@ -212,7 +212,7 @@ async def test_unknown_fields_of_operations_are_told(talk: Talk, case: str, dire
 
 
 @pytest.mark.parametrize("count", [10_000, 10_001])
-async def test_there_may_be_ten_thousand_operations(talk: Talk, count: int) -> None:
+async def test_limit_of_10000_operations(talk: Talk, count: int) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", A, [expect("/metadata/name", "a")] * count, content_type=JSON_PATCH)
     assert answer.status == (200 if count == 10_000 else 413)
@@ -232,7 +232,7 @@ REPEATED: dict[str, str] = {
 
 @variants("directive", {"default": "", "strict": "Strict", "ignore": "Ignore"})
 @variants("text", REPEATED)
-async def test_keys_that_a_json_patch_says_twice_are_told(talk: Talk, text: str, directive: str) -> None:
+async def test_duplicate_keys(talk: Talk, text: str, directive: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     answer = await talk("PATCH", f"{A}?fieldValidation={directive}", text, content_type=JSON_PATCH)
     assert answer.status in (200, 422)

@@ -1,4 +1,4 @@
-"""Requests to patch: content types, options, managers, sizes."""
+"""Patch requests: content types, options, managers, sizes."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ CONTENT_TYPES = {
 
 
 @variants("content_type", CONTENT_TYPES)
-async def test_a_patch_has_a_content_type(talk: Talk, content_type: str) -> None:
+async def test_content_types(talk: Talk, content_type: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = "[]" if content_type.startswith(JSON_PATCH) else '{"data":{"k":"v"}}'
     answer = await talk("PATCH", A, body, content_type=content_type)
     assert answer.status in (200, 415)
 
 
-async def test_a_body_without_a_content_type_is_no_patch(talk: Talk) -> None:
+async def test_missing_content_type_is_415(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", A)
     assert answer.status == 415
 
 
 @variants("accept", {"yaml": YAML, "text": "text/plain", "any": "*/*"})
-async def test_the_answer_to_a_patch_is_written_as_asked(talk: Talk, accept: str) -> None:
+async def test_accept_header_selects_the_representation(talk: Talk, accept: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, accept=accept)
     assert answer.status == (406 if accept == "text/plain" else 200)
@@ -79,7 +79,7 @@ OPTIONS = {
 
 
 @variants("query", OPTIONS)
-async def test_a_patch_has_options(talk: Talk, query: str) -> None:
+async def test_query_options(talk: Talk, query: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     assert answer.status in (200, 400, 422)
@@ -87,7 +87,7 @@ async def test_a_patch_has_options(talk: Talk, query: str) -> None:
 
 
 @variants("content_type", KINDS)
-async def test_a_patch_belongs_to_its_manager(talk: Talk, content_type: str) -> None:
+async def test_field_manager_owns_patched_fields(talk: Talk, content_type: str) -> None:
     await talk.made(f"{CONFIGMAPS}?fieldManager=one", {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})
     await talk("PATCH", f"{A}?fieldManager=two", setting("/data/k", "x", content_type), content_type=content_type)
     answer = await talk(
@@ -97,7 +97,7 @@ async def test_a_patch_belongs_to_its_manager(talk: Talk, content_type: str) -> 
 
 
 @variants("content_type", KINDS)
-async def test_a_patch_that_changes_nothing_keeps_version_and_managers(talk: Talk, content_type: str) -> None:
+async def test_no_op_patch_keeps_version_and_managers(talk: Talk, content_type: str) -> None:
     await talk.made(f"{DEPLOYMENTS}?fieldManager=one", deployment())
     path = f"{DEPLOYMENTS}/a?fieldManager=two"
     await talk("GET", f"{DEPLOYMENTS}/a")
@@ -107,7 +107,7 @@ async def test_a_patch_that_changes_nothing_keeps_version_and_managers(talk: Tal
 
 @variants("content_type", KINDS)
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
-async def test_patches_have_a_limit(talk: Talk, content_type: str) -> None:
+async def test_size_limit(talk: Talk, content_type: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = setting("/data", {"k": "x" * 3_200_000}, content_type)
     answer = await talk("PATCH", A, body, content_type=content_type)
@@ -131,20 +131,20 @@ WRONG = {
 
 @variants("content_type", {**KINDS, "apply": APPLY})
 @variants("text", WRONG)
-async def test_what_is_not_there_is_missed_before_its_patch_is_read(talk: Talk, text: str, content_type: str) -> None:
+async def test_missing_object_is_reported_before_a_bad_patch(talk: Talk, text: str, content_type: str) -> None:
     answer = await talk("PATCH", f"{A}?fieldManager=me", text, content_type=content_type)
     assert answer.status in (400, 404)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_all_that_is_wrong_with_options_is_told(talk: Talk, method: str) -> None:
+async def test_all_invalid_options_are_reported(talk: Talk, method: str) -> None:
     path = CONFIGMAPS if method == "POST" else A
     answer = await talk(method, f"{path}?{OPTIONS['several']}", {"metadata": {"name": "a"}})
     assert answer.status == 422
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_what_is_refused_is_warned_of_too(talk: Talk, method: str) -> None:
+async def test_refused_request_also_returns_warnings(talk: Talk, method: str) -> None:
     path = CONFIGMAPS if method == "POST" else A
     answer = await talk(method, path, {"metadata": {"name": "a", "labels": {"a b": ""}}, "dta": {}})
     assert "Warning" in answer.headers

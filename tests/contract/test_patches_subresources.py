@@ -1,4 +1,4 @@
-"""Patches of statuses and scales, and of objects of the cluster."""
+"""Patches of status and scale, and of cluster-scoped objects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SUBRESOURCES: dict[str, tuple[str, str, Any]] = {
 
 @variants("content_type", KINDS)
 @variants("case", {name: name for name in SUBRESOURCES})
-async def test_subresources_are_patched(talk: Talk, case: str, content_type: str) -> None:
+async def test_patch_of_status_and_scale(talk: Talk, case: str, content_type: str) -> None:
     await talk.made(DEPLOYMENTS, deployment())
     subresource, path, value = SUBRESOURCES[case]
     body = setting(path, value, content_type)
@@ -61,7 +61,7 @@ STATUSES: dict[str, Any] = {
 
 
 @variants("status", STATUSES)
-async def test_conditions_are_told_apart_by_type(talk: Talk, status: Any) -> None:
+async def test_conditions_merge_by_type(talk: Talk, status: Any) -> None:
     await talk.made(PODS, named() | {"spec": pod_spec()})
     first = {"status": {"conditions": [CONDITION], "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}}
     await talk("PATCH", f"{PODS}/a/status", first, content_type=MERGE_PATCH, kept=False)
@@ -70,14 +70,14 @@ async def test_conditions_are_told_apart_by_type(talk: Talk, status: Any) -> Non
 
 
 @variants("content_type", KINDS)
-async def test_a_namespace_is_patched(talk: Talk, content_type: str) -> None:
+async def test_patch_of_a_namespace(talk: Talk, content_type: str) -> None:
     body = setting("/metadata/labels/x", "y", content_type)
     answer = await talk("PATCH", f"{NAMESPACES}/{{ns}}", body, content_type=content_type)
     assert answer.metadata["labels"]["x"] == "y"
 
 
 @variants("content_type", KINDS)
-async def test_nobody_owns_replicas_that_are_none(talk: Talk, content_type: str) -> None:
+async def test_zero_replicas_have_no_owner(talk: Talk, content_type: str) -> None:
     await talk.made(DEPLOYMENTS, deployment())
     body = setting("/spec/replicas", 0, content_type)
     await talk("PATCH", f"{DEPLOYMENTS}/a/scale", body, content_type=content_type)

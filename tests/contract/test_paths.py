@@ -1,4 +1,4 @@
-"""Paths that are about the server itself, that nothing is at, and that are not quite what they should be."""
+"""Paths: the root, debugging endpoints, unusual and invalid paths."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def short(body: Any) -> Any:
 
 
 @variants("path", ODD)
-async def test_each_path_and_method_is_known_or_not(talk: Talk, path: str) -> None:
+async def test_unusual_paths_with_every_method(talk: Talk, path: str) -> None:
     for method in METHODS:
         answer = await talk(method, path, shown=short)
         assert answer.status < 600
@@ -95,20 +95,20 @@ async def test_each_path_and_method_is_known_or_not(talk: Talk, path: str) -> No
     assert answer.status in (200, 403, 500)
 
 
-async def test_the_root_tells_what_is_below_it(talk: Talk) -> None:
+async def test_root_lists_paths(talk: Talk) -> None:
     answer = await talk("GET", "/")
     assert "/readyz/etcd" in answer.body["paths"]
 
 
 @variants("path", INSIDE)
-async def test_what_a_real_server_tells_of_its_inside(talk: Talk, path: str) -> None:
+async def test_debugging_endpoints(talk: Talk, path: str) -> None:
     answer = await talk("GET", path, accept="*/*", shown=lambda _: "whatever is inside")
     assert answer.status in (200, 501)
     answer = await talk("GET", path, user="nobody")
     assert answer.status == 403
 
 
-async def test_the_name_of_a_namespace_may_be_missing_where_many_are_meant(talk: Talk) -> None:
+async def test_empty_namespace_in_a_collection_path(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"row": talk.namespace}}})
     own = f"labelSelector=row={talk.namespace}"
     answer = await talk("GET", f"{NO_NAMESPACE}?{own}")
@@ -123,7 +123,7 @@ async def test_the_name_of_a_namespace_may_be_missing_where_many_are_meant(talk:
     assert answer.status == 200
 
 
-async def test_one_object_has_a_namespace_with_a_name(talk: Talk) -> None:
+async def test_empty_namespace_in_an_object_path_is_refused(talk: Talk) -> None:
     for path in (f"{NO_NAMESPACE}/a", "/apis/apps/v1/namespaces//deployments/a/scale", "/api/v1/namespaces//status"):
         for method in ("GET", "DELETE", "POST"):
             answer = await talk(method, path)
@@ -136,13 +136,13 @@ async def test_one_object_has_a_namespace_with_a_name(talk: Talk) -> None:
         assert answer.status == 400
 
 
-async def test_nothing_is_created_where_no_namespace_has_a_name(talk: Talk) -> None:
+async def test_create_with_an_empty_namespace_is_422(talk: Talk) -> None:
     for metadata in ({"name": "a"}, {"name": "a", "namespace": talk.namespace}):
         answer = await talk("POST", NO_NAMESPACE, {"metadata": metadata})
         assert answer.status == 422
 
 
-async def test_some_names_cannot_be_in_a_path(talk: Talk) -> None:
+async def test_invalid_names_in_a_path(talk: Talk) -> None:
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a%"}}
     for method, body, content_type in (
         ("GET", None, ""),

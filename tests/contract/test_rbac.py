@@ -1,4 +1,4 @@
-"""Roles and bindings as objects: what they may say, who may give what to whom, and the roles that every cluster has."""
+"""Roles and bindings: validation, escalation, default roles."""
 
 from __future__ import annotations
 
@@ -87,21 +87,21 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", GIVEN)
-async def test_nobody_gives_rights_that_he_does_not_have(talk: Talk, case: str) -> None:
+async def test_role_cannot_exceed_the_rights_of_its_creator(talk: Talk, case: str) -> None:
     await granted(talk, KEEPER, CORE)
     answer = await talk("POST", ROLES, role(*GIVEN[case]), user="jane")
     assert answer.status in (201, 403, 422)
 
 
 @pytest.mark.parametrize("resource", ["pods/log", "pods/*", "*/log", "*"], ids=["one", "all_of", "of_all", "all"])
-async def test_rights_to_subresources_are_held_as_they_are_named(talk: Talk, resource: str) -> None:
+async def test_subresource_rights_match_by_name(talk: Talk, resource: str) -> None:
     await granted(talk, KEEPER, rule("", resource))
     answer = await talk("POST", ROLES, role(rule("", "pods/log")), user="jane")
     assert answer.status == (403 if resource == "pods/*" else 201)
 
 
 @pytest.mark.parametrize("owned", ["names", "groups", "all"])
-async def test_rights_are_held_as_far_as_rules_go(talk: Talk, owned: str) -> None:
+async def test_covering_rules_are_sufficient(talk: Talk, owned: str) -> None:
     rules = {"names": WIDE | {"resourceNames": ["a"]}, "groups": rule("apps", "*", "*"), "all": rule("*", "*", "*")}
     await granted(talk, KEEPER, rules[owned])
     for wanted in (WIDE | {"resourceNames": ["a"]}, WIDE | {"resourceNames": ["a", "b"]}, WIDE):
@@ -110,33 +110,33 @@ async def test_rights_are_held_as_far_as_rules_go(talk: Talk, owned: str) -> Non
     assert answer.status == (403 if owned == "names" else 201)
 
 
-async def test_groups_are_told_with_what_is_not_held(talk: Talk) -> None:
+async def test_escalation_error_names_the_groups(talk: Talk) -> None:
     await granted(talk, KEEPER, kind="Group", name="keepers")
     headers = {"Impersonate-User": "jane", "Impersonate-Group": "keepers"}
     answer = await talk("POST", ROLES, role(WIDE), headers=headers)
     assert 'groups=["keepers" "system:authenticated"]' in answer.body["message"]
 
 
-async def test_what_is_not_held_is_told_of_generated_names_too(talk: Talk) -> None:
+async def test_escalation_error_with_a_generated_name(talk: Talk) -> None:
     await granted(talk, KEEPER)
     answer = await talk("POST", ROLES, {"metadata": {"generateName": "r-"}, "rules": [WIDE]}, user="jane")
     assert answer.status == 403
 
 
-async def test_a_role_that_is_missing_elsewhere_is_told(talk: Talk) -> None:
+async def test_escalation_error_names_missing_roles(talk: Talk) -> None:
     await granted(talk, KEEPER)
     await talk.made(BINDINGS, binding(name="missing", user="jane"))
     answer = await talk("POST", ROLES, role(WIDE), user="jane")
     assert "resolution errors" in answer.body["message"]
 
 
-async def test_who_may_escalate_gives_any_rights(talk: Talk) -> None:
+async def test_escalate_verb_allows_any_rule(talk: Talk) -> None:
     await granted(talk, rule(GROUP, "roles", "escalate"), KEEPER)
     answer = await talk("POST", ROLES, role(rule("*", "*", "*")), user="jane")
     assert answer.status == 201
 
 
-async def test_escalation_may_be_for_some_roles(talk: Talk) -> None:
+async def test_escalate_verb_for_named_roles(talk: Talk) -> None:
     await granted(talk, rule(GROUP, "roles", "escalate", resourceNames=["more"]), KEEPER)
     await talk("POST", ROLES, role(WIDE), user="jane")
     await talk.made(ROLES, role(CORE))
@@ -144,7 +144,7 @@ async def test_escalation_may_be_for_some_roles(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_who_may_do_everything_in_a_namespace_gives_everything_in_it(talk: Talk) -> None:
+async def test_wildcard_rights_allow_any_role_in_the_namespace(talk: Talk) -> None:
     await granted(talk, rule("*", "*", "*"))
     await talk("POST", ROLES, role(WIDE), user="jane")
     answer = await talk("POST", BINDINGS, binding("ClusterRole", "cluster-admin"), user="jane")
@@ -152,7 +152,7 @@ async def test_who_may_do_everything_in_a_namespace_gives_everything_in_it(talk:
 
 
 @pytest.mark.parametrize("way", ["put", "merge", "apply"])
-async def test_a_change_gives_no_more_either(talk: Talk, way: str) -> None:
+async def test_update_cannot_exceed_the_rights_of_its_author(talk: Talk, way: str) -> None:
     await granted(talk, KEEPER, CORE)
     await talk.made(ROLES, role(CORE))
     if way == "put":
@@ -169,7 +169,7 @@ async def test_a_change_gives_no_more_either(talk: Talk, way: str) -> None:
     [{"labels": {"a": "b"}}, {"finalizers": ["example.com/f"]}, {"ownerReferences": None}],
     ids=["labels", "finalizers", "nothing"],
 )
-async def test_rights_that_are_there_are_given_again(talk: Talk, metadata: Any) -> None:
+async def test_unchanged_rules_need_no_rights(talk: Talk, metadata: Any) -> None:
     await granted(talk, KEEPER)
     await talk.made(ROLES, role(WIDE))
     answer = await talk("PATCH", ROLE, {"metadata": metadata}, content_type=MERGE_PATCH, user="jane")
@@ -177,14 +177,14 @@ async def test_rights_that_are_there_are_given_again(talk: Talk, metadata: Any) 
     assert answer.status == (403 if "labels" in metadata else 200)
 
 
-async def test_an_apply_that_creates_gives_no_more_either(talk: Talk) -> None:
+async def test_creating_apply_cannot_exceed_rights(talk: Talk) -> None:
     await granted(talk, KEEPER)
     answer = await talk("PATCH", f"{ROLE}?fieldManager=one", role(WIDE), content_type=APPLY, user="jane")
     assert answer.status == 403
 
 
 @pytest.mark.parametrize("name", ["more", "same", "missing"])
-async def test_nobody_binds_rights_that_he_does_not_have(talk: Talk, name: str) -> None:
+async def test_binding_cannot_exceed_the_rights_of_its_creator(talk: Talk, name: str) -> None:
     await granted(talk, KEEPER, CORE)
     await talk.made(ROLES, role(WIDE))
     await talk.made(ROLES, role(CORE, name="same"))
@@ -192,7 +192,7 @@ async def test_nobody_binds_rights_that_he_does_not_have(talk: Talk, name: str) 
     assert answer.status == {"more": 403, "same": 201, "missing": 404}[name]
 
 
-async def test_who_may_bind_a_role_binds_it(talk: Talk) -> None:
+async def test_bind_verb_allows_binding_a_role(talk: Talk) -> None:
     await granted(talk, rule(GROUP, "roles", "bind", resourceNames=["more"]), KEEPER)
     await talk.made(ROLES, role(WIDE))
     await talk.made(ROLES, role(WIDE, name="other"))
@@ -201,14 +201,14 @@ async def test_who_may_bind_a_role_binds_it(talk: Talk) -> None:
     assert answer.status == 201
 
 
-async def test_a_cluster_role_is_bound_by_who_may(talk: Talk) -> None:
+async def test_bind_verb_allows_binding_a_cluster_role(talk: Talk) -> None:
     await granted(talk, rule(GROUP, "clusterroles", "bind", resourceNames=["view"]), KEEPER)
     await talk("POST", BINDINGS, binding("ClusterRole", "none"), user="jane")
     answer = await talk("POST", BINDINGS, binding("ClusterRole", "view"), user="jane")
     assert answer.status == 201
 
 
-async def test_a_binding_is_changed_by_who_could_make_it(talk: Talk) -> None:
+async def test_binding_update_is_checked_like_create(talk: Talk) -> None:
     await granted(talk, KEEPER)
     await talk.made(ROLES, role(WIDE))
     await talk.made(BINDINGS, binding())
@@ -218,7 +218,7 @@ async def test_a_binding_is_changed_by_who_could_make_it(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_rights_to_paths_are_held_too(talk: Talk) -> None:
+async def test_non_resource_rules_are_checked(talk: Talk) -> None:
     user = await granted_everywhere(
         talk, rule(GROUP, "clusterroles", "create"), {"nonResourceURLs": ["/logs/*", "/metrics"], "verbs": ["get"]}
     )
@@ -229,7 +229,7 @@ async def test_rights_to_paths_are_held_too(talk: Talk) -> None:
     assert answer.status == 403
 
 
-async def test_sums_of_roles_are_for_administrators(talk: Talk) -> None:
+async def test_aggregation_rule_needs_full_rights(talk: Talk) -> None:
     user = await granted_everywhere(talk, rule(GROUP, "clusterroles", "create,update"))
     body = {
         "metadata": {"name": talk.namespace},
@@ -240,7 +240,7 @@ async def test_sums_of_roles_are_for_administrators(talk: Talk) -> None:
     assert "cluster-admin" in answer.body["message"]
 
 
-async def test_a_cluster_role_is_bound_everywhere_by_who_has_its_rights(talk: Talk) -> None:
+async def test_cluster_role_binding_needs_the_rights_of_its_role(talk: Talk) -> None:
     user = await granted_everywhere(talk, rule(GROUP, "clusterrolebindings", "create"), CORE)
     for name in (f"jane-{talk.namespace}", "cluster-admin", f"{talk.namespace}-none"):
         body = binding("ClusterRole", name) | {"metadata": {"name": talk.namespace}}
@@ -250,7 +250,7 @@ async def test_a_cluster_role_is_bound_everywhere_by_who_has_its_rights(talk: Ta
     assert answer.status == 403
 
 
-async def test_a_role_may_be_the_sum_of_others(talk: Talk) -> None:
+async def test_cluster_role_aggregates_others(talk: Talk) -> None:
     label = {"example.com/part-of": talk.namespace}
     total, first, second = (f"{talk.namespace}-{name}" for name in ("sum", "first", "second"))
     for name, said in ((first, CORE), (second, WIDE)):
@@ -270,7 +270,7 @@ async def test_a_role_may_be_the_sum_of_others(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_what_is_written_into_a_sum_does_not_stay(talk: Talk) -> None:
+async def test_rules_written_to_an_aggregate_are_overwritten(talk: Talk) -> None:
     label = {"example.com/part-of": talk.namespace}
     total, part = f"{talk.namespace}-sum", f"{talk.namespace}-part"
     await talk.made(CLUSTER_ROLES, {"metadata": {"name": part, "labels": label}, "rules": [CORE]})
@@ -295,13 +295,13 @@ RULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", RULES)
-async def test_the_rules_of_a_role_are_validated(talk: Talk, case: str) -> None:
+async def test_role_rules_are_validated(talk: Talk, case: str) -> None:
     answer = await talk("POST", ROLES, role(CORE, RULES[case]))
     assert answer.status in (201, 400, 422)
 
 
 @pytest.mark.parametrize("case", RULES)
-async def test_the_rules_of_a_cluster_role_are_validated(talk: Talk, case: str) -> None:
+async def test_cluster_role_rules_are_validated(talk: Talk, case: str) -> None:
     body = {"metadata": {"name": talk.namespace}, "rules": [RULES[case]]}
     answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
     assert answer.status in (201, 400, 422)
@@ -318,7 +318,7 @@ SUMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SUMS)
-async def test_what_a_role_is_the_sum_of_is_validated(talk: Talk, case: str) -> None:
+async def test_aggregation_rule_is_validated(talk: Talk, case: str) -> None:
     body = {"metadata": {"name": talk.namespace}, "aggregationRule": SUMS[case]}
     answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
     assert answer.status in (201, 422)
@@ -337,19 +337,19 @@ REFERENCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REFERENCES)
-async def test_the_role_of_a_binding_is_validated(talk: Talk, case: str) -> None:
+async def test_role_ref_of_a_binding_is_validated(talk: Talk, case: str) -> None:
     answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}, "roleRef": REFERENCES[case]})
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("case", REFERENCES)
-async def test_the_role_of_a_cluster_role_binding_is_validated(talk: Talk, case: str) -> None:
+async def test_role_ref_of_a_cluster_role_binding_is_validated(talk: Talk, case: str) -> None:
     body = {"metadata": {"name": talk.namespace}, "roleRef": REFERENCES[case]}
     answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
     assert answer.status in (201, 422)
 
 
-async def test_a_binding_has_a_role(talk: Talk) -> None:
+async def test_binding_requires_a_role_ref(talk: Talk) -> None:
     answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}})
     assert answer.status == 422
 
@@ -371,19 +371,19 @@ SUBJECTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SUBJECTS)
-async def test_who_is_bound_is_validated(talk: Talk, case: str) -> None:
+async def test_subjects_of_a_binding_are_validated(talk: Talk, case: str) -> None:
     answer = await talk("POST", BINDINGS, binding() | {"subjects": [SUBJECTS[case]]})
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("case", SUBJECTS)
-async def test_who_is_bound_everywhere_is_validated(talk: Talk, case: str) -> None:
+async def test_subjects_of_a_cluster_role_binding_are_validated(talk: Talk, case: str) -> None:
     body = binding("ClusterRole") | {"metadata": {"name": talk.namespace}, "subjects": [SUBJECTS[case]]}
     answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
     assert answer.status in (201, 422)
 
 
-async def test_a_binding_stays_with_its_role(talk: Talk) -> None:
+async def test_role_ref_is_immutable(talk: Talk) -> None:
     await talk.made(BINDINGS, binding())
     other = binding(name="other")
     await talk("PUT", f"{BINDINGS}/given", other)
@@ -392,13 +392,13 @@ async def test_a_binding_stays_with_its_role(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("name", ["system:a", "A_b", "a.b:c*", "a b", "a/b", "a%"], ids=range(6))
-async def test_names_of_roles_are_almost_free(talk: Talk, name: str) -> None:
+async def test_role_names(talk: Talk, name: str) -> None:
     answer = await talk("POST", ROLES, role(name=name))
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("name", ["cluster-admin", "admin", "edit", "view", "system:aggregate-to-view"])
-async def test_some_roles_are_there(talk: Talk, name: str) -> None:
+async def test_default_cluster_roles_exist(talk: Talk, name: str) -> None:
     answer = await talk("GET", f"{CLUSTER_ROLES}/{name}", shown=unmanaged)
     assert answer.status == 200
 
@@ -406,13 +406,13 @@ async def test_some_roles_are_there(talk: Talk, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"]
 )
-async def test_some_bindings_are_there(talk: Talk, name: str) -> None:
+async def test_default_cluster_role_bindings_exist(talk: Talk, name: str) -> None:
     answer = await talk("GET", f"{CLUSTER_BINDINGS}/{name}", shown=unmanaged)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("kind", ["clusterroles", "clusterrolebindings", "roles", "rolebindings"])
-async def test_roles_of_the_system_are_there(talk: Talk, kind: str) -> None:
+async def test_bootstrap_roles_are_labelled(talk: Talk, kind: str) -> None:
     selector = "labelSelector=kubernetes.io/bootstrapping=rbac-defaults"
     answer = await talk("GET", f"{RBAC}/{kind}?{selector}", shown=lambda body: sorted(map(name_of, body["items"])))
     assert answer.status == 200
@@ -430,7 +430,7 @@ def name_of(obj: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["view", "edit", "admin"])
-async def test_users_are_given_the_usual_roles(talk: Talk, name: str) -> None:
+async def test_default_roles_grant_user_rights(talk: Talk, name: str) -> None:
     await talk.made(BINDINGS, binding("ClusterRole", name, "jane"))
     await allowed(talk, {"kind": "User", "name": "jane"}, CORE)
     await talk("GET", CONFIGMAPS, user="jane")
@@ -445,7 +445,7 @@ async def test_users_are_given_the_usual_roles(talk: Talk, name: str) -> None:
     assert answer.status == (201 if name == "admin" else 403)
 
 
-async def test_a_role_of_the_system_may_be_extended(talk: Talk) -> None:
+async def test_default_role_is_extended_by_label(talk: Talk) -> None:
     name = f"{talk.namespace}-widgets"
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     said = rule("example.com", f"widgets-{talk.namespace}")

@@ -1,4 +1,4 @@
-"""Forms of answers: tables, metadata alone, YAML, indented, compressed."""
+"""Representations: tables, metadata only, YAML, pretty-printed, compressed."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ STREAM = {"stream": "application/json;stream=watch"}
 
 @variants("accept", FORMS | STREAM)
 @pytest.mark.parametrize("path", [A, CONFIGMAPS, f"{CONFIGMAPS}/missing"], ids=["object", "list", "missing"])
-async def test_the_form_of_an_answer_is_a_matter_of_accept(talk: Talk, path: str, accept: str) -> None:
+async def test_accept_header_selects_the_representation(talk: Talk, path: str, accept: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
     answer = await talk("GET", path, accept=accept)
     assert answer.status in (200, 404, 406)
 
 
 @pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, JSON, YAML], ids=["metadata", "table", "json", "yaml"])
-async def test_a_list_may_be_empty(talk: Talk, accept: str) -> None:
+async def test_empty_list(talk: Talk, accept: str) -> None:
     answer = await talk("GET", CONFIGMAPS, accept=accept)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, YAML], ids=["metadata", "table", "yaml"])
-async def test_pages_come_in_every_form(talk: Talk, accept: str) -> None:
+async def test_pages_in_every_representation(talk: Talk, accept: str) -> None:
     for name in "abc":
         await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
     answer = await talk("GET", f"{CONFIGMAPS}?limit=1", accept=accept)
@@ -74,7 +74,7 @@ async def test_pages_come_in_every_form(talk: Talk, accept: str) -> None:
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object", "", "none", "Other"])
 @pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
-async def test_rows_carry_what_was_asked_for(talk: Talk, path: str, include: str) -> None:
+async def test_include_object_selects_the_row_object(talk: Talk, path: str, include: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     answer = await talk("GET", f"{path}?includeObject={include}", accept=TABLE)
     assert answer.status in (200, 400)
@@ -164,7 +164,7 @@ OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("made", OBJECTS)
-async def test_each_kind_has_its_columns(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_columns_of_each_kind(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
     path, content = made
     obj = {"metadata": {"name": "a"}, **content}
     if "involvedObject" in obj:
@@ -189,20 +189,20 @@ async def test_each_kind_has_its_columns(talk: Talk, made: tuple[str, dict[str, 
         "kubectl": ("", {"User-Agent": "kubectl/v1.36.4"}),
     },
 )
-async def test_answers_are_indented_for_people(talk: Talk, asked: tuple[str, dict[str, str]]) -> None:
+async def test_pretty_printing(talk: Talk, asked: tuple[str, dict[str, str]]) -> None:
     query, headers = asked
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", f"{A}{query}", headers=headers, as_text=True)
     assert answer.status == 200
 
 
-async def test_an_answer_ends_with_a_line_feed_and_has_the_order_of_its_kind(talk: Talk) -> None:
+async def test_json_has_kind_order_and_a_trailing_newline(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"data": {"k": "v"}, "metadata": {"labels": {"a": "b"}, "name": "a"}})
     answer = await talk("GET", A, as_text=True)
     assert answer.body.endswith("\n")
 
 
-async def test_a_list_has_its_metadata_before_its_items(talk: Talk) -> None:
+async def test_list_metadata_precedes_items(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", CONFIGMAPS, as_text=True)
     assert answer.body.startswith('{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":')
@@ -210,18 +210,18 @@ async def test_a_list_has_its_metadata_before_its_items(talk: Talk) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity", "deflate", "*", "gzip;q=0"])
 @pytest.mark.parametrize("size", [100, 120_000, 160_000], ids=["small", "medium", "large"])
-async def test_large_answers_are_compressed_for_who_accepts_it(talk: Talk, size: int, encoding: str) -> None:
+async def test_large_responses_are_compressed_on_request(talk: Talk, size: int, encoding: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})
     for path in (A, CONFIGMAPS):
         answer = await talk("GET", path, headers={"Accept-Encoding": encoding}, shown=lambda body: body["kind"])
         assert answer.status == 200
 
 
-async def test_a_connection_is_used_again(talk: Talk) -> None:
+async def test_connection_is_kept_alive(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, headers={"Connection": "keep-alive"})
     assert answer.headers.get("Connection") is None
 
 
-async def test_a_connection_is_closed_for_who_asks(talk: Talk) -> None:
+async def test_connection_close_is_honored(talk: Talk) -> None:
     answer = await talk("GET", CONFIGMAPS, headers={"Connection": "close"})
     assert answer.headers.get("Connection") == "close"

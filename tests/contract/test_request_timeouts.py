@@ -1,4 +1,4 @@
-"""How long a request may take: `timeout` in its query, for all verbs but those that take their time by nature."""
+"""The query parameter `timeout`."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ REQUESTS: dict[str, tuple[str, str, Any, str]] = {
 
 
 @variants("said", LENGTHS)
-async def test_a_length_of_time_is_read(talk: Talk, said: str) -> None:
+async def test_valid_durations(talk: Talk, said: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", f"{A}?timeout={quote(said)}")
     assert answer.status == 200
 
 
 @variants("said", NO_LENGTHS)
-async def test_what_is_no_length_of_time_is_refused(talk: Talk, said: str) -> None:
+async def test_invalid_durations_are_400(talk: Talk, said: str) -> None:
     answer = await talk("GET", f"{A}?timeout={quote(said)}")
     assert answer.status == 400
 
 
 @variants("request_", REQUESTS)
-async def test_any_request_has_a_time(talk: Talk, request_: tuple[str, str, Any, str]) -> None:
+async def test_every_request_accepts_a_timeout(talk: Talk, request_: tuple[str, str, Any, str]) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     method, path, body, content_type = request_
     for said, status in (("soon", 400), ("-1s", None)):
@@ -87,32 +87,32 @@ async def test_any_request_has_a_time(talk: Talk, request_: tuple[str, str, Any,
 
 
 @variants("request_", {name: request for name, request in REQUESTS.items() if request[0] == "GET"})
-async def test_no_time_is_too_little(talk: Talk, request_: tuple[str, str, Any, str]) -> None:
+async def test_one_nanosecond_times_out(talk: Talk, request_: tuple[str, str, Any, str]) -> None:
     answer = await talk("GET", f"{request_[1]}?timeout=1ns")
     assert answer.status == 504
 
 
-async def test_the_time_is_looked_at_before_who_asks(talk: Talk) -> None:
+async def test_timeout_is_checked_before_authentication(talk: Talk) -> None:
     for said, status in (("soon", 400), ("1ns", 504)):
         for user, headers in (("nobody", {}), (None, {"Authorization": "Bearer wrong"})):
             answer = await talk("GET", f"{A}?timeout={said}", user=user, headers=headers)
             assert answer.status == status
 
 
-async def test_a_failure_comes_as_it_was_asked_for(talk: Talk) -> None:
+async def test_timeout_error_follows_the_accept_header(talk: Talk) -> None:
     answer = await talk("GET", f"{A}?timeout=soon", accept=YAML)
     assert answer.headers["Content-Type"] == YAML
     answer = await talk("GET", f"{A}?timeout=1ns", accept=YAML)
     assert answer.status == 504
 
 
-async def test_the_first_of_many_counts(talk: Talk) -> None:
+async def test_first_of_several_timeouts_counts(talk: Talk) -> None:
     for said, status in (("timeout=soon&timeout=1s", 400), ("timeout=1s&timeout=soon", 200)):
         answer = await talk("GET", f"{CONFIGMAPS}?{said}")
         assert answer.status == status
 
 
-async def test_a_watch_has_a_time_of_its_own(talk: Talk) -> None:
+async def test_watch_ignores_the_timeout_parameter(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     for said in ("soon", "1ns", "0"):
         answer = await talk.watched(f"{CONFIGMAPS}?watch=1&timeout={said}", events=1)
@@ -122,13 +122,13 @@ async def test_a_watch_has_a_time_of_its_own(talk: Talk) -> None:
 
 
 @variants("part", {name: name for name in ("log", "exec", "attach", "portforward")})
-async def test_streams_have_none(talk: Talk, part: str) -> None:
+async def test_streaming_subresources_ignore_the_timeout(talk: Talk, part: str) -> None:
     answer = await talk("GET", f"/api/v1/namespaces/{{ns}}/pods/a/{part}?timeout=soon")
     assert answer.status == 404
 
 
 @variants("where", {"list": f"{CONFIGMAPS}?", "get": f"{A}?", "exact": f"{CONFIGMAPS}?resourceVersionMatch=Exact&"})
-async def test_waiting_for_a_version_ends_with_the_time(talk: Talk, where: str) -> None:
+async def test_waiting_for_a_version_ends_at_the_timeout(talk: Talk, where: str) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("GET", f"{where}timeout=200ms&resourceVersion={NEVER_HAPPENED}")
     assert answer.status == 504

@@ -1,4 +1,4 @@
-"""Rules in CEL that do not compile, and what the functions of the language give."""
+"""CEL: rules that do not compile, and results of functions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _without_types(body: Any) -> Any:
 
 
 @variants("rules", TRUE)
-async def test_expressions_have_the_values_of_the_language(talk: Talk, rules: list[str]) -> None:
+async def test_cel_functions_return_expected_values(talk: Talk, rules: list[str]) -> None:
     schema = ruled(SAMPLE_SCHEMA, *rules)
     answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", definition(talk, schema), shown=_without_types)
     path = await defined(talk, schema)
@@ -124,7 +124,7 @@ async def test_expressions_have_the_values_of_the_language(talk: Talk, rules: li
 
 
 @variants("rules", WITHOUT_A_VALUE)
-async def test_expressions_without_a_value_say_why(talk: Talk, rules: list[str]) -> None:
+async def test_failing_cel_expressions_report_the_error(talk: Talk, rules: list[str]) -> None:
     path = await defined(talk, ruled(SAMPLE_SCHEMA, *rules))
     answer = await talk("POST", f"{path}?dryRun=All", widget(talk, SAMPLE), shown=said)
     assert len(answer.body["details"]["causes"]) == len(rules)

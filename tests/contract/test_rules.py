@@ -1,4 +1,4 @@
-"""Rules in CEL: what objects are refused for."""
+"""CEL: validation of objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def clean(talk: Talk) -> AsyncIterator[None]:
 
 
 @variants("row", OBJECTS)
-async def test_an_object_obeys_the_rules_of_its_schema(
+async def test_schema_rules_are_enforced_on_create(
     talk: Talk, row: tuple[dict[str, Any], list[tuple[Any, int]]]
 ) -> None:
     schema, cases = row
@@ -105,7 +105,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any, list[tuple[Any, int]]]] = {
 
 
 @variants("row", CHANGES)
-async def test_a_change_obeys_the_rules_of_changes(
+async def test_transition_rules_are_enforced_on_update(
     talk: Talk, row: tuple[dict[str, Any], Any, list[tuple[Any, int]]]
 ) -> None:
     schema, old, cases = row
@@ -116,7 +116,7 @@ async def test_a_change_obeys_the_rules_of_changes(
         assert answer.status == status, answer.body
 
 
-async def test_every_kind_of_write_obeys_rules(talk: Talk) -> None:
+async def test_every_write_is_validated(talk: Talk) -> None:
     path = await defined(talk, fields(x=ruled(INTEGER, "self > 0", {"rule": "self >= oldSelf", "message": "less"})))
     await talk.made(path, widget(talk, {"x": 3}))
     await talk("PATCH", f"{path}/a", {"spec": {"x": 2}}, content_type=MERGE_PATCH)
@@ -125,7 +125,7 @@ async def test_every_kind_of_write_obeys_rules(talk: Talk) -> None:
     assert answer.status == 422
 
 
-async def test_a_status_obeys_rules(talk: Talk) -> None:
+async def test_status_rules_are_enforced(talk: Talk) -> None:
     schema = fields(spec=fields(x=INTEGER), status=ruled(fields(n=INTEGER), "self.n < 3", "self.n >= oldSelf.n"))
     path = await defined(talk, ruled(schema, "!has(self.status) || self.status.n <= self.spec.x"), whole=True)
     made = await talk.made(path, widget(talk, {"x": 2}))
@@ -134,7 +134,7 @@ async def test_a_status_obeys_rules(talk: Talk) -> None:
     assert answer.status == 422
 
 
-async def test_rules_of_whole_objects_see_their_names(talk: Talk) -> None:
+async def test_root_rules_see_metadata_and_type(talk: Talk) -> None:
     rules = (
         {"rule": "self.metadata.name.size() < 3", "message": "name too long"},
         {"rule": "self.kind == 'Widget' && self.apiVersion.endsWith('/v1')"},
@@ -186,7 +186,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, 
 
 
 @variants("row", TOLERATED)
-async def test_what_does_not_change_may_go_on_breaking_a_rule(
+async def test_unchanged_values_may_still_break_a_rule(
     talk: Talk, row: tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, int]]]
 ) -> None:
     loose, strict, old, cases = row

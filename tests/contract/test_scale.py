@@ -21,21 +21,21 @@ def scale(replicas: Any, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": "a", **metadata}, "spec": {"replicas": replicas}}
 
 
-async def test_a_scale_shows_replicas(talk: Talk) -> None:
+async def test_get_scale(talk: Talk) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     answer = await talk("GET", SCALE)
     assert answer.body["spec"] == {"replicas": 1}
 
 
 @pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])
-async def test_others_have_one_too(talk: Talk, plural: str) -> None:
+async def test_put_scale_of_replica_and_stateful_sets(talk: Talk, plural: str) -> None:
     path = f"/apis/apps/v1/namespaces/{{ns}}/{plural}"
     await talk.made(path, DEPLOYMENT)
     answer = await talk("PUT", f"{path}/a/scale", scale(4))
     assert answer.body["spec"] == {"replicas": 4}
 
 
-async def test_a_replication_controller_has_one(talk: Talk) -> None:
+async def test_get_scale_of_a_replication_controller(talk: Talk) -> None:
     path = "/api/v1/namespaces/{ns}/replicationcontrollers"
     spec = DEPLOYMENT["spec"] | {"selector": {"a": "b"}}
     await talk.made(path, DEPLOYMENT | {"spec": spec})
@@ -43,7 +43,7 @@ async def test_a_replication_controller_has_one(talk: Talk) -> None:
     assert answer.body["status"]["selector"] == "a=b"
 
 
-async def test_expressions_of_a_selector_are_shown(talk: Talk) -> None:
+async def test_scale_shows_the_selector_as_text(talk: Talk) -> None:
     selector = {
         "matchLabels": {"a": "b"},
         "matchExpressions": [
@@ -56,7 +56,7 @@ async def test_expressions_of_a_selector_are_shown(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_a_put_sets_replicas(talk: Talk) -> None:
+async def test_put_sets_replicas(talk: Talk) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     await talk("PUT", SCALE, scale(3))
     answer = await talk("GET", A)
@@ -66,7 +66,7 @@ async def test_a_put_sets_replicas(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "content_type", [MERGE_PATCH, JSON_PATCH, STRATEGIC, APPLY], ids=["merge", "json", "strategic", "apply"]
 )
-async def test_a_patch_sets_replicas(talk: Talk, content_type: str) -> None:
+async def test_patch_sets_replicas(talk: Talk, content_type: str) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     body: Any = {"spec": {"replicas": 5}}
     if content_type == JSON_PATCH:
@@ -97,37 +97,37 @@ BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", BODIES)
-async def test_a_scale_is_validated(talk: Talk, case: str) -> None:
+async def test_scale_is_validated(talk: Talk, case: str) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     answer = await talk("PUT", SCALE, BODIES[case])
     assert answer.status in (200, 400, 409, 422)
 
 
-async def test_a_negative_number_is_refused_in_a_patch(talk: Talk) -> None:
+async def test_negative_replicas_in_a_patch_are_refused(talk: Talk) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     answer = await talk("PATCH", SCALE, {"spec": {"replicas": -1}}, content_type=MERGE_PATCH)
     assert answer.status == 422
 
 
-async def test_a_dry_run_does_not_scale(talk: Talk) -> None:
+async def test_dry_run_does_not_scale(talk: Talk) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     await talk("PUT", f"{SCALE}?dryRun=All", scale(3))
     answer = await talk("GET", SCALE)
     assert answer.body["spec"] == {"replicas": 1}
 
 
-async def test_what_is_not_there_has_no_scale(talk: Talk) -> None:
+async def test_scale_of_a_missing_object_is_404(talk: Talk) -> None:
     await talk("GET", SCALE)
     answer = await talk("PUT", SCALE, scale(3))
     assert answer.status == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_a_scale_is_neither_created_nor_deleted(talk: Talk, method: str) -> None:
+async def test_create_and_delete_are_405(talk: Talk, method: str) -> None:
     answer = await talk(method, SCALE, scale(3))
     assert answer.status == 405
 
 
-async def test_a_pod_has_no_scale(talk: Talk) -> None:
+async def test_pod_has_no_scale(talk: Talk) -> None:
     answer = await talk("GET", f"{PODS}/a/scale")
     assert answer.status == 404

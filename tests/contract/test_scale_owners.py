@@ -1,4 +1,4 @@
-"""Who owns the number of replicas after writes of a scale that change nothing, and afterwards."""
+"""Managed fields after scale writes without a change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def scalable(replicas: int | None = 2) -> dict[str, Any]:
 
 
 @variants("write", WRITES)
-async def test_a_scale_without_a_change_is_noted_twice(talk: Talk, write: tuple[str, Any, str]) -> None:
+async def test_unchanged_scale_write_updates_managed_fields(talk: Talk, write: tuple[str, Any, str]) -> None:
     await talk.made(f"{GROUP}/deployments", scalable())
     method, body, content_type = write
     versions = []
@@ -40,7 +40,7 @@ async def test_a_scale_without_a_change_is_noted_twice(talk: Talk, write: tuple[
 
 
 @variants("kind", KINDS)
-async def test_what_nobody_owns_is_not_tracked(talk: Talk, kind: str) -> None:
+async def test_unowned_replicas_are_not_tracked(talk: Talk, kind: str) -> None:
     await talk.made(f"{GROUP}/{kind}", scalable())
     for replicas in (2, 2, 3, 4):
         body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
@@ -49,7 +49,7 @@ async def test_what_nobody_owns_is_not_tracked(talk: Talk, kind: str) -> None:
     assert all(entry["manager"] != "m" for entry in answer.metadata["managedFields"])
 
 
-async def test_a_default_is_owned_as_if_it_had_been_said(talk: Talk) -> None:
+async def test_defaulted_replicas_are_owned(talk: Talk) -> None:
     await talk.made(f"{GROUP}/deployments", scalable(None))
     for replicas in (1, 1, 2):
         body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
@@ -58,7 +58,7 @@ async def test_a_default_is_owned_as_if_it_had_been_said(talk: Talk) -> None:
     assert answer.body["spec"]["replicas"] == 2
 
 
-async def test_a_dry_run_without_a_change_is_noted_nowhere(talk: Talk) -> None:
+async def test_unchanged_dry_run_records_no_owner(talk: Talk) -> None:
     made = await talk.made(f"{GROUP}/deployments", scalable())
     body = {"metadata": {"name": "a"}, "spec": {"replicas": 2}}
     await talk("PUT", f"{GROUP}/deployments/a/scale?dryRun=All", body)

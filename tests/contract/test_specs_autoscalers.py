@@ -1,5 +1,4 @@
-"""What is wrong with autoscalers, in both versions, and with what else is said of pods that run: how many may be away,
-how important they are, and who leads."""
+"""Validation of autoscalers, disruption budgets, leases and priority classes."""
 
 from __future__ import annotations
 
@@ -81,12 +80,12 @@ TARGETS: list[Changes] = [
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_an_autoscaler_has_bounds(talk: Talk, path: str) -> None:
+async def test_autoscaler_bounds_are_validated(talk: Talk, path: str) -> None:
     assert await statuses(talk, path, AUTOSCALER, REPLICAS) == {422}
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_an_autoscaler_has_a_target(talk: Talk, path: str) -> None:
+async def test_autoscaler_target_is_validated(talk: Talk, path: str) -> None:
     assert 422 in await statuses(talk, path, AUTOSCALER, TARGETS)
 
 
@@ -156,7 +155,7 @@ METRICS: dict[str, list[Changes]] = {
 
 
 @variants("wrong", METRICS)
-async def test_what_is_wrong_with_a_metric_is_told(talk: Talk, wrong: list[Changes]) -> None:
+async def test_autoscaler_metrics_are_validated(talk: Talk, wrong: list[Changes]) -> None:
     assert 422 in await statuses(talk, NEWER, AUTOSCALER, wrong)
 
 
@@ -183,11 +182,11 @@ BEHAVIORS: dict[str, list[Changes]] = {
 
 
 @variants("wrong", BEHAVIORS)
-async def test_what_is_wrong_with_a_behavior_is_told(talk: Talk, wrong: list[Changes]) -> None:
+async def test_autoscaler_behavior_is_validated(talk: Talk, wrong: list[Changes]) -> None:
     assert await statuses(talk, NEWER, AUTOSCALER, wrong) == {422}
 
 
-async def test_an_autoscaler_with_everything_is_right(talk: Talk) -> None:
+async def test_complete_autoscaler_is_accepted(talk: Talk) -> None:
     full = {
         "spec.minReplicas": 1,
         "spec.metrics": [
@@ -214,12 +213,12 @@ OLDER_WRONG: list[Changes] = [
 ]
 
 
-async def test_what_the_older_version_says_is_checked_in_the_newer_one(talk: Talk) -> None:
+async def test_v1_autoscaler_is_validated_as_v2(talk: Talk) -> None:
     assert await statuses(talk, OLDER, AUTOSCALER, OLDER_WRONG) == {422}
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_an_autoscaler_may_be_changed_to_something_right(talk: Talk, path: str) -> None:
+async def test_autoscaler_updates_are_validated(talk: Talk, path: str) -> None:
     await talk.made(path, AUTOSCALER)
     changes: list[dict[str, Any]] = [
         {"scaleTargetRef": {"name": "e"}, "maxReplicas": 9, "minReplicas": 2},
@@ -259,11 +258,11 @@ BUDGETS_WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", BUDGETS_WRONG)
-async def test_what_is_wrong_with_a_budget_is_told(talk: Talk, wrong: list[Changes]) -> None:
+async def test_disruption_budget_is_validated(talk: Talk, wrong: list[Changes]) -> None:
     assert await statuses(talk, BUDGETS, BUDGET, wrong) == {422}
 
 
-async def test_a_budget_may_say_little(talk: Talk) -> None:
+async def test_minimal_disruption_budget_is_accepted(talk: Talk) -> None:
     right: list[Changes] = [
         {"spec": GONE},
         {"spec": {}},
@@ -276,7 +275,7 @@ async def test_a_budget_may_say_little(talk: Talk) -> None:
     assert await statuses(talk, BUDGETS, BUDGET, right) == {201}
 
 
-async def test_a_budget_may_be_changed_to_something_right(talk: Talk) -> None:
+async def test_disruption_budget_updates_are_validated(talk: Talk) -> None:
     await talk.made(BUDGETS, BUDGET)
     changes: list[dict[str, Any]] = [
         {"selector": {"matchLabels": {"c": "d"}}, "minAvailable": "5%"},
@@ -290,7 +289,7 @@ async def test_a_budget_may_be_changed_to_something_right(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [200, 200, 422, 422]
 
 
-async def test_what_is_wrong_with_a_lease_is_told(talk: Talk) -> None:
+async def test_lease_is_validated(talk: Talk) -> None:
     wrong: list[Changes] = [
         {"spec.leaseDurationSeconds": 0},
         {"spec.leaseDurationSeconds": -1},
@@ -301,7 +300,7 @@ async def test_what_is_wrong_with_a_lease_is_told(talk: Talk) -> None:
     assert await statuses(talk, LEASES, LEASE, wrong) == {422}
 
 
-async def test_leases_are_not_coordinated_unless_somebody_turns_it_on(talk: Talk) -> None:
+async def test_coordinated_lease_fields_are_dropped_by_default(talk: Talk) -> None:
     right: list[Changes] = [
         {"spec": GONE},
         {"spec.strategy": "OldestEmulationVersion", "spec.preferredHolder": "b"},
@@ -312,7 +311,7 @@ async def test_leases_are_not_coordinated_unless_somebody_turns_it_on(talk: Talk
     assert await statuses(talk, LEASES, LEASE, right) == {201}
 
 
-async def test_a_lease_may_be_changed_to_something_right(talk: Talk) -> None:
+async def test_lease_updates_are_validated(talk: Talk) -> None:
     await talk.made(LEASES, LEASE)
     changes: list[dict[str, Any]] = [
         {"holderIdentity": "you", "leaseDurationSeconds": 15, "leaseTransitions": 3},
@@ -325,7 +324,7 @@ async def test_a_lease_may_be_changed_to_something_right(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [200, 422, 422]
 
 
-async def test_what_is_wrong_with_a_priority_is_told(talk: Talk) -> None:
+async def test_priority_class_is_validated(talk: Talk) -> None:
     priority = {"metadata": {"name": talk.namespace}, "value": 1}
     wrong: list[Changes] = [
         {"value": 1_000_000_001},
@@ -343,7 +342,7 @@ async def test_what_is_wrong_with_a_priority_is_told(talk: Talk) -> None:
     assert await statuses(talk, PRIORITIES, priority, wrong) == {422}
 
 
-async def test_a_priority_may_be_nothing_or_less(talk: Talk) -> None:
+async def test_priority_may_be_zero_or_negative(talk: Talk) -> None:
     priority = {"metadata": {"name": talk.namespace}, "value": 1}
     right: list[Changes] = [
         {"value": GONE},
@@ -353,7 +352,7 @@ async def test_a_priority_may_be_nothing_or_less(talk: Talk) -> None:
     assert await statuses(talk, PRIORITIES, priority, right) == {201}
 
 
-async def test_a_priority_stays_what_it_is(talk: Talk) -> None:
+async def test_priority_class_is_immutable(talk: Talk) -> None:
     path = f"{PRIORITIES}/{talk.namespace}"
     await talk.made(PRIORITIES, {"metadata": {"name": talk.namespace}, "value": 1})
     changes: list[dict[str, Any]] = [
@@ -369,7 +368,7 @@ async def test_a_priority_stays_what_it_is(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [200, 422, 422, 422, 422, 422]
 
 
-async def test_what_is_counted_is_not_negative(talk: Talk) -> None:
+async def test_status_counts_are_not_negative(talk: Talk) -> None:
     await talk.made(NEWER, AUTOSCALER)
     await talk.made(BUDGETS, BUDGET)
     wrong = {

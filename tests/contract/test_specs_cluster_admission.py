@@ -1,4 +1,4 @@
-"""What those who want a say in what is written have to say: webhooks, policies, and what binds policies."""
+"""Validation of webhooks, admission policies and their bindings."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_who_wants_a_say_says_it_rightly(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_webhooks_and_policies_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
         answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
@@ -163,7 +163,7 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("right", GOOD)
-async def test_who_wants_a_say_gets_it(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_webhooks_and_policies_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
     where, obj = right
     answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
     assert answer.status == 201
@@ -179,13 +179,13 @@ EXPRESSIONS: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", EXPRESSIONS)
-async def test_expressions_are_compiled(talk: Talk, wrong: dict[str, Any]) -> None:
+async def test_policy_expressions_are_compiled(talk: Talk, wrong: dict[str, Any]) -> None:
     policy = {"metadata": {"name": talk.namespace}, "spec": POLICY | wrong}
     answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)
     assert answer.status == 422
 
 
-async def test_not_all_expressions_are_understood(talk: Talk) -> None:
+async def test_unsupported_policy_expressions_are_refused(talk: Talk) -> None:
     spec = POLICY | {"validations": [{"expression": "request.a == 1"}]}
     policy = {"metadata": {"name": talk.namespace}, "spec": spec}
     answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)

@@ -1,4 +1,4 @@
-"""What definitions of custom resources may not say: names, versions, what is served of them, and schemas."""
+"""Validation of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ WRONG: dict[str, Variants] = {
 
 
 @variants("wrong", WRONG)
-async def test_definitions_are_looked_at(talk: Talk, wrong: Variants) -> None:
+async def test_invalid_crds_are_refused(talk: Talk, wrong: Variants) -> None:
     for spec in wrong:
         group = f"{talk.namespace}.example.com"
         told: dict[str, Any] = {"group": group, "scope": "Namespaced", "names": NAMES, "versions": [version()]} | spec

@@ -1,4 +1,4 @@
-"""What is wrong with the containers of a pod: what they are, what they mount, what they ask for."""
+"""Validation of containers: images, mounts, resources."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_containers_are_refused(talk: Talk, wrong: list[Changes]) -> None:
+async def test_invalid_containers_are_refused(talk: Talk, wrong: list[Changes]) -> None:
     assert await statuses(talk, PODS, POD, wrong) == {422}
 
 
@@ -343,13 +343,13 @@ RIGHT: dict[str, Changes] = {
 
 
 @variants("right", RIGHT)
-async def test_containers_are_accepted(talk: Talk, right: Changes) -> None:
+async def test_valid_containers_are_accepted(talk: Talk, right: Changes) -> None:
     answer = await talk("POST", PODS, but(POD, right))
 
     assert answer.status == 201
 
 
-async def test_an_image_that_may_be_another_tomorrow_is_pulled_always(talk: Talk) -> None:
+async def test_image_pull_policy_depends_on_the_tag(talk: Talk) -> None:
     digest = f"sha256:{'a' * 64}"
     images = [
         "i:1",

@@ -1,4 +1,4 @@
-"""What is wrong with the environment of containers, with their probes and their hooks."""
+"""Validation of container environments, probes and hooks."""
 
 from __future__ import annotations
 
@@ -161,11 +161,11 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_containers_are_refused(talk: Talk, wrong: list[Changes]) -> None:
+async def test_invalid_environment_and_probes_are_refused(talk: Talk, wrong: list[Changes]) -> None:
     assert await statuses(talk, PODS, POD, wrong) == {422}
 
 
-async def test_what_is_zero_in_a_probe_is_not_there(talk: Talk) -> None:
+async def test_zero_probe_fields_get_defaults(talk: Talk) -> None:
     zeros = {"initialDelaySeconds": 0, "timeoutSeconds": 0, "periodSeconds": 0}
     probe = REQUEST | zeros | {"successThreshold": 0, "failureThreshold": 0}
     changes = {f"{ONE}.{name}": probe for name in ("livenessProbe", "readinessProbe", "startupProbe")}
@@ -175,7 +175,7 @@ async def test_what_is_zero_in_a_probe_is_not_there(talk: Talk) -> None:
     assert answer.status == 201
 
 
-async def test_containers_may_say_everything_about_their_surroundings(talk: Talk) -> None:
+async def test_complete_environment_is_accepted(talk: Talk) -> None:
     probe = {
         "initialDelaySeconds": 1,
         "timeoutSeconds": 2,

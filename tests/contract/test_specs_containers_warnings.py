@@ -1,4 +1,4 @@
-"""What is accepted of pods and their templates, but not without a warning; and what is not accepted of templates."""
+"""Warnings about pods and pod templates, and validation of templates."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ MAKING: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("warned", WARNED)
-async def test_a_pod_is_warned_of(talk: Talk, warned: list[Changes]) -> None:
+async def test_questionable_pods_return_warnings(talk: Talk, warned: list[Changes]) -> None:
     assert await statuses(talk, PODS, POD, warned) == {201}
 
 
 @variants("made", MAKING)
-async def test_what_makes_pods_is_warned_of(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_questionable_templates_return_warnings(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
     path, right = made
     at = "template" if "template" in right else "spec.template"
     at = "spec.jobTemplate.spec.template" if "jobTemplate" in right.get("spec", {}) else at
@@ -137,7 +137,7 @@ async def test_what_makes_pods_is_warned_of(talk: Talk, made: tuple[str, dict[st
 
 
 @variants("made", MAKING)
-async def test_containers_of_templates_are_looked_at(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_containers_of_templates_are_validated(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
     path, right = made
     at = "template" if "template" in right else "spec.template"
     at = "spec.jobTemplate.spec.template" if "jobTemplate" in right.get("spec", {}) else at

@@ -1,4 +1,4 @@
-"""Nodes, namespaces, quotas and limits: what must be true of them."""
+"""Validation of nodes, namespaces, quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_is_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {422}
 
 
@@ -219,11 +219,11 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_what_is_right_is_taken(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {201}
 
 
-async def test_the_place_of_a_node_stays(talk: Talk) -> None:
+async def test_node_addressing_is_immutable(talk: Talk) -> None:
     old = node(podCIDR="10.0.0.0/24", providerID="p://1", taints=[TAINT])
     changes = [
         node(podCIDR="10.0.1.0/24", providerID="p://1"),
@@ -242,7 +242,7 @@ async def test_the_place_of_a_node_stays(talk: Talk) -> None:
     assert statuses == [422, 422, 422, 422, 422, 422, 200]
 
 
-async def test_the_status_of_a_node_is_checked(talk: Talk) -> None:
+async def test_node_status_is_validated(talk: Talk) -> None:
     await talk.made(NODES, {"metadata": {"name": talk.namespace}})
     address = {"type": "InternalIP", "address": "10.0.0.1"}
     changes = [{"capacity": {"cpu": "-1"}}, {"addresses": [address, address]}, {"capacity": {"cpu": "4"}}]
@@ -258,7 +258,7 @@ async def test_the_status_of_a_node_is_checked(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [422, 422, 200]
 
 
-async def test_the_scopes_of_a_quota_stay(talk: Talk) -> None:
+async def test_quota_scopes_are_immutable(talk: Talk) -> None:
     old = quota("BestEffort", pods="1")
     changes = [
         quota(pods="1"),
@@ -269,7 +269,7 @@ async def test_the_scopes_of_a_quota_stay(talk: Talk) -> None:
     assert await changed(talk, QUOTAS, old, changes) == [422, 422, 200, 422]
 
 
-async def test_the_status_of_a_quota_is_checked(talk: Talk) -> None:
+async def test_quota_status_is_validated(talk: Talk) -> None:
     await talk.made(QUOTAS, manifest(quota(pods="1")))
     changes = [{"hard": {"pods": "1"}, "used": {"pods": "0"}}, {"used": {"foo": "1"}}, {"hard": {"pods": "-1"}}]
     answers = [
@@ -279,11 +279,11 @@ async def test_the_status_of_a_quota_is_checked(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [200, 422, 422]
 
 
-async def test_limits_may_change(talk: Talk) -> None:
+async def test_limit_range_updates_are_validated(talk: Talk) -> None:
     assert await changed(talk, LIMITS, cpu(max="1"), [cpu(max="2"), cpu(min="2", max="1")]) == [200, 422]
 
 
-async def test_the_phase_of_a_namespace_says_whether_it_goes(talk: Talk) -> None:
+async def test_namespace_phase_must_match_deletion(talk: Talk) -> None:
     where = "/api/v1/namespaces/{ns}/status?dryRun=All"
     answers = [
         await talk("PATCH", where, {"status": {"phase": phase}}, content_type=MERGE_PATCH)

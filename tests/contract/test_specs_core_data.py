@@ -1,4 +1,4 @@
-"""Config maps and secrets: what they may hold, and what stays as it is."""
+"""Validation of ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_is_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {422}
 
 
@@ -126,7 +126,7 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_what_is_right_is_taken(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {201}
 
 
@@ -150,11 +150,11 @@ UNREADABLE: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 
 @variants("case", UNREADABLE)
-async def test_what_has_another_form_is_not_read(talk: Talk, case: tuple[str, list[dict[str, Any]]]) -> None:
+async def test_undecodable_objects_are_400(talk: Talk, case: tuple[str, list[dict[str, Any]]]) -> None:
     assert set(await told(talk, *case)) == {400}
 
 
-async def test_an_immutable_map_stays(talk: Talk) -> None:
+async def test_immutable_configmap_rejects_changes(talk: Talk) -> None:
     old: Object = {"data": {"a": "b"}, "binaryData": {"c": "dg=="}, "immutable": True}
     changes = [
         {**old, "data": {"a": "c"}},
@@ -167,7 +167,7 @@ async def test_an_immutable_map_stays(talk: Talk) -> None:
     assert await changed(talk, MAPS, old, changes) == [422, 422, 422, 422, 422, 200]
 
 
-async def test_an_immutable_secret_stays(talk: Talk) -> None:
+async def test_immutable_secret_rejects_changes(talk: Talk) -> None:
     old: Object = {"data": {"a": "dg=="}, "immutable": True}
     changes = [
         {**old, "data": {"a": "dw=="}},
@@ -180,7 +180,7 @@ async def test_an_immutable_secret_stays(talk: Talk) -> None:
     assert await changed(talk, SECRETS, old, changes) == [422, 200, 422, 422, 422, 200]
 
 
-async def test_the_type_of_a_secret_stays(talk: Talk) -> None:
+async def test_secret_type_is_immutable(talk: Talk) -> None:
     await talk.made(SECRETS, manifest(docker("{}")))
     changes: list[dict[str, Any]] = [
         {"type": "Opaque"},

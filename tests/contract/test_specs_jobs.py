@@ -1,4 +1,4 @@
-"""What is wrong with jobs, and what may become of those that are there."""
+"""Validation of jobs."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_with_a_job_is_told(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
+async def test_invalid_jobs_are_refused(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
     assert await statuses(talk, JOBS, *case) == {422}
 
 
@@ -190,7 +190,7 @@ ACCEPTED: dict[str, tuple[dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", ACCEPTED)
-async def test_what_is_unusual_in_a_job_is_right(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
+async def test_unusual_jobs_are_accepted(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
     assert await statuses(talk, JOBS, *case) == {201}
 
 
@@ -237,7 +237,7 @@ KEPT: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("case", KEPT)
-async def test_what_a_job_is_it_stays(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+async def test_immutable_job_fields(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
     assert await changes(talk, *case) == {422}
 
 
@@ -263,5 +263,5 @@ CHANGED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("case", CHANGED)
-async def test_some_of_a_job_may_be_changed(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+async def test_mutable_job_fields(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
     assert await changes(talk, *case) == {200}

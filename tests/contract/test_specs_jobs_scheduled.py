@@ -1,4 +1,4 @@
-"""What is wrong with cron jobs: schedules above all."""
+"""Validation of cron jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEDULES = {
 
 
 @variants("schedules", SCHEDULES)
-async def test_a_schedule_that_cannot_be_read_is_refused(talk: Talk, schedules: list[str]) -> None:
+async def test_invalid_schedules_are_refused(talk: Talk, schedules: list[str]) -> None:
     wrong: list[Changes] = [{"spec.schedule": each} for each in schedules]
     assert await statuses(talk, CRON_JOBS, CRON_JOB, wrong) == {422}
 
@@ -55,7 +55,7 @@ READ = {
 
 
 @variants("schedules", READ)
-async def test_a_schedule_may_be_written_in_many_ways(talk: Talk, schedules: list[str]) -> None:
+async def test_valid_schedules_are_accepted(talk: Talk, schedules: list[str]) -> None:
     right: list[Changes] = [{"spec.schedule": each} for each in schedules]
     assert await statuses(talk, CRON_JOBS, CRON_JOB, right) == {201}
 
@@ -105,11 +105,11 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_what_is_wrong_with_a_cron_job_is_told(talk: Talk, wrong: list[Changes]) -> None:
+async def test_invalid_cron_jobs_are_refused(talk: Talk, wrong: list[Changes]) -> None:
     assert await statuses(talk, CRON_JOBS, CRON_JOB, wrong) == {422}
 
 
-async def test_a_cron_job_with_everything_is_right(talk: Talk) -> None:
+async def test_complete_cron_job_is_accepted(talk: Talk) -> None:
     full = {
         "metadata.name": "x" * 52,
         "spec.timeZone": "Europe/Berlin",
@@ -128,7 +128,7 @@ async def test_a_cron_job_with_everything_is_right(talk: Talk) -> None:
     assert await statuses(talk, CRON_JOBS, CRON_JOB, [full, *zones]) == {201}
 
 
-async def test_all_of_a_cron_job_may_be_changed_to_something_right(talk: Talk) -> None:
+async def test_cron_job_updates_are_validated(talk: Talk) -> None:
     await talk.made(CRON_JOBS, CRON_JOB)
     changes: list[dict[str, Any]] = [
         {"schedule": "@daily", "timeZone": "UTC", "concurrencyPolicy": "Forbid"},

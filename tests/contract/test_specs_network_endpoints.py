@@ -1,4 +1,4 @@
-"""Endpoints, slices of them, and the addresses that services take: what must be true of them."""
+"""Validation of endpoints, endpoint slices, service CIDRs and IP addresses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_is_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {422}
 
 
@@ -159,11 +159,11 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_what_is_right_is_taken(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {201}
 
 
-async def test_the_type_of_a_slice_stays(talk: Talk) -> None:
+async def test_address_type_of_a_slice_is_immutable(talk: Talk) -> None:
     changes = [
         sliced("fd00::1", kind="IPv6"),
         sliced(kind=""),
@@ -173,12 +173,12 @@ async def test_the_type_of_a_slice_stays(talk: Talk) -> None:
     assert await changed(talk, SLICES, sliced(), changes) == [422, 422, 200, 422]
 
 
-async def test_endpoints_may_change(talk: Talk) -> None:
+async def test_endpoints_updates_are_validated(talk: Talk) -> None:
     changes = [endpoints({"ip": "FD00::1"}), {"subsets": []}, endpoints({"ip": "x"})]
     assert await changed(talk, ENDPOINTS, endpoints(), changes) == [200, 200, 422]
 
 
-async def test_a_range_only_grows(talk: Talk) -> None:
+async def test_service_cidr_only_grows(talk: Talk) -> None:
     old = {"metadata": {"name": talk.namespace}, "spec": {"cidrs": ["10.7.0.0/16"]}}
     made = await talk.made(RANGES, manifest(old))
     lists = [["10.8.0.0/16"], ["10.7.0.0/16", "x"], ["10.7.0.0/16", "fd00::/64"], ["fd00::/64", "10.7.0.0/16"], None]
@@ -192,7 +192,7 @@ async def test_a_range_only_grows(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [422, 422, 200, 422, 422]
 
 
-async def test_an_address_stays_with_its_parent(talk: Talk) -> None:
+async def test_ip_address_keeps_its_parent(talk: Talk) -> None:
     parent = {"resource": "services", "name": "a", "namespace": talk.namespace}
     made = await talk.made(ADDRESSES, {"metadata": {"name": "10.9.0.2"}, "spec": {"parentRef": parent}})
     try:

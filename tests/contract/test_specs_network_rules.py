@@ -1,4 +1,4 @@
-"""Ingresses, their classes, and network policies: what must be true of them."""
+"""Validation of ingresses, ingress classes and network policies."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_is_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {422}
 
 
@@ -212,11 +212,11 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_what_is_right_is_taken(talk: Talk, case: tuple[str, list[Object]]) -> None:
+async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
     assert set(await told(talk, *case)) == {201}
 
 
-async def test_ingresses_may_change(talk: Talk) -> None:
+async def test_ingress_updates_are_validated(talk: Talk) -> None:
     changes = [
         rule("a.b"),
         {"spec": {}},
@@ -225,7 +225,7 @@ async def test_ingresses_may_change(talk: Talk) -> None:
     assert await changed(talk, INGRESSES, ingress(), changes) == [200, 422, 200]
 
 
-async def test_a_class_keeps_its_controller(talk: Talk) -> None:
+async def test_ingress_class_controller_is_immutable(talk: Talk) -> None:
     made = await talk.made(CLASSES, {"metadata": {"name": talk.namespace}} | classed())
     changes = [classed("example.com/d"), classed("x"), classed(kind="K", name="n")]
     try:
@@ -238,7 +238,7 @@ async def test_a_class_keeps_its_controller(talk: Talk) -> None:
     assert [answer.status for answer in answers] == [422, 422, 200]
 
 
-async def test_policies_may_change(talk: Talk) -> None:
+async def test_network_policy_updates_are_validated(talk: Talk) -> None:
     changes = [policy(policyTypes=["Egress"]), peer(ipBlock={"cidr": "FD00::/64"}), port(port=0)]
     assert await changed(talk, POLICIES, policy(), changes) == [200, 200, 422]
 
@@ -250,7 +250,7 @@ POINTS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("points", POINTS)
-async def test_the_status_of_an_ingress_is_checked(talk: Talk, points: list[dict[str, Any]]) -> None:
+async def test_ingress_status_is_validated(talk: Talk, points: list[dict[str, Any]]) -> None:
     await talk.made(INGRESSES, manifest(ingress()))
     status = {"status": {"loadBalancer": {"ingress": points}}}
     answer = await talk("PATCH", f"{INGRESSES}/a/status", status, content_type=MERGE_PATCH)

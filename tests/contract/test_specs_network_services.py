@@ -1,4 +1,4 @@
-"""Services: what must be true of them, what may become of them, and the addresses and ports they are given."""
+"""Validation of services; allocation of addresses and ports."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ WRONG: dict[str, list[Object]] = {
 
 
 @variants("wrong", WRONG)
-async def test_services_are_refused(talk: Talk, wrong: list[Object]) -> None:
+async def test_invalid_services_are_refused(talk: Talk, wrong: list[Object]) -> None:
     assert set(await told(talk, SERVICES, wrong)) == {422}
 
 
@@ -172,7 +172,7 @@ RIGHT = [
 ]
 
 
-async def test_services_are_taken(talk: Talk) -> None:
+async def test_valid_services_are_accepted(talk: Talk) -> None:
     assert set(await told(talk, SERVICES, RIGHT)) == {201}
 
 
@@ -191,7 +191,7 @@ PORTS: dict[str, Object] = {
 
 
 @variants("right", PORTS)
-async def test_services_are_given_ports(talk: Talk, right: Object) -> None:
+async def test_node_ports_are_allocated(talk: Talk, right: Object) -> None:
     answer = await talk("POST", SERVICES, manifest(right), shown=_ranged)
     ports = [each.get("nodePort") for each in answer.body["spec"]["ports"]]
     assert all(port is None or 30000 <= port <= 32767 for port in ports)
@@ -220,12 +220,12 @@ ELSEWHERE = [
 ]
 
 
-async def test_there_is_nothing_elsewhere(talk: Talk) -> None:
+async def test_invalid_addresses_and_ports_are_refused(talk: Talk) -> None:
     answers = [await talk("POST", SERVICES, manifest(each)) for each in ELSEWHERE]
     assert [answer.status for answer in answers] == [422, 422, 422, 422, 422, 500]
 
 
-async def test_what_is_given_is_nobody_elses(talk: Talk) -> None:
+async def test_allocated_port_and_address_are_not_given_twice(talk: Talk) -> None:
     first = await talk.made(SERVICES, manifest(service({"port": 80}, type="NodePort")))
     port, address = first["spec"]["ports"][0]["nodePort"], first["spec"]["clusterIP"]
     taken = [
@@ -248,7 +248,7 @@ def _without(body: Any, text: str) -> Any:
     return body
 
 
-async def test_addresses_stay(talk: Talk) -> None:
+async def test_cluster_ip_is_immutable(talk: Talk) -> None:
     changes = [
         service(clusterIP="10.0.0.99"),
         service(clusterIP="None"),
@@ -264,7 +264,7 @@ async def test_addresses_stay(talk: Talk) -> None:
     assert statuses == [422, 422, 200, 422, 422, 422, 422, 422, 422]
 
 
-async def test_a_headless_service_stays_one(talk: Talk) -> None:
+async def test_headless_service_stays_headless(talk: Talk) -> None:
     headless = {"spec": {"clusterIP": "None", "selector": {"a": "b"}}}
     changes = [
         {"spec": {"selector": {"a": "c"}}},
@@ -299,7 +299,7 @@ BECOMING: dict[str, tuple[Object, Object]] = {
 
 
 @variants("case", BECOMING)
-async def test_a_service_becomes_another(talk: Talk, case: tuple[Object, Object]) -> None:
+async def test_service_type_can_change(talk: Talk, case: tuple[Object, Object]) -> None:
     old, patch = case
     await talk.made(SERVICES, manifest(old))
     answer = await talk("PATCH", f"{SERVICES}/a", patch, content_type=MERGE_PATCH, shown=_shown_changed)
@@ -310,7 +310,7 @@ def _shown_changed(body: Any) -> Any:
     return _ranged(body) if body["kind"] == "Service" and body["spec"].get("ports") else body
 
 
-async def test_a_replacement_keeps_what_was_given(talk: Talk) -> None:
+async def test_put_keeps_allocated_values(talk: Talk) -> None:
     made = await talk.made(SERVICES, manifest(balancer(externalTrafficPolicy="Local")))
     answer = await talk(
         "PUT", f"{SERVICES}/a", manifest(balancer({"port": 81}, externalTrafficPolicy="Local")), shown=_ranged
@@ -328,14 +328,14 @@ INGRESS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("points", INGRESS)
-async def test_the_status_of_a_balancer_is_checked(talk: Talk, points: list[dict[str, Any]]) -> None:
+async def test_load_balancer_status_is_validated(talk: Talk, points: list[dict[str, Any]]) -> None:
     await talk.made(SERVICES, manifest(balancer(allocateLoadBalancerNodePorts=False)))
     status = {"status": {"loadBalancer": {"ingress": points}}}
     answer = await talk("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
-async def test_only_balancers_have_points_of_entry(talk: Talk) -> None:
+async def test_only_load_balancers_have_ingress_status(talk: Talk) -> None:
     await talk.made(SERVICES, manifest(service()))
     status = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}
     answer = await talk("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)

@@ -1,4 +1,4 @@
-"""What must be true of pods beyond their containers and volumes."""
+"""Validation of pods, except containers and volumes."""
 
 from __future__ import annotations
 
@@ -313,23 +313,23 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG)
-async def test_pods_are_refused_for_what_is_wrong_with_them(talk: Talk, wrong: Specs) -> None:
+async def test_invalid_pods_are_refused(talk: Talk, wrong: Specs) -> None:
     answers = [await talk("POST", f"{PODS}?dryRun=All", pod(each, labels={"app": "a"})) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
 @variants("wrong", WRONG_ANNOTATIONS)
-async def test_annotations_that_mean_something_are_read(talk: Talk, wrong: list[dict[str, str]]) -> None:
+async def test_well_known_annotations_are_validated(talk: Talk, wrong: list[dict[str, str]]) -> None:
     answers = [await talk("POST", f"{PODS}?dryRun=All", pod({}, annotations=each)) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
 @variants("spec", RIGHT)
-async def test_pods_are_taken_with_all_that_can_be_said_of_them(talk: Talk, spec: dict[str, Any]) -> None:
+async def test_complete_pods_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
     assert (await talk("POST", f"{PODS}?dryRun=All", pod(spec, labels={"app": "a", "tier": "b"}))).status == 201
 
 
-async def test_templates_are_held_to_the_same_rules_where_they_stand(talk: Talk) -> None:
+async def test_pod_templates_are_validated(talk: Talk) -> None:
     wrong = [
         pod({"restartPolicy": "Sometimes", "preemptionPolicy": "Always"}),
         pod({"priorityClassName": "A b", "runtimeClassName": ""}),

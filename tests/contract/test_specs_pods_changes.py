@@ -1,4 +1,4 @@
-"""What may become of a pod that is there: other images and labels, a nearer deadline, and hardly anything else."""
+"""Validation of updates of pods."""
 
 from __future__ import annotations
 
@@ -149,44 +149,44 @@ ANNOTATIONS: list[dict[str, Any]] = [
 
 
 @variants("refused", REFUSED)
-async def test_pods_are_not_changed(talk: Talk, refused: list[dict[str, Any]]) -> None:
+async def test_immutable_fields(talk: Talk, refused: list[dict[str, Any]]) -> None:
     await talk.made(PODS, OLD)
     answers = [await talk("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in refused]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_some_of_a_pod_is_changed(talk: Talk) -> None:
+async def test_mutable_fields(talk: Talk) -> None:
     await talk.made(PODS, OLD)
     answers = [await talk("PATCH", A, each, content_type=STRATEGIC) for each in TAKEN]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_annotations_that_mean_something_are_not_changed(talk: Talk) -> None:
+async def test_well_known_annotations_are_immutable(talk: Talk) -> None:
     await talk.made(PODS, OLD)
     patches = [{"metadata": {"annotations": each}} for each in ANNOTATIONS]
     answers = [await talk("PATCH", A, each, content_type=MERGE_PATCH) for each in patches]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_nodes_of_a_gated_pod_are_narrowed_only(talk: Talk) -> None:
+async def test_node_selection_of_a_gated_pod_only_narrows(talk: Talk) -> None:
     await talk.made(PODS, GATED)
     answers = [await talk("PATCH", A, {"spec": each}, content_type=MERGE_PATCH) for each in GATED_REFUSED]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_gates_are_taken_away_one_after_the_other(talk: Talk) -> None:
+async def test_scheduling_gates_are_removed_one_by_one(talk: Talk) -> None:
     await talk.made(PODS, GATED)
     answers = [await talk("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in GATED_TAKEN]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_the_manifest_a_pod_was_made_of_changes_nothing(talk: Talk) -> None:
+async def test_put_of_the_original_manifest_changes_nothing(talk: Talk) -> None:
     await talk.made(PODS, OLD)
     answer = await talk("PUT", A, OLD)
     assert (answer.status, answer.metadata["generation"]) == (200, 1)
 
 
-async def test_a_deadline_is_set_late_and_a_grace_below_zero_is_a_second(talk: Talk) -> None:
+async def test_deadline_can_be_set_and_grace_is_at_least_one_second(talk: Talk) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": -1}
     await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
     patches = [

@@ -1,4 +1,4 @@
-"""What must be true of the status that is given to a pod, and what becomes of what is not said."""
+"""Validation of pod status."""
 
 from __future__ import annotations
 
@@ -95,21 +95,21 @@ TAKEN: list[dict[str, Any]] = [
 
 
 @variants("refused", REFUSED)
-async def test_a_status_is_refused_for_what_is_wrong_with_it(talk: Talk, refused: list[dict[str, Any]]) -> None:
+async def test_invalid_status_is_refused(talk: Talk, refused: list[dict[str, Any]]) -> None:
     await talk.made(PODS, POD)
     await talk("PATCH", STATUS, {"status": FIRST}, content_type=MERGE_PATCH, kept=False)
     answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in refused]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_a_status_is_changed_step_by_step(talk: Talk) -> None:
+async def test_status_transitions_are_accepted(talk: Talk) -> None:
     await talk.made(PODS, POD)
     steps = [FIRST, *TAKEN]
     answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in steps]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_what_older_kubelets_do_not_know_is_kept(talk: Talk) -> None:
+async def test_fields_unknown_to_older_kubelets_are_kept(talk: Talk) -> None:
     await talk.made(PODS, POD)
     older = {"conditions": [{"type": "Ready", "status": "False"}], "observedGeneration": None, "qosClass": None}
     for status in (FIRST, older):
@@ -120,7 +120,7 @@ async def test_what_older_kubelets_do_not_know_is_kept(talk: Talk) -> None:
         assert answer.status == 200
 
 
-async def test_nobody_nominates_a_node_for_a_pod_that_has_one(talk: Talk) -> None:
+async def test_assigned_pod_rejects_a_nominated_node(talk: Talk) -> None:
     await talk.made(PODS, POD | {"spec": POD["spec"] | {"nodeName": "n"}})
     answer = await talk("PATCH", STATUS, {"status": {"nominatedNodeName": "m"}}, content_type=MERGE_PATCH)
     assert answer.status == 422

@@ -1,4 +1,4 @@
-"""What claims for volumes may say, and what of it may be changed."""
+"""Validation of persistent volume claims."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WRONG: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("wrong", WRONG)
-async def test_a_claim_says_what_volume_it_wants(talk: Talk, wrong: list[dict[str, Any]]) -> None:
+async def test_invalid_claims_are_refused(talk: Talk, wrong: list[dict[str, Any]]) -> None:
     for spec in wrong:
         answer = await talk("POST", f"{CLAIMS}?dryRun=All", {"metadata": {"name": "a"}, "spec": CLAIM | spec})
         assert answer.status == 422, spec
@@ -77,7 +77,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @variants("spec", GOOD)
-async def test_a_claim_that_is_right_is_accepted(talk: Talk, spec: dict[str, Any]) -> None:
+async def test_valid_claims_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
     answer = await talk("POST", CLAIMS, {"metadata": {"name": "a"}, "spec": spec})
     assert answer.status == 201
 
@@ -93,7 +93,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("changes", CHANGES)
-async def test_what_a_claim_asks_for_stays(talk: Talk, changes: list[dict[str, Any]]) -> None:
+async def test_claim_spec_is_immutable(talk: Talk, changes: list[dict[str, Any]]) -> None:
     full = CLAIM | {"storageClassName": "slow", "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}}
     await talk.made(CLAIMS, {"metadata": {"name": "a"}, "spec": full})
     for spec in changes:
@@ -101,7 +101,7 @@ async def test_what_a_claim_asks_for_stays(talk: Talk, changes: list[dict[str, A
     assert (await talk("GET", f"{CLAIMS}/a")).status == 200
 
 
-async def test_a_bound_claim_may_grow_if_its_class_lets_it(talk: Talk) -> None:
+async def test_bound_claim_grows_if_its_class_allows(talk: Talk) -> None:
     for grows in (True, False):
         name = f"{talk.namespace}-{grows}".lower()
         kind = {"metadata": {"name": name}, "provisioner": "example.com/p", "allowVolumeExpansion": grows}
@@ -115,7 +115,7 @@ async def test_a_bound_claim_may_grow_if_its_class_lets_it(talk: Talk) -> None:
     assert answer.status == 200
 
 
-async def test_the_class_of_a_claim_may_be_told_later(talk: Talk) -> None:
+async def test_storage_class_of_a_claim_can_be_set_later(talk: Talk) -> None:
     await talk.made(CLAIMS, {"metadata": {"name": "a"}, "spec": CLAIM})
     for change in (
         {"metadata": {"annotations": {"volume.beta.kubernetes.io/storage-class": "fast"}}},

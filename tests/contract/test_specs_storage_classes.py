@@ -1,4 +1,4 @@
-"""What classes of volumes, their drivers and attachments may say, and what of it may be changed."""
+"""Validation of storage classes, CSI drivers and volume attachments."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_what_makes_volumes_is_told_rightly(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_objects_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
         answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
@@ -103,7 +103,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], Variants]] = {
 
 
 @variants("change", CHANGES)
-async def test_what_makes_volumes_mostly_stays(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
+async def test_immutable_fields(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
     where, obj, changes = change
     async with standing(talk, where, obj) as (item, known):
         await talk("PUT", f"{item}?dryRun=All", manifest(obj, talk.namespace))
@@ -129,7 +129,7 @@ GOOD = {
 
 
 @variants("right", GOOD)
-async def test_what_makes_volumes_is_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_objects_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
     where, obj = right
     answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
     assert answer.status == 201

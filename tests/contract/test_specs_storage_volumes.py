@@ -1,4 +1,4 @@
-"""What volumes may say, and that the place where their data are stays."""
+"""Validation of persistent volumes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WRONG: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("wrong", WRONG)
-async def test_a_volume_says_where_it_is(talk: Talk, wrong: list[dict[str, Any]]) -> None:
+async def test_invalid_volumes_are_refused(talk: Talk, wrong: list[dict[str, Any]]) -> None:
     for spec in wrong:
         obj = {"metadata": {"name": talk.namespace}, "spec": spec}
         answer = await talk("POST", f"{VOLUMES}?dryRun=All", obj)
@@ -82,7 +82,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @variants("spec", GOOD)
-async def test_a_volume_that_is_right_is_accepted(talk: Talk, spec: dict[str, Any]) -> None:
+async def test_valid_volumes_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
     answer = await talk("POST", f"{VOLUMES}?dryRun=All", {"metadata": {"name": talk.namespace}, "spec": spec})
     assert answer.status == 201
 
@@ -103,7 +103,7 @@ CHANGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("change", CHANGES)
-async def test_a_volume_stays_where_it_is(talk: Talk, change: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+async def test_volume_source_is_immutable(talk: Talk, change: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
     spec, changes = change
     await talk.made(VOLUMES, {"metadata": {"name": talk.namespace}, "spec": spec})
     try:

@@ -1,4 +1,4 @@
-"""What must be true of the volumes of a pod: one name, one source, and what each kind of source asks for."""
+"""Validation of the volumes of a pod."""
 
 from __future__ import annotations
 
@@ -225,18 +225,18 @@ def pod(volumes: Volumes, **spec: Any) -> dict[str, Any]:
 
 
 @variants("wrong", WRONG)
-async def test_volumes_are_refused_for_what_is_wrong_with_them(talk: Talk, wrong: list[Volumes]) -> None:
+async def test_invalid_volumes_are_refused(talk: Talk, wrong: list[Volumes]) -> None:
     answers = [await talk("POST", f"{PODS}?dryRun=All", pod(each)) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_volumes_of_all_kinds_are_taken_with_what_they_need(talk: Talk) -> None:
+async def test_all_volume_sources_are_accepted(talk: Talk) -> None:
     volumes = [{"name": f"v{number}", **volume} for number, volume in enumerate(RIGHT)]
     answer = await talk("POST", f"{PODS}?dryRun=All", pod(volumes, serviceAccountName="default"))
     assert answer.status == 201
 
 
-async def test_volumes_of_templates_are_looked_at_where_they_stand(talk: Talk) -> None:
+async def test_volumes_of_templates_are_validated(talk: Talk) -> None:
     volumes = [{"name": "image", "image": {}}, {"name": "token", **projected(TOKEN)}, {"name": "other", "secret": {}}]
     obj = {"metadata": {"name": "a"}, "template": pod(volumes)}
     assert (await talk("POST", f"{TEMPLATES}?dryRun=All", obj)).status == 422

@@ -1,4 +1,4 @@
-"""What is wrong with deployments, replica sets, stateful sets, daemon sets, replication controllers and revisions."""
+"""Validation of workload controllers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCALED = {kind: path for kind, (path, _) in KINDS.items() if kind != "daemon_set
 
 
 @variants("kind", KINDS)
-async def test_what_is_required_has_to_be_there(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
+async def test_required_fields(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
     wrong: list[Changes] = [
         {"spec": GONE},
         {"spec": {}},
@@ -78,13 +78,13 @@ SELECTORS: list[Changes] = [
 
 
 @variants("kind", {kind: case for kind, case in KINDS.items() if kind != "controller"})
-async def test_a_selector_selects_what_the_template_makes(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
+async def test_selector_must_match_the_template(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
     answered = await statuses(talk, *kind, SELECTORS)
     assert 422 in answered
 
 
 @variants("kind", KINDS)
-async def test_pods_that_are_kept_running_are_restarted_always(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
+async def test_restart_policy_must_be_always(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
     wrong: list[Changes] = [
         {"spec.template.spec.restartPolicy": "Never"},
         {"spec.template.spec.restartPolicy": "OnFailure"},
@@ -198,7 +198,7 @@ WRONG: dict[str, Case] = {
 
 
 @variants("case", WRONG)
-async def test_what_is_wrong_is_told(talk: Talk, case: Case) -> None:
+async def test_invalid_workloads_are_refused(talk: Talk, case: Case) -> None:
     assert await statuses(talk, *case) == {422}
 
 
@@ -238,7 +238,7 @@ ACCEPTED: dict[str, Case] = {
 
 
 @variants("case", ACCEPTED)
-async def test_what_is_unusual_is_right(talk: Talk, case: Case) -> None:
+async def test_unusual_workloads_are_accepted(talk: Talk, case: Case) -> None:
     assert await statuses(talk, *case) == {201}
 
 
@@ -271,14 +271,14 @@ CHANGES: dict[str, tuple[str, dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", CHANGES)
-async def test_some_things_stay_what_they_are(talk: Talk, case: Case) -> None:
+async def test_immutable_fields(talk: Talk, case: Case) -> None:
     path, obj, changes = case
     await talk.made(path, obj)
     answers = [await talk("PUT", f"{path}/a?dryRun=All", but(obj, each)) for each in changes]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_other_fields_of_a_stateful_set_may_be_changed(talk: Talk) -> None:
+async def test_mutable_fields_of_a_stateful_set(talk: Talk) -> None:
     await talk.made(STATEFUL_SETS, STATEFUL)
     change = {
         "spec": {
@@ -295,7 +295,7 @@ async def test_other_fields_of_a_stateful_set_may_be_changed(talk: Talk) -> None
     assert answer.status == 200
 
 
-async def test_a_replication_controller_may_select_others(talk: Talk) -> None:
+async def test_replication_controller_selector_is_mutable(talk: Talk) -> None:
     await talk.made(CONTROLLERS, CONTROLLER)
     other = but(CONTROLLER, {"spec.selector": {"c": "d"}, "spec.template.metadata.labels": {"c": "d"}})
     answer = await talk("PUT", f"{CONTROLLERS}/a", other)
@@ -303,7 +303,7 @@ async def test_a_replication_controller_may_select_others(talk: Talk) -> None:
 
 
 @variants("path", SCALED)
-async def test_nothing_is_scaled_below_zero(talk: Talk, path: str) -> None:
+async def test_negative_scale_is_refused(talk: Talk, path: str) -> None:
     obj = next(obj for known, obj in KINDS.values() if known == path)
     await talk.made(path, obj)
     scale = {"metadata": {"name": "a"}, "spec": {"replicas": -1}}

@@ -1,4 +1,4 @@
-"""Rows of nodes, events, storage, access and configuration, of objects as they are found in clusters."""
+"""Table rows of nodes, events, storage, access and configuration."""
 
 from __future__ import annotations
 
@@ -318,5 +318,5 @@ THINGS: dict[str, Case] = {
 
 
 @variants("case", THINGS)
-async def test_a_thing_tells_what_it_is(talk: Talk, case: Case) -> None:
+async def test_row_of_each_kind(talk: Talk, case: Case) -> None:
     assert len(await row_of(talk, case)) >= 2

@@ -1,4 +1,4 @@
-"""Rows of custom resources: their columns are what their definition says, and their cells what JSONPath finds."""
+"""Table rows of custom resources."""
 
 from __future__ import annotations
 
@@ -153,13 +153,13 @@ async def defined(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
 
 
 @variants("columns", COLUMNS)
-async def test_columns_are_those_of_the_definition(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
+async def test_columns_come_from_the_crd(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
     await defined(talk, columns)
     answer = await talk("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
     assert answer.body["columnDefinitions"][0]["name"] == "Name"
 
 
-async def test_a_cell_is_what_its_path_leads_to_in_the_type_of_its_column(talk: Talk) -> None:
+async def test_cells_follow_path_and_column_type(talk: Talk) -> None:
     columns = [{"name": name, "type": kind, "jsonPath": path} for name, (kind, path) in CELLS.items()]
     await defined(talk, columns)
     answer = await talk("GET", f"{WIDGETS}/a?includeObject=None", accept=TABLE, shown=by_column)
@@ -167,13 +167,13 @@ async def test_a_cell_is_what_its_path_leads_to_in_the_type_of_its_column(talk: 
 
 
 @variants("path", REFUSED)
-async def test_a_path_that_is_none_is_refused(talk: Talk, path: str) -> None:
+async def test_invalid_path_is_refused(talk: Talk, path: str) -> None:
     answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": "string", "jsonPath": path}]))
     assert answer.status == 422
 
 
 @variants("path", BROKEN)
-async def test_a_path_that_nobody_understands_shows_what_there_is_without_it(talk: Talk, path: str) -> None:
+async def test_unparsable_path_leaves_its_cell_out(talk: Talk, path: str) -> None:
     columns = [
         {"name": "B", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "C", "type": "string", "jsonPath": path},
@@ -184,7 +184,7 @@ async def test_a_path_that_nobody_understands_shows_what_there_is_without_it(tal
 
 
 @pytest.mark.parametrize("kind", ["object", "", "String"])
-async def test_a_type_that_is_none_is_refused(talk: Talk, kind: str) -> None:
+async def test_invalid_type_is_refused(talk: Talk, kind: str) -> None:
     answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": kind, "jsonPath": ".spec"}]))
     assert answer.status == 422
 

@@ -1,4 +1,4 @@
-"""Rows of services and what lies behind and before them, of objects as they are found in clusters."""
+"""Table rows of services, endpoints and ingresses."""
 
 from __future__ import annotations
 
@@ -138,5 +138,5 @@ NETWORK: dict[str, Case] = {
 
 
 @variants("case", NETWORK)
-async def test_what_lets_in_tells_where(talk: Talk, case: Case) -> None:
+async def test_row_of_each_kind(talk: Talk, case: Case) -> None:
     assert len(await row_of(talk, case)) >= 3

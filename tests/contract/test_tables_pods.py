@@ -1,4 +1,4 @@
-"""Rows of pods: in each state that a pod may be in, one status, one count of restarts."""
+"""Table rows of pods."""
 
 from __future__ import annotations
 
@@ -168,14 +168,14 @@ INITIALIZING: dict[str, dict[str, Any]] = {
 
 
 @variants("status", STATES)
-async def test_a_pod_tells_its_state(talk: Talk, status: dict[str, Any]) -> None:
+async def test_row_of_a_pod_in_each_state(talk: Talk, status: dict[str, Any]) -> None:
     await made(talk, TWO, status)
     answer = await talk("GET", ROW, accept=TABLE)
     assert answer.body["rows"][0]["cells"][1].endswith("/2")
 
 
 @variants("status", INITIALIZING)
-async def test_a_pod_tells_how_far_its_start_is(talk: Talk, status: dict[str, Any]) -> None:
+async def test_row_of_an_initializing_pod(talk: Talk, status: dict[str, Any]) -> None:
     await made(talk, TWO | INIT, status)
     answer = await talk("GET", ROW, accept=TABLE)
     assert answer.body["rows"][0]["cells"][1].endswith("/3")
@@ -193,7 +193,7 @@ async def test_a_pod_tells_how_far_its_start_is(talk: Talk, status: dict[str, An
         "crashes": started(container("a", waiting("CrashLoopBackOff")), B),
     },
 )
-async def test_a_pod_that_is_being_deleted_says_so(talk: Talk, status: dict[str, Any]) -> None:
+async def test_row_of_a_pod_held_by_a_finalizer(talk: Talk, status: dict[str, Any]) -> None:
     await made(talk, TWO, status, metadata={"finalizers": ["example.com/stay"]})
     await talk("DELETE", f"{PODS}/a", kept=False)
     await talk("GET", ROW, accept=TABLE)
@@ -201,7 +201,7 @@ async def test_a_pod_that_is_being_deleted_says_so(talk: Talk, status: dict[str,
     assert answer.status == 200
 
 
-async def test_a_pod_that_is_given_time_is_being_deleted(talk: Talk) -> None:
+async def test_row_of_a_pod_in_its_grace_period(talk: Talk) -> None:
     await made(talk, TWO | {"nodeName": "n"}, started(A, B))
     answer = await talk("DELETE", f"{PODS}/a?includeObject=None", accept=TABLE)
     await talk("DELETE", f"{PODS}/a?gracePeriodSeconds=0", kept=False)
@@ -217,7 +217,7 @@ async def test_a_pod_that_is_given_time_is_being_deleted(talk: Talk) -> None:
         "host-network": {"hostNetwork": True},
     },
 )
-async def test_a_pod_tells_where_it_is_and_what_it_waits_for(talk: Talk, spec: dict[str, Any]) -> None:
+async def test_row_with_node_and_readiness_gates(talk: Talk, spec: dict[str, Any]) -> None:
     conditions = [{"type": "example.com/a", "status": "True"}, {"type": "example.com/b", "status": "False"}]
     await made(talk, TWO | spec, {"phase": "Running", "conditions": conditions})
     answer = await talk("GET", ROW, accept=TABLE)
@@ -225,7 +225,7 @@ async def test_a_pod_tells_where_it_is_and_what_it_waits_for(talk: Talk, spec: d
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Running"])
-async def test_the_row_of_a_pod_that_has_ended_is_marked(talk: Talk, phase: str) -> None:
+async def test_row_of_a_finished_pod_has_a_condition(talk: Talk, phase: str) -> None:
     await made(talk, TWO, {"phase": phase})
     answer = await talk("GET", PODS, accept=TABLE)
     assert len(answer.body["rows"]) == 1

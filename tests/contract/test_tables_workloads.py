@@ -1,4 +1,4 @@
-"""Rows of what runs pods, of objects as they are found in clusters."""
+"""Table rows of workloads."""
 
 from __future__ import annotations
 
@@ -216,10 +216,10 @@ SCALED: dict[str, Case] = {
 
 
 @variants("case", WORKLOADS)
-async def test_what_runs_pods_tells_of_them(talk: Talk, case: Case) -> None:
+async def test_row_of_each_workload(talk: Talk, case: Case) -> None:
     assert len(await row_of(talk, case)) >= 4
 
 
 @variants("case", SCALED)
-async def test_a_scaler_tells_what_it_measures(talk: Talk, case: Case) -> None:
+async def test_row_of_an_autoscaler(talk: Talk, case: Case) -> None:
     assert len(await row_of(talk, case)) == 7

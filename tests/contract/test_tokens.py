@@ -1,4 +1,4 @@
-"""Tokens: who gets one for a service account, what it is bound to, and what a review says of it."""
+"""Service account tokens: requests, bound objects, reviews."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ REQUESTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REQUESTS)
-async def test_a_token_is_requested(talk: Talk, case: str) -> None:
+async def test_token_requests(talk: Talk, case: str) -> None:
     await made_robot(talk)
     body = REQUESTS[case]
     if case == "name":
@@ -96,19 +96,19 @@ async def test_a_token_is_requested(talk: Talk, case: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_a_token_is_created_only(talk: Talk, method: str) -> None:
+async def test_tokens_support_create_only(talk: Talk, method: str) -> None:
     await made_robot(talk)
     answer = await talk(method, TOKEN, {} if method in ("PUT", "PATCH") else None)
     assert answer.status == 405
 
 
-async def test_a_token_may_be_tried(talk: Talk) -> None:
+async def test_token_request_dry_run(talk: Talk) -> None:
     await made_robot(talk)
     answer = await talk("POST", f"{TOKEN}?dryRun=All", {"spec": {}})
     assert answer.status == 201
 
 
-async def test_an_account_gets_its_own_token_if_it_may(talk: Talk) -> None:
+async def test_account_may_request_its_own_token_by_role(talk: Talk) -> None:
     headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
     await talk("POST", TOKEN, {"spec": {}}, headers=headers)
     await granted(
@@ -122,7 +122,7 @@ async def test_an_account_gets_its_own_token_if_it_may(talk: Talk) -> None:
     assert answer.status == 201
 
 
-async def test_a_token_is_bound_to_a_pod(talk: Talk) -> None:
+async def test_pod_bound_token_ends_with_the_pod(talk: Talk) -> None:
     await made_robot(talk)
     await talk.made(PODS, pod())
     token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
@@ -131,7 +131,7 @@ async def test_a_token_is_bound_to_a_pod(talk: Talk) -> None:
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_a_token_of_a_pod_tells_its_node(talk: Talk) -> None:
+async def test_pod_bound_token_names_the_node(talk: Talk) -> None:
     await made_robot(talk)
     await talk.made(PODS, pod(nodeName=f"node-of-{talk.namespace}"))
     token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
@@ -139,7 +139,7 @@ async def test_a_token_of_a_pod_tells_its_node(talk: Talk) -> None:
     assert "authentication.kubernetes.io/node-name" in answer.body["status"]["user"]["extra"]
 
 
-async def test_a_token_is_bound_to_a_secret(talk: Talk) -> None:
+async def test_secret_bound_token_ends_with_the_secret(talk: Talk) -> None:
     await made_robot(talk)
     await talk.made(SECRETS, {"metadata": {"name": "s"}})
     token = (await bound_to(talk, "Secret", "s")).body["status"]["token"]
@@ -148,7 +148,7 @@ async def test_a_token_is_bound_to_a_secret(talk: Talk) -> None:
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_a_token_is_bound_to_a_node(talk: Talk) -> None:
+async def test_node_bound_token_ends_with_the_node(talk: Talk) -> None:
     await made_robot(talk)
     name = f"node-of-{talk.namespace}"
     await talk.made(NODES, {"metadata": {"name": name}})
@@ -172,7 +172,7 @@ BOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", BOUND)
-async def test_what_a_token_is_bound_to_is_there(talk: Talk, case: str) -> None:
+async def test_bound_object_must_exist(talk: Talk, case: str) -> None:
     await made_robot(talk)
     await talk.made(ACCOUNTS, {"metadata": {"name": "other"}})
     await talk.made(PODS, pod("other"))
@@ -182,7 +182,7 @@ async def test_what_a_token_is_bound_to_is_there(talk: Talk, case: str) -> None:
     assert answer.status in (400, 404, 409)
 
 
-async def test_a_token_is_of_one_account_only(talk: Talk) -> None:
+async def test_token_of_a_recreated_account_is_invalid(talk: Talk) -> None:
     token = await token_of(talk, "robot")
     await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
     await talk("POST", REVIEW, {"spec": {"token": token}})
@@ -191,20 +191,20 @@ async def test_a_token_is_of_one_account_only(talk: Talk) -> None:
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_a_token_for_others_is_none_for_the_api(talk: Talk) -> None:
+async def test_token_for_another_audience_is_401(talk: Talk) -> None:
     token = await token_of(talk, "robot", audiences=["https://example.com"])
     answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 401
 
 
-async def test_a_token_for_several_is_one_for_the_api(talk: Talk) -> None:
+async def test_token_for_several_audiences_is_accepted(talk: Talk) -> None:
     token = await token_of(talk, "robot", audiences=["https://example.com", API])
     answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 403
 
 
 @pytest.mark.parametrize("audiences", [["a"], ["b", "a"], ["c"], [], [API], ["a", "b"]], ids=range(6))
-async def test_a_review_is_for_some_audiences(talk: Talk, audiences: list[str]) -> None:
+async def test_token_review_by_audience(talk: Talk, audiences: list[str]) -> None:
     token = await token_of(talk, "robot", audiences=["a", "b"])
     answer = await talk("POST", REVIEW, {"spec": {"token": token, "audiences": audiences}})
     assert answer.status == 201
@@ -215,12 +215,12 @@ async def test_a_review_is_for_some_audiences(talk: Talk, audiences: list[str]) 
     [{}, {"spec": {}}, {"spec": {"token": ""}}, {"spec": {"token": "a.b.c"}}, {"spec": {"token": "x", "more": 1}}],
     ids=range(5),
 )
-async def test_a_review_is_of_a_token(talk: Talk, body: Any) -> None:
+async def test_token_review_bodies(talk: Talk, body: Any) -> None:
     answer = await talk("POST", REVIEW, body)
     assert answer.status in (201, 400)
 
 
-async def test_a_review_is_for_who_may(talk: Talk) -> None:
+async def test_token_review_needs_rights(talk: Talk) -> None:
     answer = await talk("POST", REVIEW, {"spec": {"token": "x"}}, user="jane")
     assert answer.status == 403
 
@@ -230,7 +230,7 @@ async def test_a_review_is_for_who_may(talk: Talk) -> None:
     ["", "Bearer", "Bearer ", "bearer none", "Bearer  none", "Bearer none more", "Basic YTpi", "none", "Bearer a.b.c"],
     ids=range(9),
 )
-async def test_who_shows_no_good_token_is_anonymous_or_nobody(talk: Talk, said: str) -> None:
+async def test_malformed_authorization_is_anonymous_or_401(talk: Talk, said: str) -> None:
     headers = {"Authorization": said}
     await talk("GET", "/version", headers=headers, kept=False)
     await talk("GET", "/api", headers=headers)
@@ -239,25 +239,25 @@ async def test_who_shows_no_good_token_is_anonymous_or_nobody(talk: Talk, said: 
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT"])
-async def test_who_is_nobody_writes_nothing(talk: Talk, method: str) -> None:
+async def test_unauthenticated_writes_are_401(talk: Talk, method: str) -> None:
     headers = {"Authorization": "Bearer none"}
     answer = await talk(method, A, {} if method != "DELETE" else None, headers=headers)
     assert answer.status == 401
 
 
 @pytest.mark.parametrize("accept", ["application/yaml", "text/html", "*/*", ""], ids=range(4))
-async def test_nobody_is_told_in_the_form_he_asks_for(talk: Talk, accept: str) -> None:
+async def test_unauthorized_error_follows_the_accept_header(talk: Talk, accept: str) -> None:
     answer = await talk("GET", A, headers={"Authorization": "Bearer none"}, accept=accept)
     assert answer.status == 401
 
 
-async def test_strangers_may_be_given_rights(talk: Talk) -> None:
+async def test_unauthenticated_group_may_get_rights(talk: Talk) -> None:
     await granted(talk, CORE, kind="Group", name="system:unauthenticated")
     answer = await talk("GET", A, headers={"Authorization": ""})
     assert answer.status == 404
 
 
-async def test_all_accounts_are_a_group(talk: Talk) -> None:
+async def test_service_accounts_are_a_group(talk: Talk) -> None:
     await granted(talk, CORE, kind="Group", name=f"system:serviceaccounts:{talk.namespace}")
     token = await token_of(talk, "robot")
     answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
@@ -288,7 +288,7 @@ IMPERSONATED: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("case", IMPERSONATED)
-async def test_who_may_speak_for_others_does(talk: Talk, case: str) -> None:
+async def test_impersonation_by_role(talk: Talk, case: str) -> None:
     token, name = await token_of(talk, "robot"), talk.namespace
     rules = [
         rule("", "users", "impersonate", resourceNames=["joe"]),

@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they tell, and what is refused."""
+"""Watches: start, events, invalid parameters."""
 
 from __future__ import annotations
 
@@ -59,28 +59,28 @@ PARAMETERS = {
 
 
 @variants("query", COMBINATIONS)
-async def test_where_a_watch_begins_follows_from_all_its_parameters(talk: Talk, query: str) -> None:
+async def test_version_match_and_initial_events_together(talk: Talk, query: str) -> None:
     await two(talk)
     await followed(talk, f"{CONFIGMAPS}?watch=true{query}")
     assert talk.exchanges[-1]["status"] in (200, 422, 400, 500)
 
 
 @variants("query", PARAMETERS)
-async def test_each_parameter_is_read_as_the_api_reads_it(talk: Talk, query: str) -> None:
+async def test_parameter_values(talk: Talk, query: str) -> None:
     await two(talk)
     await followed(talk, f"{CONFIGMAPS}?watch=true&{query}")
     assert talk.exchanges[-1]["status"] in (200, 422, 400, 500)
 
 
 @pytest.mark.parametrize("value", ["1", "TRUE", "yes", ""])
-async def test_a_list_becomes_a_watch_by_any_value_but_no(talk: Talk, value: str) -> None:
+async def test_watch_parameter_values(talk: Talk, value: str) -> None:
     await two(talk)
     await followed(talk, f"{CONFIGMAPS}?watch={value}")
     assert talk.exchanges[-1]["status"] == 200
 
 
 @pytest.mark.conformance("FK-03", "FK-04")
-async def test_every_change_is_told_in_order(talk: Talk) -> None:
+async def test_events_are_delivered_in_order(talk: Talk) -> None:
     made = await talk.made(CONFIGMAPS, configmap("a"))
     await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
@@ -90,7 +90,7 @@ async def test_every_change_is_told_in_order(talk: Talk) -> None:
     assert kinds(answer.body) == ["MODIFIED", "DELETED", "ADDED"]
 
 
-async def test_a_deletion_that_waits_for_finalizers_is_a_change_first(talk: Talk) -> None:
+async def test_finalized_deletion_is_modified_then_deleted(talk: Talk) -> None:
     made = await talk.made(CONFIGMAPS, configmap("a", finalizers=["example.com/hold"]))
     await talk("DELETE", A)
     await talk("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
@@ -99,7 +99,7 @@ async def test_a_deletion_that_waits_for_finalizers_is_a_change_first(talk: Talk
 
 
 @pytest.mark.conformance("FK-04", "WEAK-29")
-async def test_an_object_that_leaves_the_labels_is_deleted_and_added_when_it_enters(talk: Talk) -> None:
+async def test_selector_transitions_become_deleted_and_added(talk: Talk) -> None:
     made = await talk.made(CONFIGMAPS, configmap("a", labels={"on": "1"}))
     for labels in ({"on": "0"}, {"other": "x"}, {"on": "1"}, {"other": "y"}):
         await talk("PATCH", A, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH)
@@ -108,7 +108,7 @@ async def test_an_object_that_leaves_the_labels_is_deleted_and_added_when_it_ent
     assert kinds(answer.body) == ["DELETED", "ADDED", "MODIFIED"]
 
 
-async def test_what_never_matched_is_not_deleted(talk: Talk) -> None:
+async def test_never_matching_object_is_not_delivered(talk: Talk) -> None:
     made = await talk.made(CONFIGMAPS, configmap("a", labels={"on": "0"}))
     await talk("DELETE", A)
     await talk.made(CONFIGMAPS, configmap("b", labels={"on": "1"}))
@@ -118,14 +118,14 @@ async def test_what_never_matched_is_not_deleted(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
-async def test_a_selection_narrows_what_a_watch_begins_with(talk: Talk, query: str) -> None:
+async def test_selector_limits_initial_events(talk: Talk, query: str) -> None:
     await two(talk)
     await followed(talk, f"{CONFIGMAPS}?watch=true&labelSelector=n!%3D1{query}")
     assert len(talk.exchanges[-1]["body"]) == 2
 
 
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
-async def test_one_object_is_watched_by_its_name(talk: Talk, query: str) -> None:
+async def test_watch_by_name(talk: Talk, query: str) -> None:
     await two(talk)
     path = f"{CONFIGMAPS}?watch=true&fieldSelector=metadata.name%3Db{query}"
     async with talk.watching(path) as watch:
@@ -136,7 +136,7 @@ async def test_one_object_is_watched_by_its_name(talk: Talk, query: str) -> None
     assert kinds(watch.events) == ["ADDED", "DELETED"]
 
 
-async def test_a_pod_enters_and_leaves_by_its_phase(talk: Talk) -> None:
+async def test_pod_watch_by_phase(talk: Talk) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     made = await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
     for phase in ("Running", "Succeeded"):
@@ -146,14 +146,14 @@ async def test_a_pod_enters_and_leaves_by_its_phase(talk: Talk) -> None:
     assert kinds(answer.body) == ["ADDED", "DELETED"]
 
 
-async def test_a_watch_of_all_namespaces_may_be_narrowed_to_one(talk: Talk) -> None:
+async def test_cluster_wide_watch_narrowed_to_one_namespace(talk: Talk) -> None:
     await two(talk)
     path = "/api/v1/configmaps?watch=true&fieldSelector=metadata.namespace%3D{ns}"
     await followed(talk, path)
     assert len(talk.exchanges[-1]["body"]) == 3
 
 
-async def test_a_watch_is_of_its_namespace_only(talk: Talk) -> None:
+async def test_namespaced_watch_omits_other_namespaces(talk: Talk) -> None:
     made = await talk.made("/api/v1/namespaces/default/configmaps", configmap(talk.namespace))
     await talk("DELETE", f"/api/v1/namespaces/default/configmaps/{talk.namespace}", kept=False)
     await talk.made(CONFIGMAPS, configmap("a"))
@@ -171,7 +171,7 @@ async def test_a_watch_is_of_its_namespace_only(talk: Talk) -> None:
     ],
     ids=["all", "no", "version", "everywhere"],
 )
-async def test_there_are_paths_for_watches(talk: Talk, path: str) -> None:
+async def test_legacy_watch_paths(talk: Talk, path: str) -> None:
     await two(talk)
     await followed(talk, path)
     assert talk.exchanges[-1]["body"][-1]["object"]["metadata"]["name"] == "z"
@@ -182,49 +182,49 @@ async def test_there_are_paths_for_watches(talk: Talk, path: str) -> None:
     ["/api/v1/watch/namespaces/{ns}/configmaps/b", "/api/v1/watch/namespaces/{ns}/configmaps/b?fieldSelector=x%3Dy"],
     ids=["name", "field"],
 )
-async def test_there_is_a_path_for_the_watch_of_one_object(talk: Talk, path: str) -> None:
+async def test_legacy_watch_path_of_one_object(talk: Talk, path: str) -> None:
     await two(talk)
     answer = await talk.watched(path, events=1)
     assert answer.status in (200, 400)
 
 
-async def test_a_watch_of_an_object_by_its_path_is_a_read(talk: Talk) -> None:
+async def test_watch_parameter_on_one_object_is_a_get(talk: Talk) -> None:
     await two(talk)
     answer = await talk("GET", f"{A}?watch=true&timeoutSeconds=1")
     assert answer.status == 200
 
 
 @pytest.mark.conformance("FK-04", "WEAK-29")
-async def test_a_streaming_list_ends_with_a_marked_bookmark(talk: Talk) -> None:
+async def test_streaming_list_ends_with_an_annotated_bookmark(talk: Talk) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", events=3)
     assert answer.body[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_streaming_list_of_nothing_is_a_bookmark(talk: Talk) -> None:
+async def test_empty_streaming_list_is_one_bookmark(talk: Talk) -> None:
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", events=1)
     assert kinds(answer.body) == ["BOOKMARK"]
 
 
-async def test_a_streaming_list_may_be_narrowed(talk: Talk) -> None:
+async def test_streaming_list_with_a_selector(talk: Talk) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&labelSelector=n%3D2", events=2)
     assert kinds(answer.body) == ["ADDED", "BOOKMARK"]
 
 
-async def test_a_watch_ends_when_its_time_is_over(talk: Talk) -> None:
+async def test_watch_ends_at_timeout_seconds(talk: Talk) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?watch=true&timeoutSeconds=1")
     assert len(answer.body) == 2
 
 
-async def test_a_watch_of_a_version_that_has_not_happened_tells_nothing(talk: Talk) -> None:
+async def test_watch_at_a_future_version_is_silent(talk: Talk) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1")
     assert answer.body == []
 
 
-async def test_a_streaming_list_of_a_version_that_has_not_happened_fails(talk: Talk) -> None:
+async def test_streaming_list_at_a_future_version_fails(talk: Talk) -> None:
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&resourceVersion=999999999", events=1)
     assert answer.status == 200
 
@@ -246,14 +246,14 @@ async def test_a_streaming_list_of_a_version_that_has_not_happened_fails(talk: T
         "text": "text/plain",
     },
 )
-async def test_events_come_in_the_form_that_was_asked_for(talk: Talk, accept: str) -> None:
+async def test_accept_header_selects_the_representation(talk: Talk, accept: str) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}", accept=accept, events=3)
     assert answer.status in (200, 406)
 
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
-async def test_rows_of_events_carry_what_was_asked_for(talk: Talk, include: str) -> None:
+async def test_include_object_selects_the_row_object(talk: Talk, include: str) -> None:
     await two(talk)
     answer = await talk.watched(f"{CONFIGMAPS}?{STREAMING}&includeObject={include}", accept=TABLE, events=3)
     assert answer.status in (200, 400)

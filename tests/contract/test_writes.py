@@ -1,4 +1,4 @@
-"""Creating and replacing objects: names, versions, what must hold before a write, and what a write may not change."""
+"""Creates and updates: names, versions, preconditions, immutable fields."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ def configmap(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, 
 
 
 @pytest.mark.conformance("FK-02")
-async def test_an_object_is_created(talk: Talk) -> None:
+async def test_create(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     assert answer.status == 201
 
 
 @pytest.mark.conformance("FK-02")
-async def test_a_name_is_taken_once(talk: Talk) -> None:
+async def test_create_of_an_existing_name_is_409(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
     assert answer.status == 409
 
 
-async def test_names_are_generated(talk: Talk) -> None:
+async def test_generate_name(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}})
     assert answer.metadata["name"].startswith("gen-")
 
 
-async def test_a_name_wins_over_a_generated_one(talk: Talk) -> None:
+async def test_name_takes_precedence_over_generate_name(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a", "generateName": "gen-"}})
     assert answer.metadata["name"] == "a"
 
 
-async def test_a_prefix_must_be_a_name(talk: Talk) -> None:
+async def test_generate_name_is_validated(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "Gen_", "name": "a"}})
     assert answer.status == 422
 
 
-async def test_long_prefixes_are_cut(talk: Talk) -> None:
+async def test_long_generate_name_is_truncated(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, {"metadata": {"generateName": "x" * 70}}, kept=False)
     assert answer.metadata["name"][:-5] == "x" * 58
 
@@ -112,7 +112,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("case", NAMED)
-async def test_rules_for_names_differ(talk: Talk, case: str) -> None:
+async def test_name_rules_differ_by_kind(talk: Talk, case: str) -> None:
     path, name = NAMED[case]
     body: dict[str, Any] = {"metadata": {"name": name}}
     if path == SERVICES:
@@ -123,23 +123,23 @@ async def test_rules_for_names_differ(talk: Talk, case: str) -> None:
     assert answer.status == (201 if case in ("event", "digits_first") else 422)
 
 
-async def test_an_object_of_another_namespace_is_refused(talk: Talk) -> None:
+async def test_create_in_another_namespace_is_400(talk: Talk) -> None:
     answer = await talk("POST", CONFIGMAPS, configmap(namespace="other"))
     assert answer.status == 400
 
 
-async def test_a_missing_namespace_is_named(talk: Talk) -> None:
+async def test_create_in_a_missing_namespace_is_404(talk: Talk) -> None:
     answer = await talk("POST", "/api/v1/namespaces/{ns}-none/configmaps", configmap())
     assert answer.status == 404
 
 
-async def test_without_a_namespace_nothing_is_created(talk: Talk) -> None:
+async def test_create_without_a_namespace_is_405(talk: Talk) -> None:
     answer = await talk("POST", "/api/v1/configmaps", configmap())
     assert answer.status == 405
 
 
 @pytest.mark.parametrize("field", ["kind", "apiVersion", "both"])
-async def test_an_object_of_another_kind_is_refused(talk: Talk, field: str) -> None:
+async def test_create_of_another_kind_is_400(talk: Talk, field: str) -> None:
     said = {"kind": {"kind": "Secret"}, "apiVersion": {"apiVersion": "apps/v1"}}
     both = {"apiVersion": "apps/v1", "kind": "Deployment"}
     answer = await talk("POST", CONFIGMAPS, configmap() | said.get(field, both))
@@ -147,33 +147,33 @@ async def test_an_object_of_another_kind_is_refused(talk: Talk, field: str) -> N
 
 
 @pytest.mark.conformance("FK-04", "WEAK-29")
-async def test_an_update_of_an_old_version_conflicts(talk: Talk) -> None:
+async def test_put_at_an_old_version_conflicts(talk: Talk) -> None:
     first = await talk.made(CONFIGMAPS, configmap())
     await talk("PUT", A, configmap({"k": "v"}), kept=False)
     answer = await talk("PUT", A, first | {"data": {"k": "w"}})
     assert answer.status == 409
 
 
-async def test_an_update_without_a_version_always_happens(talk: Talk) -> None:
+async def test_put_without_a_version_is_unconditional(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap({"k": "v"}))
     assert answer.body["data"] == {"k": "v"}
 
 
 @pytest.mark.parametrize("version", ["0", "x", "-1", "99999999999"], ids=["zero", "text", "negative", "future"])
-async def test_a_version_that_never_was_is_no_match(talk: Talk, version: str) -> None:
+async def test_put_at_an_impossible_version_is_refused(talk: Talk, version: str) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap({"k": "v"}, resourceVersion=version))
     assert answer.status in (200, 409, 422, 500)
 
 
-async def test_an_update_for_another_uid_conflicts(talk: Talk) -> None:
+async def test_put_with_another_uid_conflicts(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap({"k": "v"}, uid="another"))
     assert answer.status == 409
 
 
-async def test_an_update_that_changes_nothing_keeps_the_version(talk: Talk) -> None:
+async def test_unchanged_put_keeps_the_version(talk: Talk) -> None:
     await talk("POST", CONFIGMAPS, configmap({"k": "v"}))
     await talk("PUT", A, configmap({"k": "v"}))
     answer = await talk("PATCH", A, {}, content_type=MERGE_PATCH)
@@ -181,26 +181,26 @@ async def test_an_update_that_changes_nothing_keeps_the_version(talk: Talk) -> N
 
 
 @pytest.mark.parametrize("body", [{"metadata": {}}, {"metadata": {"name": "b"}}, {}], ids=["no_name", "other", "empty"])
-async def test_an_update_is_for_the_name_of_the_url(talk: Talk, body: dict[str, Any]) -> None:
+async def test_put_must_name_the_object_of_its_path(talk: Talk, body: dict[str, Any]) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, body)
     assert answer.status == 400
 
 
-async def test_an_update_of_another_namespace_is_refused(talk: Talk) -> None:
+async def test_put_in_another_namespace_is_400(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap(namespace="other"))
     assert answer.status == 400
 
 
-async def test_what_is_not_there_cannot_be_replaced(talk: Talk) -> None:
+async def test_put_and_patch_of_a_missing_object_are_404(talk: Talk) -> None:
     await talk("PUT", A, configmap())
     answer = await talk("PATCH", A, {}, content_type=MERGE_PATCH)
     assert answer.status == 404
 
 
 @pytest.mark.parametrize("said", [{"uid": "x"}, {"resourceVersion": "1"}], ids=["uid", "version"])
-async def test_an_update_that_creates_may_not_insist_on_an_object(talk: Talk, said: dict[str, str]) -> None:
+async def test_creating_put_with_uid_conflicts(talk: Talk, said: dict[str, str]) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
     answer = await talk("PUT", path, {"metadata": {"name": "a"} | said})
     assert answer.status == (409 if "uid" in said else 201)
@@ -228,7 +228,7 @@ UPDATED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", UPDATED)
-async def test_some_are_created_by_an_update(talk: Talk, case: str) -> None:
+async def test_put_creates_some_kinds(talk: Talk, case: str) -> None:
     path, body = UPDATED[case]
     if case == "event":
         body = {"involvedObject": {"namespace": talk.namespace}}
@@ -236,37 +236,37 @@ async def test_some_are_created_by_an_update(talk: Talk, case: str) -> None:
     assert answer.status in (201, 404)
 
 
-async def test_a_lease_is_created_by_an_update(talk: Talk) -> None:
+async def test_put_creates_a_lease(talk: Talk) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
     answer = await talk("PUT", path, {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
     assert answer.status == 201
 
 
-async def test_what_the_server_set_stays(talk: Talk) -> None:
+async def test_server_set_metadata_is_kept(talk: Talk) -> None:
     await talk("POST", CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap(creationTimestamp="2020-01-01T00:00:00Z", generation=5, selfLink="/x"))
     assert answer.status == 200
 
 
-async def test_an_update_deletes_nothing(talk: Talk) -> None:
+async def test_put_cannot_set_deletion_timestamp(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap(deletionTimestamp="2020-01-01T00:00:00Z"))
     assert answer.status == 422
 
 
-async def test_metadata_of_an_update_is_validated(talk: Talk) -> None:
+async def test_metadata_is_validated_on_update(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("PUT", A, configmap(labels={"a b": ""}, finalizers=["z"], annotations={"/": ""}))
     assert answer.status == 422
 
 
-async def test_an_immutable_map_stays(talk: Talk) -> None:
+async def test_immutable_configmap_rejects_changes(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap({"k": "v"}) | {"immutable": True})
     answer = await talk("PUT", A, configmap({"k": "w"}))
     assert answer.status == 422
 
 
-async def test_status_and_spec_are_written_apart(talk: Talk) -> None:
+async def test_status_subresource_separates_spec_and_status(talk: Talk) -> None:
     await talk("POST", DEPLOYMENTS, DEPLOYMENT | {"status": {"replicas": 9}})
     both = {"spec": {"replicas": 5}, "status": {"replicas": 1}}
     await talk("PATCH", f"{DEPLOYMENTS}/a/status", both, content_type=MERGE_PATCH)
@@ -274,13 +274,13 @@ async def test_status_and_spec_are_written_apart(talk: Talk) -> None:
     assert (answer.body["spec"]["replicas"], answer.body["status"]["replicas"]) == (5, 1)
 
 
-async def test_a_status_is_replaced_as_a_whole(talk: Talk) -> None:
+async def test_put_of_status_ignores_the_spec(talk: Talk) -> None:
     made = await talk.made(DEPLOYMENTS, DEPLOYMENT)
     answer = await talk("PUT", f"{DEPLOYMENTS}/a/status", made | {"status": {"replicas": 3}, "spec": {}})
     assert answer.status in (200, 422)
 
 
-async def test_a_status_write_may_change_labels(talk: Talk) -> None:
+async def test_status_patch_may_change_labels(talk: Talk) -> None:
     await talk.made(PODS, POD)
     patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/a"]}, "status": {"message": "m"}}
     answer = await talk("PATCH", f"{PODS}/a/status", patch, content_type=MERGE_PATCH)
@@ -289,14 +289,14 @@ async def test_a_status_write_may_change_labels(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(("change", "generation"), [("spec", 2), ("labels", 1), ("annotations", 2)])
-async def test_generations_count_changes_of_what_is_wanted(talk: Talk, change: str, generation: int) -> None:
+async def test_generation_counts_spec_changes(talk: Talk, change: str, generation: int) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     said = {"spec": {"spec": {"replicas": 4}}}.get(change, {"metadata": {change: {"x": "y"}}})
     answer = await talk("PATCH", f"{DEPLOYMENTS}/a", said, content_type=MERGE_PATCH)
     assert answer.metadata["generation"] == generation
 
 
-async def test_what_selects_pods_is_immutable(talk: Talk) -> None:
+async def test_selector_is_immutable(talk: Talk) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     patch = {"spec": {"selector": {"matchLabels": {"c": "d"}}, "template": {"metadata": {"labels": {"c": "d"}}}}}
     answer = await talk("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=MERGE_PATCH)
@@ -304,7 +304,7 @@ async def test_what_selects_pods_is_immutable(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_dry_run_stores_nothing(talk: Talk, method: str) -> None:
+async def test_dry_run_stores_nothing(talk: Talk, method: str) -> None:
     if method != "POST":
         await talk("POST", CONFIGMAPS, configmap({"k": "v"}))
     path = CONFIGMAPS if method == "POST" else A
@@ -315,7 +315,7 @@ async def test_a_dry_run_stores_nothing(talk: Talk, method: str) -> None:
     assert answer.status == (404 if method == "POST" else 200)
 
 
-async def test_a_dry_run_finds_what_is_wrong(talk: Talk) -> None:
+async def test_dry_run_validates(talk: Talk) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk("POST", f"{CONFIGMAPS}?dryRun=All", configmap())
     assert answer.status == 409
@@ -323,7 +323,7 @@ async def test_a_dry_run_finds_what_is_wrong(talk: Talk) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("value", ["Some", "All&dryRun=All", ""], ids=["some", "twice", "empty"])
-async def test_a_dry_run_is_of_everything(talk: Talk, method: str, value: str) -> None:
+async def test_dry_run_accepts_only_all(talk: Talk, method: str, value: str) -> None:
     await talk.made(CONFIGMAPS, configmap())
     content_type = JSON_PATCH if method == "PATCH" else JSON
     body: Any = {"PATCH": [], "DELETE": None}.get(method, configmap())
@@ -337,7 +337,7 @@ VERSIONS = {"text": "x", "negative": "-1", "fraction": "1.5", "huge": str(2**64)
 
 
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
-async def test_a_version_that_is_none_is_told_before_anything_else(talk: Talk, version: str) -> None:
+async def test_invalid_resource_version_is_reported_first(talk: Talk, version: str) -> None:
     await talk.made(DEPLOYMENTS, DEPLOYMENT)
     wrong = {**DEPLOYMENT, "metadata": {"name": "a", "resourceVersion": version, "labels": {"a b": ""}}, "spec": {}}
     await talk("PUT", f"{DEPLOYMENTS}/b", {**wrong, "metadata": {"name": "b", "resourceVersion": version}})
@@ -350,7 +350,7 @@ async def test_a_version_that_is_none_is_told_before_anything_else(talk: Talk, v
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("text", ["[]", "[{}]", '["a", {"b": 1.50}]', " [ ] "], ids=["empty", "map", "more", "spaces"])
-async def test_a_list_is_no_object(talk: Talk, text: str, method: str) -> None:
+async def test_list_as_body_is_400(talk: Talk, text: str, method: str) -> None:
     await talk.made(CONFIGMAPS, configmap())
     answer = await talk(method, CONFIGMAPS if method == "POST" else A, text)
     assert answer.status == 400

@@ -1,7 +1,7 @@
-"""Several objects that are asked about at once, right or wrong, and how they are answered.
+"""Send several valid or invalid objects in one row, and return the statuses.
 
-Either each is written out, with no more of its metadata than matters, or they are one right object with something else
-in some places: what is wrong with them is all that a row is about.
+Objects are either written out, with no more metadata than they need, or they are one valid object with changes in some
+places: a row is only about what is invalid in them.
 """
 
 from __future__ import annotations

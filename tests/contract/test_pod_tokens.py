@@ -1,0 +1,42 @@
+"""Lifetimes of tokens that kubelets request."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.tables import variants
+
+if TYPE_CHECKING:
+    from tests.contract.talk import Talk
+
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+POD = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "name": "s"}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "of-a-pod": {"expirationSeconds": 3607, "boundObjectRef": POD},
+    "of-a-pod-for-another-time": {"expirationSeconds": 3608, "boundObjectRef": POD},
+    "of-a-pod-for-others": {"expirationSeconds": 3607, "boundObjectRef": POD, "audiences": ["vault"]},
+    "of-a-secret": {"expirationSeconds": 3607, "boundObjectRef": SECRET},
+    "of-nothing": {"expirationSeconds": 3607},
+}
+
+
+def lengths(body: Any) -> Any:
+    """How long a token says that it holds, and when it is to be renewed."""
+    claims = body["status"]["token"].split(".")[1]
+    told = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    warns = told["kubernetes.io"].get("warnafter")
+    return {"holds": told["exp"] - told["iat"], "warns": warns and warns - told["iat"], "spec": body["spec"]}
+
+
+@variants("spec", REQUESTS)
+async def test_kubelet_token_has_an_extended_lifetime(talk: Talk, spec: dict[str, Any]) -> None:
+    await talk.made(ACCOUNTS, {"metadata": {"name": "a"}})
+    await talk.made("/api/v1/namespaces/{ns}/secrets", {"metadata": {"name": "s"}})
+    containers = [{"name": "c", "image": "i"}]
+    pod = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "a", "containers": containers}}
+    await talk.made("/api/v1/namespaces/{ns}/pods", pod)
+    answer = await talk("POST", f"{ACCOUNTS}/a/token", {"spec": spec}, shown=lengths)
+    assert answer.status == 201
