@@ -8,18 +8,17 @@ A name is imported when it is first asked for: who uses one part does not wait f
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # what type checkers take for true by its name; `typing` is as slow to import as all of the rest
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.backoff import BackoffOptions
-    from aioinformer.cache_controller import CacheController, CacheControllerConfig
-    from aioinformer.catalog import BUILTIN_RESOURCES
-    from aioinformer.coalescing_handler import CoalescingHandler
-    from aioinformer.delaying_queue import DelayingQueue
-    from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
-    from aioinformer.discovery import Discovery
-    from aioinformer.dynamic import DynamicInformers
-    from aioinformer.dynamic_informer import DynamicInformer
+    from aioinformer.cache.expiration_store import ExpirationStore, TTLPolicy, ttl_store
+    from aioinformer.cache.indices import Index, Indexers, IndexFunc
+    from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
+    from aioinformer.cache.mutation_cache import MutationCache
+    from aioinformer.cache.mutation_detector import MutationDetector
+    from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
+    from aioinformer.cache.undelta_store import UndeltaStore
     from aioinformer.errors import (
         AioinformerError,
         ApiError,
@@ -39,16 +38,45 @@ if TYPE_CHECKING:
         UnknownOption,
         UsageError,
     )
-    from aioinformer.event_broadcaster import EventBroadcaster
-    from aioinformer.event_recorder import EventRecorder, FakeRecorder
-    from aioinformer.event_sink import discover_event_sink
-    from aioinformer.expiration_store import ExpirationStore, TTLPolicy, ttl_store
-    from aioinformer.factory import SharedInformerFactory
-    from aioinformer.fifo import DeltaFIFO, Queue
-    from aioinformer.identity import InformerName
-    from aioinformer.indices import Index, Indexers, IndexFunc
-    from aioinformer.informer_watch import InformerWatch
-    from aioinformer.keys import (
+    from aioinformer.events.broadcaster import EventBroadcaster
+    from aioinformer.events.recorder import EventRecorder, FakeRecorder
+    from aioinformer.events.sink import discover_event_sink
+    from aioinformer.factory.dynamic import DynamicInformer, DynamicInformers
+    from aioinformer.factory.factory import SharedInformerFactory
+    from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+    from aioinformer.factory.reselecting import ReselectingInformer
+    from aioinformer.handlers.coalescing import CoalescingHandler
+    from aioinformer.handlers.notifications import (
+        FilteringResourceEventHandler,
+        ResourceEventHandler,
+        ResourceEventHandlerDetailedFuncs,
+        ResourceEventHandlerFuncs,
+    )
+    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.handlers.synctrack import AsyncTracker, SingleFileTracker
+    from aioinformer.handlers.threaded import ThreadedHandler
+    from aioinformer.informer.controller import CacheController, CacheControllerConfig
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.informer.sync import SyncResult, wait_for_cache_sync
+    from aioinformer.informer.watch import InformerWatch, RetryWatcher, until
+    from aioinformer.leaderelection.candidate import LeaseCandidate
+    from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+    from aioinformer.leaderelection.lease import LeaderElectionOptions
+    from aioinformer.leaderelection.lock import LeaseLock
+    from aioinformer.metrics import InformerName
+    from aioinformer.queue.delta_fifo import DeltaFIFO, Queue
+    from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+    from aioinformer.queue.real_fifo import RealFIFO
+    from aioinformer.reflector.listwatch import ListerWatcher, ListWatch
+    from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.reflector.pager import ListPager
+    from aioinformer.reflector.reflector import Reflector
+    from aioinformer.reflector.sharding import ShardedListWatch, shard_selectors
+    from aioinformer.reflector.state import InformerState, Phase
+    from aioinformer.resources.catalog import BUILTIN_RESOURCES
+    from aioinformer.resources.discovery import Discovery
+    from aioinformer.resources.keys import (
+        DeletedFinalStateUnknown,
         ExplicitKey,
         ObjectName,
         deletion_handling_meta_namespace_key_func,
@@ -58,26 +86,15 @@ if TYPE_CHECKING:
         object_name,
         split_meta_namespace_key,
     )
-    from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
-    from aioinformer.lease import LeaderElectionOptions
-    from aioinformer.lease_candidate import LeaseCandidate
-    from aioinformer.lease_lock import LeaseLock
-    from aioinformer.list_pager import ListPager
-    from aioinformer.lister import ClusterLister, Lister, NamespaceLister
-    from aioinformer.listwatch import ListerWatcher, ListWatch
-    from aioinformer.multi_namespace import MultiNamespaceInformer
-    from aioinformer.mutation_cache import MutationCache
-    from aioinformer.mutation_detector import MutationDetector
-    from aioinformer.notifications import (
-        FilteringResourceEventHandler,
-        ResourceEventHandler,
-        ResourceEventHandlerDetailedFuncs,
-        ResourceEventHandlerFuncs,
-    )
-    from aioinformer.options import ListOptions, ReflectorOptions
-    from aioinformer.parallel import parallelize
-    from aioinformer.rate_limiting_queue import RateLimitingQueue
-    from aioinformer.ratelimiters import (
+    from aioinformer.resources.resource import Resource
+    from aioinformer.resources.restmapper import DiscoveryIncomplete, UnknownResource
+    from aioinformer.resources.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
+    from aioinformer.transport.auth.credentials import connect
+    from aioinformer.transport.http import HttpTransport
+    from aioinformer.workqueue.delaying import DelayingQueue
+    from aioinformer.workqueue.parallelizer import parallelize
+    from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
+    from aioinformer.workqueue.rate_limiters import (
         BucketRateLimiter,
         ItemExponentialFailureRateLimiter,
         ItemFastSlowRateLimiter,
@@ -86,27 +103,8 @@ if TYPE_CHECKING:
         WithMaxWaitRateLimiter,
         default_controller_rate_limiter,
     )
-    from aioinformer.real_fifo import RealFIFO
-    from aioinformer.reflector import Reflector
-    from aioinformer.registration import HandlerRegistration
-    from aioinformer.reselecting_informer import ReselectingInformer
-    from aioinformer.resources import Resource
-    from aioinformer.retry import DEFAULT_BACKOFF, DEFAULT_RETRY, on_error, retry_on_conflict
-    from aioinformer.retry_watcher import RetryWatcher, until
-    from aioinformer.selectors import FieldSelector, LabelSelector, parse_field_selector, parse_label_selector
-    from aioinformer.served import DiscoveryIncomplete, UnknownResource
-    from aioinformer.sharded_list_watch import ShardedListWatch
-    from aioinformer.sharding import shard_selectors
-    from aioinformer.shared_informer import SharedIndexInformer
-    from aioinformer.state import InformerState, Phase
-    from aioinformer.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
-    from aioinformer.threaded_handler import ThreadedHandler
-    from aioinformer.tracking import AsyncTracker, SingleFileTracker
-    from aioinformer.undelta_store import UndeltaStore
-    from aioinformer.waiting import SyncResult, wait_for_cache_sync
-    from aioinformer.workqueue import QueueShutDown, WorkQueue
-
-__version__ = "0.1.0"
+    from aioinformer.workqueue.rate_limiting import RateLimitingQueue
+    from aioinformer.workqueue.retry import DEFAULT_BACKOFF, DEFAULT_RETRY, on_error, retry_on_conflict
 
 __all__ = [
     "BUILTIN_RESOURCES",
@@ -144,6 +142,7 @@ __all__ = [
     "FilteringResourceEventHandler",
     "FrameTooLarge",
     "HandlerRegistration",
+    "HttpTransport",
     "Index",
     "IndexFunc",
     "IndexNotFound",
@@ -210,6 +209,7 @@ __all__ = [
     "UsageError",
     "WithMaxWaitRateLimiter",
     "WorkQueue",
+    "connect",
     "default_controller_rate_limiter",
     "deletion_handling_meta_namespace_key_func",
     "deletion_handling_object_name",
@@ -229,91 +229,78 @@ __all__ = [
     "wait_for_cache_sync",
 ]
 
-#: Where each name is.
-_MODULES = {
-    name: f"aioinformer.{module}"
-    for module, names in {
-        "backoff": "BackoffOptions",
-        "cache_controller": "CacheController CacheControllerConfig",
-        "catalog": "BUILTIN_RESOURCES",
-        "coalescing_handler": "CoalescingHandler",
-        "delaying_queue": "DelayingQueue",
-        "deltas": "DeletedFinalStateUnknown Delta DeltaType Deltas",
-        "discovery": "Discovery",
-        "dynamic": "DynamicInformers",
-        "dynamic_informer": "DynamicInformer",
-        "errors": (
-            "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
-            "InformerStopped KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge "
-            "SelectorError TransportError UnknownOption UsageError"
-        ),
-        "event_broadcaster": "EventBroadcaster",
-        "event_recorder": "EventRecorder FakeRecorder",
-        "event_sink": "discover_event_sink",
-        "expiration_store": "ExpirationStore TTLPolicy ttl_store",
-        "factory": "SharedInformerFactory",
-        "fifo": "DeltaFIFO Queue",
-        "identity": "InformerName",
-        "indices": "Index IndexFunc Indexers",
-        "informer_watch": "InformerWatch",
-        "keys": (
-            "ExplicitKey ObjectName deletion_handling_meta_namespace_key_func deletion_handling_object_name "
-            "meta_namespace_index_func meta_namespace_key_func object_name split_meta_namespace_key"
-        ),
-        "leaderelection": "LeaderElector LeadershipLost Term",
-        "lease": "LeaderElectionOptions",
-        "lease_candidate": "LeaseCandidate",
-        "lease_lock": "LeaseLock",
-        "list_pager": "ListPager",
-        "lister": "ClusterLister Lister NamespaceLister",
-        "listwatch": "ListWatch ListerWatcher",
-        "multi_namespace": "MultiNamespaceInformer",
-        "mutation_cache": "MutationCache",
-        "mutation_detector": "MutationDetector",
-        "notifications": (
-            "FilteringResourceEventHandler ResourceEventHandler ResourceEventHandlerDetailedFuncs "
-            "ResourceEventHandlerFuncs"
-        ),
-        "options": "ListOptions ReflectorOptions",
-        "parallel": "parallelize",
-        "rate_limiting_queue": "RateLimitingQueue",
-        "ratelimiters": (
-            "BucketRateLimiter ItemExponentialFailureRateLimiter ItemFastSlowRateLimiter MaxOfRateLimiter "
-            "RateLimiter WithMaxWaitRateLimiter default_controller_rate_limiter"
-        ),
-        "real_fifo": "RealFIFO",
-        "reflector": "Reflector",
-        "registration": "HandlerRegistration",
-        "reselecting_informer": "ReselectingInformer",
-        "resources": "Resource",
-        "retry": "DEFAULT_BACKOFF DEFAULT_RETRY on_error retry_on_conflict",
-        "retry_watcher": "RetryWatcher until",
-        "selectors": "FieldSelector LabelSelector parse_field_selector parse_label_selector",
-        "served": "DiscoveryIncomplete UnknownResource",
-        "sharded_list_watch": "ShardedListWatch",
-        "sharding": "shard_selectors",
-        "shared_informer": "SharedIndexInformer",
-        "state": "InformerState Phase",
-        "store": "NAMESPACE_INDEX Indexer Indices Store ThreadSafeStore",
-        "threaded_handler": "ThreadedHandler",
-        "tracking": "AsyncTracker SingleFileTracker",
-        "undelta_store": "UndeltaStore",
-        "waiting": "SyncResult wait_for_cache_sync",
-        "workqueue": "QueueShutDown WorkQueue",
-    }.items()
-    for name in names.split()
-}
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
 
-if not TYPE_CHECKING:  # else every misspelt name would pass for one
-
-    def __getattr__(name: str) -> object:
-        import importlib
-
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "backoff": "BackoffOptions",
+            "cache.expiration_store": "ExpirationStore TTLPolicy ttl_store",
+            "cache.indices": "Index IndexFunc Indexers",
+            "cache.lister": "ClusterLister Lister NamespaceLister",
+            "cache.mutation_cache": "MutationCache",
+            "cache.mutation_detector": "MutationDetector",
+            "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
+            "cache.undelta_store": "UndeltaStore",
+            "errors": (
+                "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
+                "InformerStopped KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge "
+                "SelectorError TransportError UnknownOption UsageError"
+            ),
+            "events.broadcaster": "EventBroadcaster",
+            "events.recorder": "EventRecorder FakeRecorder",
+            "events.sink": "discover_event_sink",
+            "factory.dynamic": "DynamicInformer DynamicInformers",
+            "factory.factory": "SharedInformerFactory",
+            "factory.multi_namespace": "MultiNamespaceInformer",
+            "factory.reselecting": "ReselectingInformer",
+            "handlers.coalescing": "CoalescingHandler",
+            "handlers.notifications": (
+                "FilteringResourceEventHandler ResourceEventHandler ResourceEventHandlerDetailedFuncs "
+                "ResourceEventHandlerFuncs"
+            ),
+            "handlers.registration": "HandlerRegistration",
+            "handlers.synctrack": "AsyncTracker SingleFileTracker",
+            "handlers.threaded": "ThreadedHandler",
+            "informer.controller": "CacheController CacheControllerConfig",
+            "informer.shared_informer": "SharedIndexInformer",
+            "informer.sync": "SyncResult wait_for_cache_sync",
+            "informer.watch": "InformerWatch RetryWatcher until",
+            "leaderelection.candidate": "LeaseCandidate",
+            "leaderelection.elector": "LeaderElector LeadershipLost Term",
+            "leaderelection.lease": "LeaderElectionOptions",
+            "leaderelection.lock": "LeaseLock",
+            "metrics": "InformerName",
+            "queue.delta_fifo": "DeltaFIFO Queue",
+            "queue.deltas": "Delta DeltaType Deltas",
+            "queue.real_fifo": "RealFIFO",
+            "reflector.listwatch": "ListWatch ListerWatcher",
+            "reflector.options": "ListOptions ReflectorOptions",
+            "reflector.pager": "ListPager",
+            "reflector.reflector": "Reflector",
+            "reflector.sharding": "ShardedListWatch shard_selectors",
+            "reflector.state": "InformerState Phase",
+            "resources.catalog": "BUILTIN_RESOURCES",
+            "resources.discovery": "Discovery",
+            "resources.keys": (
+                "DeletedFinalStateUnknown ExplicitKey ObjectName deletion_handling_meta_namespace_key_func "
+                "deletion_handling_object_name meta_namespace_index_func meta_namespace_key_func object_name "
+                "split_meta_namespace_key"
+            ),
+            "resources.resource": "Resource",
+            "resources.restmapper": "DiscoveryIncomplete UnknownResource",
+            "resources.selectors": "FieldSelector LabelSelector parse_field_selector parse_label_selector",
+            "transport.auth.credentials": "connect",
+            "transport.http": "HttpTransport",
+            "workqueue.delaying": "DelayingQueue",
+            "workqueue.parallelizer": "parallelize",
+            "workqueue.queue": "QueueShutDown WorkQueue",
+            "workqueue.rate_limiters": (
+                "BucketRateLimiter ItemExponentialFailureRateLimiter ItemFastSlowRateLimiter MaxOfRateLimiter "
+                "RateLimiter WithMaxWaitRateLimiter default_controller_rate_limiter"
+            ),
+            "workqueue.rate_limiting": "RateLimitingQueue",
+            "workqueue.retry": "DEFAULT_BACKOFF DEFAULT_RETRY on_error retry_on_conflict",
+        },
+    )

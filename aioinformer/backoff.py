@@ -4,12 +4,76 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+
+#: A server that asks for more is not believed: it would look like a hang.
+MAX_RETRY_AFTER = 3600.0
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds before which the server does not want to be asked again; None if it does not say.
+
+    A date is taken relative to the server's own `Date`, so that no clock is needed.
+    """
+    text = headers.get("Retry-After", "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(float(text), MAX_RETRY_AFTER)
+    try:
+        seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers["Date"])).total_seconds()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+
+
+class RetryWithDeadline:
+    """Limit immediate retries to a time since the first failure of a row.
+
+    Args:
+        retryable: which failures count; others change nothing.
+        max_duration: seconds since the first failure while retrying is allowed; 0 for never.
+        min_reset_period: seconds without a failure, after which the next is the first of a new row.
+    """
+
+    def __init__(
+        self, retryable: Callable[[BaseException], bool], max_duration: float, min_reset_period: float = 60.0
+    ) -> None:
+        if not min_reset_period >= 0:
+            raise ValueError(f"min_reset_period must be 0 or more, not {min_reset_period!r}")
+        self._retryable = retryable
+        self._max_duration = max_duration
+        self._min_reset_period = min_reset_period
+        self._first: float | None = None
+        self._last = 0.0
+
+    def count_failure(self, error: BaseException, now: float) -> bool:
+        """Count a failure; return whether to try again at once.
+
+        Args:
+            error: what a try ended with. One that is not retryable changes nothing, and is not retried.
+            now: the time, in seconds.
+
+        Returns:
+            True until `max_duration` after the first failure of the row. After the one False that follows, the next
+            failure is the first of a new row.
+        """
+        if not self._retryable(error) or self._max_duration <= 0:
+            return False
+        if self._first is None or now - self._last >= self._min_reset_period:
+            self._first = now
+        self._last = now
+        if now - self._first <= self._max_duration:
+            return True
+        self._first = None
+        return False
 
 
 @dataclass(frozen=True, slots=True)

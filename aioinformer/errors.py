@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from aioinformer.visible import visible
+from aioinformer.logs import visible
 
 #: What a function of the user's may raise and only it fails by it. KeyboardInterrupt and SystemExit keep their meaning.
 USER_ERRORS: Final = (Exception, GeneratorExit)

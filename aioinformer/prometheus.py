@@ -18,8 +18,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from aioinformer.errors import UsageError
-from aioinformer.queue_statistics import QueueStatistics
-from aioinformer.state import Phase
+from aioinformer.metrics import QueueStatistics
+from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from prometheus_client.registry import CollectorRegistry
 
-    from aioinformer.durations import Durations
-    from aioinformer.informer_statistics import InformerStatistics
-    from aioinformer.metrics import MetricsSource
+    from aioinformer.metrics import Durations, InformerStatistics, MetricsSource
 
 #: The scope comes last: a series without one does not have the label.
 _INFORMER: Final = ("name", "group", "version", "resource", "scope")

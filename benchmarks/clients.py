@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import floor
 
-from aioinformer import ListWatch, ReflectorOptions, SharedIndexInformer, catalog
+from aioinformer import ListWatch, ReflectorOptions, SharedIndexInformer
+from aioinformer.resources import catalog
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from harness import Offer, Question, Requirement, answer
 
-from aioinformer.answers import AnswerReader
-from aioinformer.options import ListOptions, ReflectorOptions
-from aioinformer.steps import Failed, Send
-from aioinformer.wire import Intake
+from aioinformer.reflector.messages import Failed, Send
+from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.reflector.watch_events import Intake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

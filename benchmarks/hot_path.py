@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from clients import Stopwatch, measure_informer, pods_informer
 from harness import Question, answer
 
-from aioinformer.deltas import Delta, DeltaType
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.framing import ValueStream
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer.reflector.watch_events import Intake, decode_watch_line
 from aioinformer.transport import Request
+from aioinformer.transport.framing import ValueStream
 from aioinformer.transport.http import HttpTransport
-from aioinformer.wire import Intake, decode_watch_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ import msgspec
 from harness import Offer, Question, Requirement, answer
 from peers import Peers
 
-from aioinformer.objects import Record
+from aioinformer.cache.objects.record import Record
 
 if TYPE_CHECKING:
     from harness import Figures, Measure

@@ -13,7 +13,7 @@ import aiohttp
 from clients import Stopwatch, pods_informer, rss_kib
 from harness import Offer, Question, Requirement, answer
 
-from aioinformer.indices import Index
+from aioinformer.cache.indices import Index
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:

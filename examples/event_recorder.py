@@ -12,10 +12,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import ListWatch, Resource, SharedIndexInformer
-from aioinformer.event_broadcaster import EventBroadcaster
-from aioinformer.event_recorder import Recorder
-from aioinformer.event_sink import discover_event_sink
-from aioinformer.list_pager import ListPager
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.recorder import Recorder
+from aioinformer.events.sink import discover_event_sink
+from aioinformer.reflector.pager import ListPager
 
 import cluster
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
 from aioinformer.transport import Transport
 
 import cluster

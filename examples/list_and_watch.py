@@ -14,8 +14,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from aioinformer import ListWatch, Resource
-from aioinformer.list_pager import ListPager
-from aioinformer.retry_watcher import Event, RetryWatcher, until
+from aioinformer.informer.watch import Event, RetryWatcher, until
+from aioinformer.reflector.pager import ListPager
 
 import cluster
 

@@ -13,7 +13,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import ListWatch, Resource, deletion_handling_object_name
-from aioinformer.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 
 import cluster
 

@@ -13,9 +13,9 @@ import asyncio
 import json
 from typing import Any
 
-from aioinformer.exchange import exchange
-from aioinformer.retry import RetryBackoff, retry_on_conflict
 from aioinformer.transport import Request, Transport
+from aioinformer.transport.exchange import exchange
+from aioinformer.workqueue.retry import RetryBackoff, retry_on_conflict
 
 import cluster
 

@@ -23,8 +23,8 @@ from aioinformer import (
     deletion_handling_object_name,
     object_name,
 )
-from aioinformer.keys import ObjectName
-from aioinformer.rate_limiting_queue import RateLimitingQueue
+from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
 import cluster
 

@@ -23,8 +23,8 @@ def generate() -> dict[str, str]:
     resources = introspection.resources()
     discovery = json.loads((PROJECT / "scripts" / "discovery.json").read_text())
     return {
-        "aioinformer/catalog/rows.py": render_catalog(resources, discovery),
-        "aioinformer/models/shapes.json": render_shapes(introspection.shapes()),
+        "aioinformer/resources/catalog/rows.py": render_catalog(resources, discovery),
+        "aioinformer/cache/objects/models/shapes.json": render_shapes(introspection.shapes()),
         **render_accessors(resources, discovery),
     }
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 
 SOURCE = Path(__file__).resolve().with_name("protobuf_schema.go")
 OUTPUT = SOURCE.parent.parent / "aioinformer" / "testing" / "data" / "protobuf.json"

@@ -22,7 +22,7 @@ _Row = tuple[str, str, str, str, bool, str, str, tuple[str, ...], tuple[str, ...
 
 
 def render_catalog(resources: Sequence[ApiResource], discovery: Mapping[str, Mapping[str, Any]]) -> str:
-    """The source of `aioinformer/catalog/rows.py`.
+    """The source of `aioinformer/resources/catalog/rows.py`.
 
     Raises:
         ValueError: the API classes and the recorded discovery contradict each other, or one has what the other lacks.

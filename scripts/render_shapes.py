@@ -14,7 +14,7 @@ _MAP = re.compile(r"^dict\(str, (.+)\)$")
 
 
 def render_shapes(models: Iterable[tuple[str, dict[str, str], dict[str, str]]]) -> str:
-    """The text of `aioinformer/models/shapes.json`; `aioinformer.models.shapes` reads it and explains it."""
+    """The text of `shapes.json` in `aioinformer/cache/objects/models`; `shapes.py` there reads and explains it."""
     lines = []
     for name, types, wire_names in models:
         shape = {}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.accessors import Accessors, ClusterAccessor, NamespacedAccessor
-from aioinformer.catalog import BUILTIN_RESOURCES, find
+from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
+from aioinformer.resources.catalog import BUILTIN_RESOURCES, find
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 
 class Informer:
@@ -82,11 +82,13 @@ def test_a_lister_is_that_of_the_informer() -> None:
 def test_groups_are_imported_when_they_are_used() -> None:
     program = """
 import sys
-from aioinformer.accessors import Accessors
-assert not [name for name in sys.modules if name.endswith("_group")]
+from aioinformer.factory.accessors import Accessors
+names = ("cluster", "core", "networking", "security", "storage", "workloads")
+families = {f"aioinformer.factory.accessors.{name}" for name in names}
+assert not families & set(sys.modules)
 assert "kubernetes_asyncio" not in sys.modules
 Accessors().apps.v1.deployments
-assert [name for name in sys.modules if name.endswith("_group")] == ["aioinformer.accessors.apps_group"]
+assert families & set(sys.modules) == {"aioinformer.factory.accessors.workloads"}
 assert "kubernetes_asyncio" not in sys.modules
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

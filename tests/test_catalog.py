@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.catalog import BUILTIN_RESOURCES, by_kind, find
+from aioinformer.resources.catalog import BUILTIN_RESOURCES, by_kind, find
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 DISCOVERY = json.loads((Path(__file__).parent.parent / "scripts" / "discovery.json").read_text())
 
@@ -72,5 +72,5 @@ def test_names_are_unique() -> None:
 
 
 def test_the_catalog_comes_without_the_client_library() -> None:
-    program = "import sys, aioinformer.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
+    program = "import sys, aioinformer.resources.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

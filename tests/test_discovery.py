@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.discovery import Discovery, DiscoveryIncomplete, ServedResources, UnknownResource
 from aioinformer.errors import ApiError, DecodeError, TransportError, UsageError
-from aioinformer.served import ServedVersion
+from aioinformer.resources.discovery import Discovery, DiscoveryIncomplete, ServedResources, UnknownResource
+from aioinformer.resources.restmapper import ServedVersion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

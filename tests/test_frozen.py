@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.frozen import FrozenDict, as_secret, closed, freeze, freeze_decoded, thaw
+from aioinformer.cache.objects.frozen import FrozenDict, as_secret, closed, freeze, freeze_decoded, thaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -65,7 +65,8 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_the_package_brings_in_nothing_before_it_is_asked_for_a_name() -> None:
-    assert not {name for name in modules_after("import aioinformer") if name.startswith("aioinformer.")}
+    loaded = {name for name in modules_after("import aioinformer") if name.startswith("aioinformer.")}
+    assert loaded == {"aioinformer.exports"}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def modules_of_a_factory() -> set[str]:
     "module", ["aioinformer.cli", "aioinformer.testing", "click", "kubernetes_asyncio", "pytest", "rich"]
 )
 def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[str]) -> None:
-    assert "aioinformer.shared_informer" in modules_of_a_factory
+    assert "aioinformer.informer.shared_informer" in modules_of_a_factory
     assert module not in modules_of_a_factory
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.errors import SelectorError, UsageError
-from aioinformer.selectors import (
+from aioinformer.resources.selectors import (
     FieldRequirement,
     FieldSelector,
     LabelRequirement,

@@ -23,18 +23,18 @@ from dataclasses import dataclass, field
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import catalog
 from aioinformer.cli.bench_objects import LABEL, TIMEOUT, ConfigMaps, HeldWatch, Told, at_once, own_namespace
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
 from aioinformer.cli.serving import listening
+from aioinformer.concurrency import collapsed
 from aioinformer.errors import AioinformerError, UsageError
-from aioinformer.listwatch import ListWatch
-from aioinformer.logger import get_logger
-from aioinformer.options import ReflectorOptions
-from aioinformer.owner import collapsed
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources import catalog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

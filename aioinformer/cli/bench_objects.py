@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from aioinformer.errors import AioinformerError, ApiError
-from aioinformer.list_head import status_error
-from aioinformer.logger import get_logger
+from aioinformer.logs import get_logger
 from aioinformer.transport import Request
+from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable

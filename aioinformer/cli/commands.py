@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cli.lines import Columns, Form
     from aioinformer.cli.program import Program
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _POSITIVE = click.FloatRange(0, min_open=True)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import UsageError
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.session import TLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ async def connected(options: ServerOptions) -> AsyncIterator[tuple[TimedTranspor
         UsageError: there is no way to a server, or files that describe it cannot be used.
     """
     if options.server is None:
-        from aioinformer.transport.credentials import connect
+        from aioinformer.transport.auth.credentials import connect
 
         async with await connect(kubeconfig=options.kubeconfig, context=options.context) as connection:
             yield TimedTransport(connection.transport), connection.namespace

@@ -9,16 +9,16 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import catalog
 from aioinformer.cli.lines import Columns, TextForm
 from aioinformer.cli.messages import LineHandler, log_to
 from aioinformer.cli.program import Program
 from aioinformer.cli.serving import kubeconfig_file, listening, written
-from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
-from aioinformer.listwatch import ListWatch
-from aioinformer.logger import get_logger
-from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.resources import catalog
+from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.testing import ApiServer
 from aioinformer.testing.workload import Workload
 from aioinformer.transport.http import HttpTransport

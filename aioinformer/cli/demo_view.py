@@ -19,7 +19,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from aioinformer.visible import visible
+from aioinformer.logs import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.cli.lines import JsonForm
 from aioinformer.cli.recorder import Recorder
 from aioinformer.errors import AioinformerError, ApiError, UsageError
-from aioinformer.exchange import exchange
-from aioinformer.keys import meta_namespace_key_func
-from aioinformer.listwatch import ListWatch
-from aioinformer.logger import get_logger
-from aioinformer.notifications import ResourceEventHandlerDetailedFuncs
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import InformerState, Phase
+from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.keys import meta_namespace_key_func
 from aioinformer.transport import Request
+from aioinformer.transport.exchange import exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from aioinformer.cli.options import WatchOptions
     from aioinformer.cli.recorder import Goal
     from aioinformer.cli.targets import Target
-    from aioinformer.discovery import Discovery
-    from aioinformer.resources import Resource
+    from aioinformer.resources.discovery import Discovery
+    from aioinformer.resources.resource import Resource
 
 logger = get_logger("aioinformer.cli")
 

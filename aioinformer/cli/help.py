@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aioinformer.visible import visible
+from aioinformer.logs import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from aioinformer.cli.changes import changed
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
-from aioinformer.visible import visible, visible_json
+from aioinformer.logs import visible, visible_json
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.palette import Palette, wants_colour
 from aioinformer.cli.writer import LineWriter
-from aioinformer.logger import VISIBLE
+from aioinformer.logs import VISIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from aioinformer.errors import UsageError
-from aioinformer.selectors import parse_field_selector, parse_label_selector
+from aioinformer.resources.selectors import parse_field_selector, parse_label_selector
 
 if TYPE_CHECKING:
     from aioinformer.cli.targets import Target

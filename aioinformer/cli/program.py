@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from aioinformer.cli.ending import GRACE, ending
 from aioinformer.cli.messages import log_to_stderr
 from aioinformer.cli.writer import LineWriter
+from aioinformer.concurrency import collapsed
 from aioinformer.errors import UsageError
-from aioinformer.logger import get_logger
-from aioinformer.owner import collapsed
+from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.lines import identity
-from aioinformer.keys import deletion_handling_meta_namespace_key_func as key_of
+from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.program import Program
 from aioinformer.errors import UsageError
-from aioinformer.logger import get_logger
+from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from aioinformer.errors import UsageError
-from aioinformer.selectors import FieldSelector
-from aioinformer.served import parse_resource_name
+from aioinformer.resources.restmapper import parse_resource_name
+from aioinformer.resources.selectors import FieldSelector
 
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 

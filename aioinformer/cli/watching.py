@@ -17,14 +17,14 @@ from aioinformer.cli.measures import LoopLag, max_rss_kib
 from aioinformer.cli.options import Output, WatchOptions
 from aioinformer.cli.program import Program
 from aioinformer.cli.recorder import Goal
-from aioinformer.discovery import Discovery
-from aioinformer.logger import get_logger
+from aioinformer.logs import get_logger
+from aioinformer.resources.discovery import Discovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.cli.lines import Form
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 logger = get_logger("aioinformer.cli")
 

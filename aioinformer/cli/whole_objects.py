@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.views import json_of
+from aioinformer.cache.objects.views import json_of
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _REDACTED = msgspec.Raw(b'"<redacted>"')

@@ -17,7 +17,7 @@ from aioinformer.testing.state.manifests import write_manifests
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
 

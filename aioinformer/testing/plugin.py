@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.factory import SharedInformerFactory
+    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.testing.fault_controller import FaultController
     from aioinformer.testing.server import ApiServer
 
@@ -60,7 +60,7 @@ async def _informer_factory(api_server: ApiServer) -> AsyncIterator[SharedInform
 
     It has ended before the server stops.
     """
-    from aioinformer.factory import SharedInformerFactory
+    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.transport.http import HttpTransport
 
     async with HttpTransport(api_server.url) as transport, SharedInformerFactory(transport) as factory:

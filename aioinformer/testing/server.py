@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ADMINISTRATOR = "admin,system:masters"

@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from aioinformer.transport.auth.credentials import Connection, connect
+    from aioinformer.transport.exchange import exchange
+    from aioinformer.transport.http import HttpTransport
+    from aioinformer.transport.kubernetes import KubernetesTransport
+    from aioinformer.transport.session import TLS
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -81,3 +87,30 @@ class Transport(Protocol):
             TransportError: no answer; the message names the server and the reason, never credentials.
         """
         ...
+
+
+__all__ = [
+    "TLS",
+    "Connection",
+    "HttpTransport",
+    "KubernetesTransport",
+    "Request",
+    "Response",
+    "Transport",
+    "connect",
+    "exchange",
+]
+
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
+
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "auth.credentials": "Connection connect",
+            "exchange": "exchange",
+            "http": "HttpTransport",
+            "kubernetes": "KubernetesTransport",
+            "session": "TLS",
+        },
+    )

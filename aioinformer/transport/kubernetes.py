@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.transport.auth.secret import PrivateHeaders
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials, place_of
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials, place_of
-from aioinformer.transport.secret import PrivateHeaders
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.session import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient, Configuration
 
     from aioinformer.transport import Request
-    from aioinformer.transport.renewal import Credentials
-    from aioinformer.transport.response import HttpResponse
+    from aioinformer.transport.auth.tokens import Credentials
+    from aioinformer.transport.http import HttpResponse
     from aioinformer.transport.session import Reader
 
 

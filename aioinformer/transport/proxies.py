@@ -1,25 +1,106 @@
-"""Which proxy leads to a server: the one that the settings name, or that of the environment, as Go finds it.
+"""Connections through a SOCKS5 proxy, by the package python-socks.
 
-`HTTPS_PROXY` is for servers with https, `HTTP_PROXY` for those with http, and the names in capital letters come first.
-`ALL_PROXY` is not read. `NO_PROXY` is described in `aioinformer.transport.no_proxy`.
+Names are resolved by the proxy, for `socks5://` and `socks5h://` alike, as in Go. No connection is ever made past the
+proxy: the connector resolves no names, and it has no sockets for direct connections.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
+import socket
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+import aiohttp
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from aioinformer.errors import UsageError
-from aioinformer.transport.no_proxy import address_of, is_excluded
+from aioinformer.transport.failures import SocksError, os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from aioinformer.transport.secret import Secret
+    from aiohttp.abc import ResolveResult
+
+    from aioinformer.transport.auth.secret import Secret
+
+
+Address: TypeAlias = "IPv4Address | IPv6Address"
+
+_CIDR = re.compile(r"([0-9A-Fa-f.:]+)/([0-9]{1,9})").fullmatch
+_HOST_PORT = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*)):([^\[\]:]*)").fullmatch
+
+
+def is_excluded(no_proxy: str, host: str, port: int) -> bool:
+    """Return whether a server is reached without a proxy by this value of `NO_PROXY`.
+
+    Args:
+        no_proxy: the value of the variable.
+        host: the name or address in the server's URL, an IPv6 address without brackets.
+        port: the server's port.
+    """
+    entries = [entry.strip().lower() for entry in no_proxy.split(",")]
+    if "*" in entries:
+        return True
+    host = _ascii(host.strip().lower())
+    address = address_of(host)
+    return any(_matches(entry, host, address, str(port)) for entry in entries if entry)
+
+
+def address_of(host: str) -> Address | None:
+    """Return the IP address that `host` is, None for a name. An IPv4 address within IPv6 is the IPv4 address."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _matches(entry: str, host: str, address: Address | None, port: str) -> bool:
+    if (network := _network(entry)) is not None:
+        return address is not None and address in network
+    name, wanted_port = entry, ""
+    if split := _HOST_PORT(entry):
+        name, wanted_port = split[1] or split[2] or "", split[3]
+    if not name or (wanted_port and wanted_port != port):
+        return False
+    if "%" not in name and (excluded := address_of(name)) is not None:
+        return excluded == address
+    if address is not None:
+        return False
+    name = _ascii(name.removeprefix("*") if name.startswith("*.") else name)
+    return host.endswith(name if name.startswith(".") else f".{name}") or host == name
+
+
+def _network(entry: str) -> IPv4Network | IPv6Network | None:
+    cidr = _CIDR(entry)
+    if cidr is None:
+        return None
+    try:
+        network = ip_network(f"{cidr[1]}/{int(cidr[2])}", strict=False)
+    except ValueError:
+        return None
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is not None and network.prefixlen >= 96:
+        return IPv4Network((mapped, network.prefixlen - 96))
+    return network
+
+
+def _ascii(name: str) -> str:
+    """The name as DNS has it (IDNA), or as it is if it has no such form."""
+    if name.isascii():
+        return name
+    bare = name.removeprefix(".")
+    try:
+        return name[: len(name) - len(bare)] + (URL.build(scheme="http", host=bare).raw_host or bare)
+    except ValueError:
+        return name
+
 
 _HTTP = ("http", "https")
 _SOCKS = ("socks5", "socks5h")
@@ -108,3 +189,84 @@ def _checked(proxy: Proxy | None, where: str) -> Proxy:
             "install it with: pip install 'aioinformer[socks]'"
         )
     return proxy
+
+
+_PORT = 1080
+_TIMEOUT = 60.0
+
+
+class _Unresolved(AbstractResolver):
+    """Leaves names to the proxy."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [{"hostname": host, "host": host, "port": port, "family": family, "proto": 0, "flags": 0}]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _no_direct_socket(address: tuple[Any, ...]) -> NoReturn:
+    raise OSError("no direct connection is made beside a SOCKS proxy")
+
+
+class SocksConnector(aiohttp.TCPConnector):
+    """Connects through a SOCKS5 proxy.
+
+    Args:
+        proxy: the proxy.
+        prepare: called with each socket that the proxy has connected, to set options.
+        arguments: of `aiohttp.TCPConnector`; sockets and names are not theirs to choose.
+    """
+
+    def __init__(self, proxy: Proxy, prepare: Callable[[socket.socket], None], **arguments: Any) -> None:
+        super().__init__(
+            **{**arguments, "resolver": _Unresolved(), "socket_factory": _no_direct_socket, "use_dns_cache": False}
+        )
+        self._proxy = proxy
+        self._prepare = prepare
+
+    async def _wrap_create_connection(  # aiohttp's way to a new connection, with TLS if that is wanted
+        self,
+        *args: Any,
+        addr_infos: Any,
+        req: aiohttp.ClientRequest,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's name
+        **options: Any,
+    ) -> Any:
+        host, port = addr_infos[0][4][:2]
+        opened = await self._connect(host, port, timeout.connect or _TIMEOUT)
+        self._prepare(opened)
+        return await self._wrap_existing_connection(*args, req=req, timeout=timeout, sock=opened, **options)
+
+    async def _connect(self, host: str, port: int, seconds: float) -> socket.socket:
+        import python_socks
+        from python_socks.async_.asyncio import Proxy as Socks
+
+        # The URL is no local variable here, for it may hold a password.
+        proxy = self._proxy
+        proxy_host, proxy_port = proxy.url.host or "", proxy.url.explicit_port or _PORT
+        try:
+            opened: socket.socket = await Socks(
+                proxy_type=python_socks.ProxyType.SOCKS5,
+                host=proxy_host,
+                port=proxy_port,
+                username=proxy.url.user or "",
+                password=proxy.url.password or "",
+                rdns=True,
+                loop=asyncio.get_running_loop(),
+            ).connect(host, port, timeout=seconds)
+            return opened
+        except python_socks.ProxyConnectionError as error:
+            reason = f"cannot be reached: {os_reason(error)}"
+        except python_socks.ProxyTimeoutError:
+            reason = "does not answer in time"
+        except python_socks.ProxyError as error:
+            reason = f"refuses: {str(error)[:200]}"
+        except OSError as error:
+            reason = f"broke the connection: {os_reason(error)}"
+        except Exception as error:  # of names or passwords that SOCKS cannot hold
+            reason = f"cannot be asked: {type(error).__name__}"
+        # Not in the handler: frames of python-socks hold the password, and would be the context of this error.
+        raise SocksError(f"the SOCKS proxy {proxy_host}:{proxy_port} ({proxy.where}) {reason}")

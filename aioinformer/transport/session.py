@@ -2,21 +2,155 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import os
 import socket
+import ssl
+import tempfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import aiohttp
 
-from aioinformer.transport.lean import lean_connector
-from aioinformer.transport.socks import SocksConnector
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.logs import get_logger
+from aioinformer.transport.auth.token_file import stamp_of
+from aioinformer.transport.proxies import SocksConnector
+from aioinformer.transport.streaming import lean_connector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from aioinformer.transport.auth.tokens import Credential
     from aioinformer.transport.proxies import Proxy
 
-#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.lean`.
+
+logger = get_logger("aioinformer.transport")
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """How the server is verified, and what the client shows.
+
+    Attributes:
+        certificate_authority: file of PEM certificates to trust, None for those of the system.
+        client_certificate: file with the client's certificate chain, None for none.
+        client_key: file with its key, None if the certificate's file holds it.
+        verify: False accepts any certificate for any name.
+        strict: True refuses certificates that do not follow RFC 5280 to the letter, as Python does since 3.13
+            (`ssl.VERIFY_X509_STRICT`). Many clusters have such certificates, and kubectl takes them.
+        server_name: name to verify and to send as SNI in place of the URL's host, None for the latter.
+    """
+
+    certificate_authority: str | os.PathLike[str] | None = None
+    client_certificate: str | os.PathLike[str] | None = None
+    client_key: str | os.PathLike[str] | None = None
+    verify: bool = True
+    strict: bool = False
+    server_name: str | None = None
+
+
+class TLSContexts:
+    """Hands out the context for the next connection."""
+
+    def __init__(self, tls: TLS) -> None:
+        self.tls = tls
+        self._lock = asyncio.Lock()
+        self._context: ssl.SSLContext | None = None
+        self._stamp: object = None
+
+    async def context(self, credential: Credential) -> ssl.SSLContext:
+        """The context for these settings, with the credential's client certificate if it has one.
+
+        While files are being replaced (a certificate beside the old key), the context before is used.
+
+        Raises:
+            UsageError: a file cannot be read or is not what it should be; the message names it.
+            TransportError: the credential's certificate is not usable.
+        """
+        stamp = self._stamp_with(credential)
+        if self._context is not None and stamp == self._stamp:
+            return self._context
+        async with self._lock:
+            stamp = self._stamp_with(credential)
+            if self._context is None or stamp != self._stamp:
+                try:
+                    # Reading the system's bundle takes 20 ms and more.
+                    self._context = await asyncio.to_thread(_make_context, self.tls, credential)
+                except (UsageError, TransportError) as error:
+                    if self._context is None:
+                        raise
+                    logger.warning("the TLS files have changed but cannot be used, the former are kept: %s", error)
+                self._stamp = stamp
+            return self._context
+
+    def _stamp_with(self, credential: Credential) -> tuple[object, ...]:
+        tls = self.tls
+        files = (tls.certificate_authority, tls.client_certificate, tls.client_key)
+        return (*map(stamp_of, files), credential.certificate, credential.key)
+
+
+def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
+    authority = tls.certificate_authority
+    try:
+        context = ssl.create_default_context(cafile=authority)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"certificate-authority file {authority} cannot be used: {_reason(error)}; "
+            "name a readable file of PEM certificates"
+        ) from error
+    context.set_alpn_protocols(["http/1.1"])
+    if tls.strict:
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+    else:
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if credential.certificate:
+        _load_pem(context, credential)
+    elif tls.client_certificate is not None:
+        try:
+            context.load_cert_chain(tls.client_certificate, tls.client_key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"client certificate {tls.client_certificate} with key {tls.client_key or 'in the same file'} "
+                f"cannot be used: {_reason(error)}; name readable PEM files that belong together"
+            ) from error
+    return context
+
+
+def _load_pem(context: ssl.SSLContext, credential: Credential) -> None:
+    """Loads a certificate from memory. OpenSSL wants files; they are the owner's alone, and gone at once."""
+    with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
+        certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
+        try:
+            for path, name in ((certificate, "certificate"), (key, "key")):
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                    file.write(getattr(credential, name))  # no local variable, which a traceback could show
+            context.load_cert_chain(certificate, key, password=_no_password)
+        except UnicodeError:
+            flaw = "not a PEM file"
+        except (OSError, ValueError) as error:
+            flaw = _reason(error)
+        else:
+            return
+    raise TransportError(f"the credentials' client certificate cannot be used: {flaw}")
+
+
+def _no_password() -> str:
+    """Without this OpenSSL would ask for the password of an encrypted key on the terminal, and wait."""
+    raise ValueError("the key is encrypted, and there is no password")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "not a PEM file" if error.args else "not a PEM file"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.streaming`.
 Reader: TypeAlias = Literal["lean", "aiohttp"]
 
 

@@ -6,14 +6,14 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Answer, Collection, cut
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from aioinformer.options import ListOptions, ReflectorOptions
+    from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
 #: Virtual seconds in which whoever asks a good server must have arrived at the truth: a few of the longest delays.
 _PATIENCE = 400.0

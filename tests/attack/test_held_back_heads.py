@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from aioinformer.catalog import find
 from aioinformer.errors import TransportError
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import InformerState, Phase
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.catalog import find
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from tests.attack.raw_server import LIST, OK
@@ -28,7 +28,7 @@ EVENT = json.dumps(
 
 
 async def test_a_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aioinformer.watches.HEAD_PATIENCE", 0.05)
+    monkeypatch.setattr("aioinformer.reflector.watches.HEAD_PATIENCE", 0.05)
     happened, watching = asyncio.Event(), asyncio.Event()
     watches = 0
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.backoff import MAX_RETRY_AFTER, retry_after
+from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import ApiError, FrameTooLarge
-from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_record, labels_of
-from aioinformer.options import ReflectorOptions
-from aioinformer.retry_after import MAX_RETRY_AFTER, retry_after
-from aioinformer.state import Phase
-from aioinformer.steps import Failed
-from aioinformer.wire import Intake, decode_watch_line
+from aioinformer.reflector.messages import Failed
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import Intake, decode_watch_line
+from aioinformer.transport.list_parser import ListParser
 from tests.core.conversation import Conversation
 
 PAGES = ReflectorOptions(streaming_list=False)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import responses
 from aioinformer.backoff import BackoffOptions
-from aioinformer.catalog import find
 from aioinformer.errors import AioinformerError
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector import response_reader as responses
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
 from aioinformer.transport.http import HttpTransport
 from tests.attack.raw_server import LIST, OK, Script, for_ever, raw_server, says
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.discovery import Discovery
 from aioinformer.errors import AioinformerError, DecodeError
+from aioinformer.resources.discovery import Discovery
 from tests.attack.hostile_collection import in_virtual_time
 from tests.shell.collection import Answer
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.list_pager import ListPager
-from aioinformer.options import ReflectorOptions
-from aioinformer.retry_watcher import RetryWatcher
+from aioinformer.informer.watch import RetryWatcher
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.pager import ListPager
 from tests.attack.hostile_collection import HostileCollection, in_virtual_time, survives
 from tests.shell.collection import Answer, line
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    from aioinformer.options import ListOptions
-    from aioinformer.resources import Resource
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.resources.resource import Resource
 
 _END = {"k8s.io/initial-events-end": "true"}
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.catalog import find
-from aioinformer.options import ReflectorOptions
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
 from tests.budget.stream import Stream, added, modified
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 from aioinformer.cli.changes import changed
 from aioinformer.cli.lines import Columns, JsonForm, TextForm
 from aioinformer.cli.palette import Palette
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 
 @dataclass

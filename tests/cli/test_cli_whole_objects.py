@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.catalog import find
 from aioinformer.cli.lines import JsonForm, TextForm
 from aioinformer.cli.palette import Palette
 from aioinformer.cli.whole_objects import LAST_APPLIED, is_secret, redacted
-from aioinformer.resources import Resource
+from aioinformer.resources.catalog import find
+from aioinformer.resources.resource import Resource
 
 SECRET = {
     "kind": "Secret",

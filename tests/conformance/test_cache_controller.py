@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.cache_controller import CacheController, CacheControllerConfig
 from aioinformer.errors import UsageError
-from aioinformer.fifo import DeltaFIFO
+from aioinformer.informer.controller import CacheController, CacheControllerConfig
+from aioinformer.queue.delta_fifo import DeltaFIFO
 from tests.shell.collection import PODS, Answer, Collection, line
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.deltas import Deltas
-    from aioinformer.objects import Record
-    from aioinformer.options import ListOptions
+    from aioinformer.cache.objects.record import Record
+    from aioinformer.queue.deltas import Deltas
+    from aioinformer.reflector.options import ListOptions
 
 
 def key_of(record: Record) -> str:

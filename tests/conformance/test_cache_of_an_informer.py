@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.errors import NotFound
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.queue_choice import QueueKind
-from aioinformer.resources import Resource
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.store import NAMESPACE_INDEX
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.resources.resource import Resource
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection, line
 from tests.shell.recorder import Recorder

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.notifications import (
+from aioinformer.handlers.notifications import (
     FilteringResourceEventHandler,
     ResourceEventHandlerDetailedFuncs,
     ResourceEventHandlerFuncs,
 )
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

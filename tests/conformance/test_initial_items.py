@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.real_fifo import RealFIFO
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.real_fifo import RealFIFO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

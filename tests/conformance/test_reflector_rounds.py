@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.options import ReflectorOptions
-from aioinformer.reflector import Reflector
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.reflector import Reflector
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.objects import Record
+    from aioinformer.cache.objects.record import Record
 
 
 def key_of(record: Record) -> str:

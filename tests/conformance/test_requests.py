@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Answer, Collection
 from tests.shell.virtual_time import settled
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioinformer.deltas import DeletedFinalStateUnknown, DeltaType
+from aioinformer.cache.objects.record import KeptRecord
 from aioinformer.errors import DecodeError, TransportError, api_error
-from aioinformer.objects import KeptRecord
-from aioinformer.options import ReflectorOptions
-from aioinformer.protocol import ListWatchProtocol
-from aioinformer.steps import (
+from aioinformer.queue.deltas import DeltaType
+from aioinformer.reflector.messages import (
     Accepted,
     Answer,
     Elapsed,
@@ -28,14 +26,17 @@ from aioinformer.steps import (
     Wait,
     Watched,
 )
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol import ListWatchProtocol
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.core.wire_objects import error_event, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.objects import Record
-    from aioinformer.options import ListOptions
-    from aioinformer.wire import WatchEvent
+    from aioinformer.cache.objects.record import Record
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.reflector.watch_events import WatchEvent
 
 
 def words(options: ListOptions) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.backoff import Backoff, BackoffOptions
-from aioinformer.retry_after import MAX_RETRY_AFTER, retry_after
+from aioinformer.backoff import MAX_RETRY_AFTER, Backoff, BackoffOptions, retry_after
 
 DATE = "Sat, 01 Feb 2025 10:00:00 GMT"
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import Record, decode_record
-from aioinformer.resources import Resource
-from aioinformer.store import Indexer
-from aioinformer.views import view_class
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.objects.views import view_class
+from aioinformer.cache.store import Indexer
+from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.callables import function_name, origin, place
+from aioinformer.functions import function_name, origin, place
 
 
 def plain(obj: Any) -> None: ...

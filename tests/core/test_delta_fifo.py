@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.cache.store import ThreadSafeStore
 from aioinformer.errors import KeyFuncError
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.store import ThreadSafeStore
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 Popped = tuple[str, list[tuple[str, Any]], bool]
 

@@ -9,9 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from aioinformer.deltas import DeletedFinalStateUnknown, Deltas, DeltaType
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.store import ThreadSafeStore
+from aioinformer.cache.store import ThreadSafeStore
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.deltas import Deltas, DeltaType
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

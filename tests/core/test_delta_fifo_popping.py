@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.deltas import Delta, DeltaType
+from aioinformer.cache.store import ThreadSafeStore
 from aioinformer.errors import FIFOClosed
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.listed_objects import ListedObjects
-from aioinformer.store import ThreadSafeStore
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer.queue.listed_objects import ListedObjects
 
 if TYPE_CHECKING:
-    from aioinformer.deltas import Deltas
+    from aioinformer.queue.deltas import Deltas
 
 
 def obj(name: str) -> dict[str, Any]:

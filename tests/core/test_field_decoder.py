@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.cache.objects.fields import FieldDecoder, field_value, parse_path
+from aioinformer.cache.objects.frozen import freeze
+from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import UsageError
-from aioinformer.field_decoder import FieldDecoder
-from aioinformer.fields import field_value, parse_path
-from aioinformer.frozen import freeze
-from aioinformer.objects import Record, decode_record, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from aioinformer.cache.objects.fields import FieldDecoder, FieldIndexFunc, field_filter, field_value, parse_path
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import SelectorError, UsageError
-from aioinformer.field_decoder import FieldDecoder
-from aioinformer.fields import FieldIndexFunc, field_filter, field_value, parse_path
-from aioinformer.objects import Record, decode_record
 
 
 def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.framing import ValueStream
+from aioinformer.transport.framing import ValueStream
 from tests.core.watch_values import each_event, events_of
 
 if TYPE_CHECKING:
-    from aioinformer.shallow import Steps
-    from aioinformer.wire import WatchEvent
+    from aioinformer.reflector.watch_events import WatchEvent
+    from aioinformer.transport.json_scanner import Steps
 
 TEXT = b'{"a":1}\n\n{"b":"\xc3\xa9"}\r\n  \n{"c":3}\n{"half'
 BOM = b"\xef\xbb\xbf"
@@ -204,7 +204,7 @@ def test_the_work_for_a_pretty_value_is_linear(monkeypatch: pytest.MonkeyPatch) 
         looked += len(text)
         return True
 
-    monkeypatch.setattr("aioinformer.framing._is_begun", count)
+    monkeypatch.setattr("aioinformer.transport.framing._is_begun", count)
     text = json.dumps({"a": list(range(20_000))}, indent=0).encode()
     assert len(values_of(ValueStream(), *(text[i : i + 10] for i in range(0, len(text), 10)))) == 1
     assert looked < 3 * len(text)

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.cache.objects.fields import FieldDecoder, field_value
+from aioinformer.cache.objects.record import Record, decode_in_steps, decode_record, labels_of
+from aioinformer.cache.objects.storage import stripped
 from aioinformer.errors import DecodeError
-from aioinformer.field_decoder import FieldDecoder
-from aioinformer.fields import field_value
-from aioinformer.item_scanner import WINDOW
-from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_in_steps, decode_record, labels_of
-from aioinformer.shallow import LARGE, finish, is_heavy
-from aioinformer.storage import stripped
-from aioinformer.wire import Intake
+from aioinformer.reflector.watch_events import Intake
+from aioinformer.transport.json_scanner import LARGE, WINDOW, finish, is_heavy
+from aioinformer.transport.list_parser import ListParser
 from tests.core.watch_values import events_of, steps_of
 
 if TYPE_CHECKING:

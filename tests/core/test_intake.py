@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.objects.storage import decoded
 from aioinformer.errors import DecodeError
-from aioinformer.objects import Record, decode_record
-from aioinformer.storage import decoded
-from aioinformer.wire import Intake, decode_watch_line
+from aioinformer.reflector.watch_events import Intake, decode_watch_line
 from tests.core.wire_objects import body, record
 
 POD = body("a", 7, spec={"x": 1})

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
+from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import KeyFuncError
-from aioinformer.keys import (
+from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.resources.keys import (
+    DeletedFinalStateUnknown,
     ExplicitKey,
     ObjectName,
     deletion_handling_meta_namespace_key_func,
@@ -21,8 +23,7 @@ from aioinformer.keys import (
     object_name,
     split_meta_namespace_key,
 )
-from aioinformer.resources import Resource
-from aioinformer.views import view_class
+from aioinformer.resources.resource import Resource
 from tests.core.wire_objects import record
 
 PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")

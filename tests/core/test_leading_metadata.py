@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import Envelope, decode_record, labels_of, leading_metadata
+from aioinformer.cache.objects.storage import decode_metadata
 from aioinformer.errors import DecodeError
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import Envelope, decode_record, labels_of, leading_metadata
-from aioinformer.resources import Resource
-from aioinformer.storage import decode_metadata
+from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 decode = msgspec.json.Decoder(Envelope).decode

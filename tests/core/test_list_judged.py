@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from aioinformer.answers import AnswerReader
-from aioinformer.objects import Record
-from aioinformer.options import ListOptions, ReflectorOptions
-from aioinformer.steps import Listed, Send
-from aioinformer.wire import Intake
+from aioinformer.cache.objects.record import Record
+from aioinformer.reflector.messages import Listed, Send
+from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.reflector.watch_events import Intake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError
-from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_record
+from aioinformer.transport.list_parser import ListParser
 
 if TYPE_CHECKING:
-    from aioinformer.list_head import ListHead
+    from aioinformer.transport.list_parser import ListHead
 
 
 def decode(raw: bytes) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import ApiError, DecodeError, Expired, FrameTooLarge
-from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_record
+from aioinformer.transport.list_parser import ListParser
 from tests.core.wire_objects import body
 
 LIST = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[' + body("a") + b"," + body("b") + b"]}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from aioinformer import list_stream
 from aioinformer.errors import DecodeError
-from aioinformer.item_scanner import ItemScanner
-from aioinformer.list_stream import ListParser
+from aioinformer.transport import list_parser as list_stream
+from aioinformer.transport.json_scanner import ItemScanner
+from aioinformer.transport.list_parser import ListParser
 
 if TYPE_CHECKING:
     import re

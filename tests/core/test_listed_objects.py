@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.listed_objects import DividedDict, ListedObjects
+from aioinformer.queue.listed_objects import DividedDict, ListedObjects
 
 
 def names(count: int) -> list[str]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from aioinformer.cache.lister import ClusterLister, Lister
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
 from aioinformer.errors import NotFound, SelectorError, UsageError
-from aioinformer.keys import meta_namespace_index_func
-from aioinformer.lister import ClusterLister, Lister
-from aioinformer.object_type import ObjectType
-from aioinformer.resources import Resource
-from aioinformer.selectors import FieldSelector, everything, nothing
-from aioinformer.store import NAMESPACE_INDEX, Indexer
+from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.selectors import FieldSelector, everything, nothing
 from tests.core.wire_objects import record
 
 DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment", model="V1Deployment")

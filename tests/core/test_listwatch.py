@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import SelectorError, UsageError
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ListOptions
-from aioinformer.resources import Resource
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ListOptions
+from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request, Response

@@ -11,11 +11,11 @@ import pydantic
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import Record, decode_record
-from aioinformer.resources import Resource
-from aioinformer.wire import Intake
+from aioinformer.reflector.watch_events import Intake
+from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")

@@ -8,13 +8,25 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.errors import DecodeError, TransportError, api_error
-from aioinformer.options import ReflectorOptions
-from aioinformer.retry_after import MAX_RETRY_AFTER
-from aioinformer.state import Phase
-from aioinformer.steps import Accepted, Elapsed, Ended, Failed, Idled, Listed, PageEnded, Read, Send, Wait, Watched
-from aioinformer.watch_record import SHORT_WATCH
-from aioinformer.wire import ADDED, DELETED, ERROR, WatchEvent
+from aioinformer.reflector.messages import (
+    Accepted,
+    Elapsed,
+    Ended,
+    Failed,
+    Idled,
+    Listed,
+    PageEnded,
+    Read,
+    Send,
+    Wait,
+    Watched,
+)
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import ADDED, DELETED, ERROR, WatchEvent
+from aioinformer.reflector.watches import SHORT_WATCH
 from tests.core.conversation import Conversation
 from tests.core.wire_objects import (
     added,
@@ -28,7 +40,7 @@ from tests.core.wire_objects import (
 )
 
 if TYPE_CHECKING:
-    from aioinformer.steps import Answer
+    from aioinformer.reflector.messages import Answer
 
 NAMES = st.sampled_from("abc")
 VERSIONS = st.one_of(st.integers(1, 9), st.just(""), st.just("opaque"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
-from aioinformer.wire import DELETED, MODIFIED
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import DELETED, MODIFIED
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import added, bookmark, deleted, initial_events_end, modified, undecodable
 

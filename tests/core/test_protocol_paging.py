@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
-from aioinformer.steps import Elapsed, Listed, PageEnded, Replaced
+from aioinformer.reflector.messages import Elapsed, Listed, PageEnded, Replaced
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import record
 

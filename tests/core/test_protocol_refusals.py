@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.retry_after import MAX_RETRY_AFTER
-from aioinformer.state import Phase
+from aioinformer.backoff import MAX_RETRY_AFTER
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import initial_events_end
 

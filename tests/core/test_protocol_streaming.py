@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.protocol import STREAMING_PROBE
-from aioinformer.state import Phase
-from aioinformer.steps import Elapsed
+from aioinformer.reflector.messages import Elapsed
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol import STREAMING_PROBE
+from aioinformer.reflector.state import Phase
 from tests.core.conversation import Conversation
 from tests.core.wire_objects import added, bookmark, deleted, initial_events_end, modified
 

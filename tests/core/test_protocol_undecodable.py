@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
-from aioinformer.steps import Accepted, Listed, PageEnded
-from aioinformer.wire import ADDED, DELETED, WatchEvent
+from aioinformer.reflector.messages import Accepted, Listed, PageEnded
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import added, deleted, initial_events_end, modified, record, undecodable
 

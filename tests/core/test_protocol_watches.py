@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
-from aioinformer.steps import Changed, Elapsed, Watched
-from aioinformer.wire import WatchEvent
+from aioinformer.reflector.messages import Changed, Elapsed, Watched
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import WatchEvent
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import added, bookmark, deleted, modified
 

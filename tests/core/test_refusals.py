@@ -12,12 +12,12 @@ import msgspec
 import pydantic
 import pytest
 
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import decode_record
-from aioinformer.refusals import refusal
-from aioinformer.resources import Resource
-from aioinformer.wire import Intake
+from aioinformer.reflector.watch_events import Intake
+from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 SECRET = "s3cret-value"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer.cache.objects.record import Record, decode_in_steps, decode_record
 from aioinformer.errors import DecodeError
-from aioinformer.list_stream import ListParser
-from aioinformer.objects import Record, decode_in_steps, decode_record
-from aioinformer.shallow import finish, members
+from aioinformer.transport.json_scanner import finish, members
+from aioinformer.transport.list_parser import ListParser
 from tests.core.watch_values import events_of
 
 JSON = st.recursive(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer import slices
-from aioinformer.slices import Slicer
+from aioinformer import concurrency as slices
+from aioinformer.concurrency import Slicer
 
 
 class Clock:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import ApiError, Expired, NotFound, ResourceVersionTooLarge, UsageError, api_error
-from aioinformer.options import ListOptions, ReflectorOptions
-from aioinformer.resync import ResyncSchedule, checked_period, effective_period
-from aioinformer.state import InformerState, Phase
-from aioinformer.versions import covers, is_older, version_number
+from aioinformer.handlers.resync import ResyncSchedule, checked_period, effective_period
+from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.versions import covers, is_older, version_number
 
 
 @pytest.mark.parametrize(

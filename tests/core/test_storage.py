@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.catalog import BUILTIN_RESOURCES
-from aioinformer.compression import AGED, SAMPLES, Codec, Compression, PackedRecord
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.compression import AGED, SAMPLES, Codec, Compression, PackedRecord
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.objects.storage import Storage
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import Record, decode_record
-from aioinformer.storage import Storage
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 
 def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:

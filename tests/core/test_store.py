@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
 from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
-from aioinformer.keys import ExplicitKey, meta_namespace_index_func
-from aioinformer.store import NAMESPACE_INDEX, Indexer
+from aioinformer.resources.keys import DeletedFinalStateUnknown, ExplicitKey, meta_namespace_index_func
 
 if TYPE_CHECKING:
     from collections.abc import Callable

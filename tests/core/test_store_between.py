@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.store import Indexer
+from aioinformer.cache.store import Indexer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

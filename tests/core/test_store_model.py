@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from aioinformer.keys import ExplicitKey, meta_namespace_index_func
-from aioinformer.store import Indexer
+from aioinformer.cache.store import Indexer
+from aioinformer.resources.keys import ExplicitKey, meta_namespace_index_func
 
 VALUES = "xyz"
 OBJECTS = st.builds(

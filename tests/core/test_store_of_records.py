@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.keys import meta_namespace_index_func
-from aioinformer.object_type import ObjectType
-from aioinformer.resources import Resource
-from aioinformer.storage import DictRecord
-from aioinformer.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.storage import DictRecord
+from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
+from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources.resource import Resource
 from tests.core.wire_objects import record
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")

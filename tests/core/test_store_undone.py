@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.bulk_change import BulkChange
-from aioinformer.indices import Index
-from aioinformer.store import ThreadSafeStore
+from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.indices import Index
+from aioinformer.cache.store import ThreadSafeStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import aioinformer
-from aioinformer.catalog import find
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import AioinformerError, DecodeError, NotFound, OptionError, TransportError, api_error
-from aioinformer.logger import get_logger
-from aioinformer.objects import decode_record
-from aioinformer.state import InformerState, Phase
-from aioinformer.views import view_class
+from aioinformer.logs import get_logger
+from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.catalog import find
 
 EVIL = "\x1b]0;owned\x07\x1b[2K\rline\n12:00:00 forged \x9b\u202e\u2028"
 
@@ -109,6 +109,6 @@ def test_all_loggers_of_the_package_are_visible_ones() -> None:
     plain = [
         str(path.relative_to(package))
         for path in package.rglob("*.py")
-        if "logging.getLogger(" in path.read_text() and path.name not in ("logger.py", "messages.py")
+        if "logging.getLogger(" in path.read_text() and path.name not in ("logs.py", "messages.py")
     ]
-    assert plain == [], "use aioinformer.logger.get_logger"
+    assert plain == [], "use aioinformer.logs.get_logger"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.views import ModelView, View, view_class
+from aioinformer.cache.objects.views import ModelView, View, view_class
 from tests.core.view_samples import POD, PODS, SECRETS, WIDGETS, encoded, pod, widget
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 
 @pytest.fixture(params=[pod, widget], ids=["model", "mapping"])

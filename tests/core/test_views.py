@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import ApiClient
 
-from aioinformer import views
+from aioinformer.cache.objects import views
+from aioinformer.cache.objects.views import view_class
 from aioinformer.errors import DecodeError
-from aioinformer.views import view_class
 from tests.core.view_samples import POD, PODS, WIDGET, encoded, pod, widget
 
 if TYPE_CHECKING:
-    from aioinformer.objects import Record
+    from aioinformer.cache.objects.record import Record
 
 
 @pytest.fixture(params=[pod, widget], ids=["model", "mapping"])

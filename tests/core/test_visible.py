@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from aioinformer.visible import visible, visible_json
+from aioinformer.logs import visible, visible_json
 
 
 @pytest.mark.parametrize(

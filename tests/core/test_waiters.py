@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.latch import Latch
-from aioinformer.waiters import KeyWaiters, VersionWaiters
+from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
+from aioinformer.concurrency import Latch
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer import wire
+from aioinformer.cache.objects.record import decode_record
 from aioinformer.errors import DecodeError, Expired
-from aioinformer.objects import decode_record
-from aioinformer.wire import WatchEvent, decode_watch_line
+from aioinformer.reflector import watch_events as wire
+from aioinformer.reflector.watch_events import WatchEvent, decode_watch_line
 from tests.core.wire_objects import body
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.objects import decode_record
-from aioinformer.resources import Resource
-from aioinformer.views import view_class
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
+from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
-    from aioinformer.objects import Record
+    from aioinformer.cache.objects.record import Record
 
 PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
 SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", model="V1Secret")

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError, api_error
-from aioinformer.objects import Record, decode_record
-from aioinformer.wire import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
 
 
 def body(name: str, version: int | str = 1, namespace: str = "ns", **more: Any) -> bytes:

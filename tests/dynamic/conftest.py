@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.dynamic import DynamicInformers
-from aioinformer.options import ReflectorOptions
+from aioinformer.factory.dynamic import DynamicInformers
+from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.testing.api import Api

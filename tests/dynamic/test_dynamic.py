@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import InformerStopped, NotFound, UnknownOption, UsageError
-from aioinformer.identity import InformerName
+from aioinformer.factory.dynamic import DynamicInformers
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.served import UnknownResource
-from aioinformer.state import Phase
+from aioinformer.reflector.state import Phase
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.restmapper import UnknownResource
 from tests.testing.api import CONFIGMAPS, DEFINITION, DEFINITIONS, WIDGETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.dynamic_informer import DynamicInformer
-    from aioinformer.options import ListOptions
-    from aioinformer.resources import Resource
+    from aioinformer.factory.dynamic import DynamicInformer
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.resources.resource import Resource
     from aioinformer.testing import ApiServer
     from aioinformer.transport.http import HttpTransport
     from tests.testing.api import Api

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.notifications import FilteringResourceEventHandler
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.threaded_handler import ThreadedHandler
+from aioinformer.handlers.notifications import FilteringResourceEventHandler
+from aioinformer.handlers.threaded import ThreadedHandler
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.leaderelection import LeaderElector, LeadershipLost
-from aioinformer.lease import LeaderElectionOptions
-from aioinformer.lease_candidate import LeaseCandidate
-from aioinformer.transport.credentials import connect
+from aioinformer.leaderelection.candidate import LeaseCandidate
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost
+from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.transport.auth.credentials import connect
 from tests.e2e.real_cluster import RealCluster
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.event_broadcaster import EventBroadcaster
-from aioinformer.event_sink import CoreEventSink, SeriesEventSink, discover_event_sink
-from aioinformer.transport.credentials import connect
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
+from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from tests.e2e.real_cluster import Operator, RealCluster

@@ -9,7 +9,7 @@ import pytest
 from kubernetes_asyncio.client import CoreV1Api, V1ConfigMap, V1ObjectMeta
 
 from aioinformer import ListWatch, Phase, ReflectorOptions, Resource, SharedIndexInformer, SharedInformerFactory
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from tests.e2e.witnesses import CONFIG_MAPS
 
 if TYPE_CHECKING:

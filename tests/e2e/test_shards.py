@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.list_pager import ListPager
-from aioinformer.sharded_list_watch import ShardedListWatch
-from aioinformer.sharding import shard_selectors
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.transport.credentials import connect
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.pager import ListPager
+from aioinformer.reflector.sharding import ShardedListWatch, shard_selectors
+from aioinformer.transport.auth.credentials import connect
 from tests.e2e.witnesses import CONFIG_MAPS
 
 if TYPE_CHECKING:

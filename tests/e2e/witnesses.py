@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 from aioinformer import DeletedFinalStateUnknown, ListWatch, Resource, SharedIndexInformer, meta_namespace_key_func
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from tests.e2e.account import Account
 from tests.e2e.real_cluster import Version
 

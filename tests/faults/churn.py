@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.catalog import find
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.faults.witness import Witness, truth
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from random import Random
 
-    from aioinformer.state import InformerState, Phase
+    from aioinformer.reflector.state import InformerState, Phase
 
 #: Times are short where they are not the point.
 QUICK: dict[str, Any] = {

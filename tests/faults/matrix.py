@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.faults.churn import Following

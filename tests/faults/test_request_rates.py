@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from aioinformer.catalog import find
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.faults.counting import CountingTransport

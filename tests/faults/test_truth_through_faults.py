@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.queue_choice import QueueKind
-from aioinformer.state import Phase
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, Fault
 from tests.faults.churn import Following, following
 

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.keys import meta_namespace_key_func
+from aioinformer.resources.keys import DeletedFinalStateUnknown, meta_namespace_key_func
 
 
 class Witness:

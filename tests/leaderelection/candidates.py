@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
 
 if TYPE_CHECKING:
     from tests.leaderelection.lease_server import LeaseServer

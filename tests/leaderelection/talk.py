@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.errors import AioinformerError, ApiError, TransportError
-from aioinformer.lease import (
+from aioinformer.leaderelection.lease import (
     CreateLease,
     LeaderElectionOptions,
     LeaseMachine,
+    LeaseRecord,
     LeaseReply,
     LeaseRequest,
     UpdateLease,
     Verdict,
 )
-from aioinformer.lease_record import LeaseRecord
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.lease import Verdict
-from aioinformer.lease_record import LeaseRecord
+from aioinformer.leaderelection.lease import LeaseRecord, Verdict
 from tests.leaderelection.talk import CONFLICT, NO_ANSWER, NOT_FOUND, Talk, lease
 
 

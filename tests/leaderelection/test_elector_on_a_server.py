@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.lease import (
+from aioinformer.leaderelection.lease import (
     CreateLease,
+    LeaseRecord,
     UpdateLease,
     Verdict,
 )
-from aioinformer.lease_record import LeaseRecord
 from tests.leaderelection.talk import CONFLICT, NO_ANSWER, NOT_FOUND, Talk, leading, lease
 
 if TYPE_CHECKING:

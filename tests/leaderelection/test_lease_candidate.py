@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.lease import LeaderElectionOptions
-from aioinformer.lease_candidate import LEASE_CANDIDATES, LeaseCandidate
-from aioinformer.list_pager import ListPager
-from aioinformer.listwatch import ListWatch
-from aioinformer.retry_watcher import RetryWatcher, until
+from aioinformer.informer.watch import RetryWatcher, until
+from aioinformer.leaderelection.candidate import LEASE_CANDIDATES, LeaseCandidate
+from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.pager import ListPager
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 

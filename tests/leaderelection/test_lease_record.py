@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.lease import CreateLease, LeaderElectionOptions, UpdateLease
-from aioinformer.lease_record import LeaseRecord
+from aioinformer.leaderelection.lease import CreateLease, LeaderElectionOptions, LeaseRecord, UpdateLease
 from tests.leaderelection.talk import NOT_FOUND, TEMPLATE, Talk, lease
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.errors import TransportError
-from aioinformer.leaderelection import LeaderElector, LeadershipLost
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from tests.leaderelection.lease_server import Answer, LeaseServer
 from tests.shell.virtual_time import VirtualTimeLoop
 

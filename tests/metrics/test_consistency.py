@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.consistency import ENVIRONMENT_VARIABLE, InconsistentList
 from aioinformer.errors import OptionError
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.pager import ENVIRONMENT_VARIABLE, InconsistentList
 from tests.shell.collection import Collection, cut
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
+    from aioinformer.reflector.options import ListOptions
 
 RAISE = ReflectorOptions(consistency_check="raise")
 REPORT = ReflectorOptions(consistency_check="report")
@@ -168,7 +168,7 @@ class Flaky(Collection):
 
 @pytest.mark.conformance("CON-02")
 async def test_a_list_that_fails_is_tried_again_every_second(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "aioinformer.consistency")
+    caplog.set_level("INFO", "aioinformer.reflector")
     pods = Flaky("a", failures=3)
     async with SharedIndexInformer(pods, options=RAISE):
         await asyncio.sleep(2.5)

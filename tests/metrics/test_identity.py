@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.catalog import find
 from aioinformer.errors import UsageError
-from aioinformer.identity import InformerName
+from aioinformer.metrics import InformerName
+from aioinformer.resources.catalog import find
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 
 def resource(plural: str) -> Resource[Any]:

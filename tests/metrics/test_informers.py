@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.identity import InformerName
-from aioinformer.informer_statistics import InformerStatistics
-from aioinformer.listwatch import ListWatch
-from aioinformer.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.dynamic import DynamicInformers
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.queue_choice import QueueKind
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
 from tests.shell.cluster import Cluster
 from tests.shell.collection import PODS, Collection
 from tests.shell.virtual_time import settled
@@ -312,11 +311,11 @@ async def test_slow_processing_of_a_deep_queue_is_written_of(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    caplog.set_level("INFO", "aioinformer.pipeline")
+    caplog.set_level("INFO", "aioinformer.informer")
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, name="pods")
     now = 0.0
-    monkeypatch.setattr("aioinformer.guarded_queue.perf_counter", lambda: now)
+    monkeypatch.setattr("aioinformer.queue.fifo.perf_counter", lambda: now)
 
     def by_size(obj: Any) -> list[str]:
         nonlocal now
@@ -331,6 +330,6 @@ async def test_slow_processing_of_a_deep_queue_is_written_of(
             for number in range(size):
                 pods.put(f"pod-{number}")
         await settled()
-    lines = [record.getMessage() for record in caplog.records if record.name == "aioinformer.pipeline"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
     assert bool(lines) == slow
     assert all(re.fullmatch(r"pods: processing took \d\.\d s for a batch of \d\d", line) for line in lines)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.informer_statistics import InformerCounters
-from aioinformer.options import ReflectorOptions
-from aioinformer.reflector import Reflector
+from aioinformer.metrics import InformerCounters
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.reflector import Reflector
 from tests.shell.collection import Collection, cut
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.objects import Record
+    from aioinformer.cache.objects.record import Record
 
 PAGES = ReflectorOptions(streaming_list=False, page_size=2)
 STREAM = ReflectorOptions()
@@ -84,7 +84,7 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_short() -> None:
 async def test_a_slow_list_is_written_of_with_its_steps(
     options: ReflectorOptions, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "aioinformer.trace")
+    caplog.set_level("INFO", "aioinformer.logs")
     pods = Collection("a", "b", "c")
     pods.gate.clear()
     async with reflecting(pods, options):
@@ -96,7 +96,7 @@ async def test_a_slow_list_is_written_of_with_its_steps(
 
 @pytest.mark.conformance("REF-25", "REF-35")
 async def test_a_list_that_is_not_slow_is_not_written_of(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "aioinformer.trace")
+    caplog.set_level("INFO", "aioinformer.logs")
     pods = Collection("a", "b", "c")
     pods.gate.clear()
     async with reflecting(pods, PAGES):
@@ -109,7 +109,7 @@ async def test_a_list_that_is_not_slow_is_not_written_of(caplog: pytest.LogCaptu
 async def test_a_list_that_fails_late_is_written_of_and_the_next_one_begins_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level("INFO", "aioinformer.trace")
+    caplog.set_level("INFO", "aioinformer.logs")
     pods = Collection("a")
     pods.refusals.append(cut())
     pods.gate.clear()
@@ -118,5 +118,5 @@ async def test_a_list_that_fails_late_is_written_of_and_the_next_one_begins_anew
         pods.gate.set()
         await asyncio.sleep(5)
         assert counters.lists.snapshot().count == 2
-    traces = [record.getMessage() for record in caplog.records if record.name == "aioinformer.trace"]
+    traces = [record.getMessage() for record in caplog.records if record.name == "aioinformer.logs"]
     assert traces == ["pods: list took 11.0 s: failed +11.0 s"]

@@ -8,11 +8,11 @@ import gc
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.errors import UsageError
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.rate_limiting_queue import RateLimitingQueue
-from aioinformer.workqueue import WorkQueue
+from aioinformer.workqueue.delaying import DelayingQueue
+from aioinformer.workqueue.queue import WorkQueue
+from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
 
 @pytest.mark.conformance("WQ-14")

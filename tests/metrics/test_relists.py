@@ -10,9 +10,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from aioinformer.errors import TransportError
-from aioinformer.identity import InformerName
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.shared_informer import SharedIndexInformer
 from tests.shell.collection import PODS, Answer, Collection, line
 from tests.shell.virtual_time import settled
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, Batch
-from aioinformer.resync import ResyncSchedule
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, Batch
+from aioinformer.handlers.resync import ResyncSchedule
 
 
 async def written(caplog: pytest.LogCaptureFixture, batches: list[int], seconds: float) -> list[str]:
     """What is in the log after a handler has taken so many seconds for each notification of these batches."""
-    caplog.set_level("INFO", "aioinformer.listener")
+    caplog.set_level("INFO", "aioinformer.handlers")
     listener: ProcessorListener[Any] = ProcessorListener(
         "pods: handler 1", lambda notification: asyncio.sleep(seconds), ResyncSchedule(0.0)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.trace import Trace
+from aioinformer.logs import Trace
 
 
 class Clock:

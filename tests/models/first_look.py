@@ -23,14 +23,14 @@ import anyio.to_thread
 import msgspec
 
 from aioinformer import SharedIndexInformer, ThreadedHandler
-from aioinformer.catalog import find
-from aioinformer.lister import Lister
-from aioinformer.models import struct_for
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import decode_record
-from aioinformer.resources import Resource
-from aioinformer.store import Indexer
-from aioinformer.views import view_class
+from aioinformer.cache.lister import Lister
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.models import struct_for
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
+from aioinformer.cache.store import Indexer
+from aioinformer.resources.catalog import find
+from aioinformer.resources.resource import Resource
 from tests.budget.stream import Stream, added
 
 #: Models of the user's, each with the one before in it, and one that has them all.

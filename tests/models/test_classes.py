@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.cache.objects.frozen import FrozenDict
+from aioinformer.cache.objects.models import Model, decoder_for, struct_for
 from aioinformer.errors import DecodeError
-from aioinformer.frozen import FrozenDict
-from aioinformer.models import Model, decoder_for, struct_for
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from tests.models.pods import pod_as_in_clusters, pod_bytes
 
 
@@ -154,7 +154,7 @@ def test_classes_are_made_once_even_by_many_threads_at_the_same_time() -> None:
     program = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from aioinformer.models import decoder_for, struct_for
+from aioinformer.cache.objects.models import decoder_for, struct_for
 start, found = threading.Barrier(8), []
 def use(model):
     start.wait()
@@ -171,7 +171,7 @@ assert len(found) == 8 and len(set(map(id, found))) == 1, found
 
 
 def test_reading_an_object_does_not_import_the_client_library() -> None:
-    program = "import sys; from aioinformer.models import decoder_for; decoder_for('V1Pod')(b'{}')"
+    program = "import sys; from aioinformer.cache.objects.models import decoder_for; decoder_for('V1Pod')(b'{}')"
     program += "; sys.exit('kubernetes_asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 from kubernetes_asyncio import client
 from kubernetes_asyncio.client import models as library
 
-from aioinformer.catalog import BUILTIN_RESOURCES
-from aioinformer.models import Model, decoder_for, struct_for
+from aioinformer.cache.objects.models import Model, decoder_for, struct_for
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from tests.models.bodies import body
 
 if TYPE_CHECKING:

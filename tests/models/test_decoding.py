@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aioinformer.cache.objects.models import decoder_for
 from aioinformer.errors import DecodeError
-from aioinformer.models import decoder_for
 
 SCHEMA = b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"properties":{"a":{"properties":{"b":{"type":5}}}}}}}]}}'
 

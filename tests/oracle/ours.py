@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import DecodeError
-from aioinformer.listwatch import ListWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.resources import Resource
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.resource import Resource
 from aioinformer.transport.http import HttpTransport
 from tests.oracle.player import Player
 from tests.oracle.records import Record

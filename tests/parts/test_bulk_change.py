@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.bulk_change import BulkChange
-from aioinformer.store import ThreadSafeStore
+from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.store import ThreadSafeStore
 
 Item = dict[str, Any]
 

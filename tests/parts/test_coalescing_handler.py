@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.coalescing_handler import CoalescingHandler
-from aioinformer.deltas import DeletedFinalStateUnknown
 from aioinformer.errors import UsageError
-from aioinformer.notifications import ResourceEventHandlerFuncs
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.handlers.coalescing import CoalescingHandler
+from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer.definitions import CustomResourceDefinition
-from aioinformer.resources import Resource
+from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.resources.resource import Resource
 
 ESTABLISHED = {"conditions": [{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}]}
 

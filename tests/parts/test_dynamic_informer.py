@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from aioinformer.dynamic_informer import DynamicInformer
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
+from aioinformer.factory.dynamic import DynamicInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

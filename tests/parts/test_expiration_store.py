@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.expiration_store import ExpirationStore, TimestampedEntry, TTLPolicy, ttl_store
+from aioinformer.cache.expiration_store import ExpirationStore, TimestampedEntry, TTLPolicy, ttl_store
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 
 def obj(name: str, value: int = 0) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder

@@ -9,20 +9,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from aioinformer.cache_updates import CacheUpdates
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.notifications import AddNotification, DeleteNotification, Notification
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import Record, decode_record
-from aioinformer.real_fifo import RealFIFO
-from aioinformer.store import Indexer
-from aioinformer.waiters import KeyWaiters
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.store import Indexer
+from aioinformer.cache.waiters import KeyWaiters
+from aioinformer.handlers.notifications import AddNotification, DeleteNotification, Notification
+from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.queue.real_fifo import RealFIFO
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.shell.collection import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from aioinformer.processor import SharedProcessor
+    from aioinformer.handlers.processor import SharedProcessor
 
 NAMES = st.sampled_from("abcd")
 

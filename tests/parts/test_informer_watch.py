@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer_watch import InformerWatch
-from aioinformer.options import ReflectorOptions
-from aioinformer.retry_watcher import Event, WatchClosed, until
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.watch import Event, InformerWatch, WatchClosed, until
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

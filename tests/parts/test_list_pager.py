@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, TransportError, UsageError
-from aioinformer.list_pager import ListPager
+from aioinformer.reflector.pager import ListPager
 from tests.shell.collection import PODS, Answer, cut
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
+    from aioinformer.reflector.options import ListOptions
 
 
 class Pages:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.listwatch import ListWatch
-from aioinformer.multi_namespace import MultiNamespaceInformer
-from aioinformer.options import ReflectorOptions
-from aioinformer.queue_choice import QueueKind
-from aioinformer.state import Phase
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import PODS, Answer, Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.informer.shared_informer import SharedIndexInformer
 
 
 class Namespaces(dict[str, Collection]):

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.cache.mutation_cache import MutationCache
+from aioinformer.cache.store import Indexer
 from aioinformer.errors import IndexNotFound, UsageError
-from aioinformer.mutation_cache import MutationCache
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.store import Indexer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated, MutationDetector
+from aioinformer.cache.store import Indexer
 from aioinformer.errors import UsageError
-from aioinformer.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated, MutationDetector
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.store import Indexer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
 from aioinformer.errors import FIFOClosed, KeyFuncError, UsageError
-from aioinformer.real_fifo import RealFIFO
+from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.queue.real_fifo import RealFIFO
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

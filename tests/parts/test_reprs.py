@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioinformer.fifo import DeltaFIFO
-from aioinformer.real_fifo import RealFIFO
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.real_fifo import RealFIFO
 from tests.shell.collection import Collection
 
 NOBODY: Any = None

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.reselecting_informer import ReselectingInformer
-from aioinformer.resources import Resource
+from aioinformer.factory.reselecting import ReselectingInformer
+from aioinformer.resources.resource import Resource
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, UsageError
-from aioinformer.retry_watcher import Event, RetryWatcher, WatchClosed, until
+from aioinformer.informer.watch import Event, RetryWatcher, WatchClosed, until
 from tests.shell.collection import Collection, cut, line
 from tests.shell.virtual_time import settled
 

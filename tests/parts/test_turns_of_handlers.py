@@ -9,11 +9,11 @@ from weakref import ref
 
 import pytest
 
-from aioinformer import slices
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import UpdateNotification
-from aioinformer.processor import SharedProcessor
-from aioinformer.resync import ResyncSchedule
+from aioinformer import concurrency as slices
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import UpdateNotification
+from aioinformer.handlers.processor import SharedProcessor
+from aioinformer.handlers.resync import ResyncSchedule
 
 STEP = 0.000_005
 

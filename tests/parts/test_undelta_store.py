@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.undelta_store import UndeltaStore
+from aioinformer.cache.undelta_store import UndeltaStore
 
 
 def obj(name: str, value: int = 0) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import InformerStopped, OptionError, TransportError, UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.tracking import SingleFileTracker
-from aioinformer.waiting import SyncResult, wait_for_cache_sync
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.handlers.synctrack import SingleFileTracker
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sync import SyncResult, wait_for_cache_sync
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
@@ -51,13 +51,13 @@ async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytes
     assert result == {"slow": False, "quick": True, "another": False}
     assert (result.synced, result.pending) == (("quick",), ("another", "slow"))
     assert not result
-    warnings = [record.getMessage() for record in caplog.records if record.name == "aioinformer.waiting"]
+    warnings = [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
     assert warnings == ["controller: not synced within 5 s: another, slow"]
 
 
 @pytest.mark.conformance("WAIT-02", "WAIT-03", "RF-19")
 async def test_a_wait_with_a_name_logs_each_that_syncs(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "aioinformer.waiting")
+    caplog.set_level(logging.INFO, "aioinformer.informer")
     done, later = SingleFileTracker("done"), SingleFileTracker("later")
     done.upstream_has_synced()
     wait = asyncio.create_task(wait_for_cache_sync(later, done, name="controller"))

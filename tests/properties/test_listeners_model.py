@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, Batch, Notification
-from aioinformer.resync import ResyncSchedule
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, Batch, Notification
+from aioinformer.handlers.resync import ResyncSchedule
 from tests.shell.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import ApiError
-from aioinformer.event_correlator import EventCorrelator
-from aioinformer.event_object import Event
-from aioinformer.references import ObjectReference
+from aioinformer.events.correlator import EventCorrelator
+from aioinformer.events.event import Event
+from aioinformer.resources.references import ObjectReference
 
 if TYPE_CHECKING:
-    from aioinformer.event_correlator import Correlator
+    from aioinformer.events.correlator import Correlator
 
 POD = {
     "apiVersion": "v1",

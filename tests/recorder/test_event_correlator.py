@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.event_correlator import CorrelatorOptions, EventCorrelateResult, EventCorrelator
+from aioinformer.events.correlator import CorrelatorOptions, EventCorrelateResult, EventCorrelator
 from tests.recorder.samples import REFERENCE, event
 
 LAVISH = 10_000

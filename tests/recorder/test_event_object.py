@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioinformer.references import ObjectReference
+from aioinformer.resources.references import ObjectReference
 from tests.recorder.samples import AT, event
 
 ABOUT = {

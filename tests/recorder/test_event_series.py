@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.event_series import EventSeriesCorrelator, SeriesOptions
-from aioinformer.references import ObjectReference
+from aioinformer.events.series import EventSeriesCorrelator, SeriesOptions
+from aioinformer.resources.references import ObjectReference
 from tests.recorder.samples import event
 
 MINUTE = 60.0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.event_broadcaster import EventBroadcaster
-from aioinformer.event_sink import CoreEventSink, SeriesEventSink, discover_event_sink
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
 from aioinformer.testing import ApiServer, make_pod
 from aioinformer.transport.http import HttpTransport
 from tests.leaderelection.lease_server import Answer

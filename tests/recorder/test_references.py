@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from kubernetes_asyncio.client import V1Deployment, V1ObjectMeta
 
-from aioinformer.catalog import find
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import decode_record
 from aioinformer.errors import UsageError
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import decode_record
-from aioinformer.references import ObjectReference, get_partial_reference, get_reference
+from aioinformer.resources.catalog import find
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.references import ObjectReference, get_partial_reference, get_reference
 from tests.recorder.samples import POD, REFERENCE
 
 

@@ -14,9 +14,9 @@ from aiohttp import web
 from aioinformer.errors import TransportError, api_error
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.session import TLS
 from tests.transport.loopback import Server, Stalled, body, fetch
 
 if TYPE_CHECKING:

@@ -22,19 +22,20 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer import BackoffOptions, Lister, ReflectorOptions, SharedIndexInformer, SharedInformerFactory
-from aioinformer.catalog import find
-from aioinformer.deltas import DeletedFinalStateUnknown, Delta, Deltas, DeltaType
-from aioinformer.identity import InformerName
-from aioinformer.listwatch import ListWatch
-from aioinformer.notifications import AddNotification, DeleteNotification, UpdateNotification
-from aioinformer.object_type import ObjectType
-from aioinformer.objects import decode_record
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.storage import Storage
+from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
+from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.resources import Resource
-from aioinformer.storage import Storage
+from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.resources.catalog import find
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.resource import Resource
 from aioinformer.testing import FAULTS, ApiServer, Fault
+from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubeconfig import load_context
 from tests.attack.test_hostile_streams import LIST, PAGES, PLACES, STREAM, STREAMS, VALUES, WATCH, run
 from tests.cli.shell import Shell
 

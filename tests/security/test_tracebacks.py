@@ -22,17 +22,17 @@ from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import AioinformerError
-from aioinformer.exchange import exchange
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
-from aioinformer.transport.credentials import connect
-from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.auth.credentials import connect
+from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
+from aioinformer.transport.auth.tokens import Credential, FixedCredentials, ask
+from aioinformer.transport.exchange import exchange
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.renewal import Credential, FixedCredentials, ask
 from tests.transport.loopback import Server, body, cut, fetch
 from tests.transport.socks_server import SocksServer
 
@@ -422,7 +422,7 @@ async def lost_leadership(stage: Stage) -> None:
 
 
 def _token_file(path: Path) -> Any:
-    from aioinformer.transport.token_file import TokenFile
+    from aioinformer.transport.auth.token_file import TokenFile
 
     return TokenFile(path)
 

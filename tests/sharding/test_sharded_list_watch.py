@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.framing import ValueStream
-from aioinformer.list_pager import ListPager
-from aioinformer.options import ListOptions, ReflectorOptions
-from aioinformer.resources import Resource
-from aioinformer.sharded_list_watch import ShardedListWatch
-from aioinformer.sharding import HASHES, ShardRange, ShardSelector, shard_selectors
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.pager import ListPager
+from aioinformer.reflector.sharding import HASHES, ShardedListWatch, ShardRange, ShardSelector, shard_selectors
+from aioinformer.resources.resource import Resource
 from aioinformer.testing import ApiServer
+from aioinformer.transport.framing import ValueStream
 from aioinformer.transport.http import HttpTransport
 from tests.leaderelection.lease_server import Answer
 
@@ -174,7 +173,7 @@ async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_
 async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_does_without_shards(
     server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aioinformer.sharded_list_watch.ValueStream", partial(ValueStream, 2000))
+    monkeypatch.setattr("aioinformer.reflector.sharding.ValueStream", partial(ValueStream, 2000))
     async with informer_of(transport, everything()) as informer:
         await informer.wait_for_sync()
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import OptionError, SelectorError
-from aioinformer.options import ListOptions
-from aioinformer.sharding import (
+from aioinformer.reflector.options import ListOptions
+from aioinformer.reflector.sharding import (
     HASHES,
     NAMESPACE,
     ShardRange,

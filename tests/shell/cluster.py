@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.catalog import find
-from aioinformer.options import ListOptions
+from aioinformer.reflector.options import ListOptions
+from aioinformer.resources.catalog import find
 from tests.shell.collection import Answer, Collection
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request
 
 

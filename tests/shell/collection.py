@@ -10,14 +10,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.catalog import find
 from aioinformer.errors import TransportError
+from aioinformer.resources.catalog import find
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-    from aioinformer.options import ListOptions
-    from aioinformer.resources import Resource
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.resources.resource import Resource
 
 _PODS = find("", "v1", "pods")
 assert _PODS is not None

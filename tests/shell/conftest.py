@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.queue_choice import QueueKind
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:

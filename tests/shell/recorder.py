@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
-    from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.informer.shared_informer import SharedIndexInformer
 
 
 class Recorder:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.resources import Resource
-from aioinformer.state import Phase
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.reflector.state import Phase
+from aioinformer.resources.resource import Resource
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
-    from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.reflector.options import ListOptions
 
 PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import InformerStopped
-from aioinformer.factory import SharedInformerFactory
+from aioinformer.factory.factory import SharedInformerFactory
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
-    from aioinformer.shared_informer import SharedIndexInformer
+    from aioinformer.informer.shared_informer import SharedIndexInformer
 
 NODES = built_in("v1/nodes")
 

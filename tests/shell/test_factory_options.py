@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import OptionError, UnknownOption, UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.listwatch import ListWatch
-from aioinformer.multi_namespace import MultiNamespaceInformer
-from aioinformer.options import ReflectorOptions
-from aioinformer.reselecting_informer import ReselectingInformer
-from aioinformer.resources import Resource
-from aioinformer.retry_watcher import RetryWatcher
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.factory.dynamic import DynamicInformer
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.reselecting import ReselectingInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.watch import RetryWatcher
+from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.resource import Resource
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import OptionError, SelectorError, UsageError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.selectors import parse_label_selector
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.resources.selectors import parse_label_selector
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
+    from aioinformer.reflector.options import ListOptions
 
 PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.errors import InformerStopped
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.faults.witness import Witness, truth
 from tests.shell.collection import Collection, cut
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.registration import HandlerRegistration
+    from aioinformer.handlers.registration import HandlerRegistration
 
 WORKERS, CHANGES = 30, 400
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.answers import AnswerReader
-from aioinformer.cache_updates import CacheUpdates
+from aioinformer.cache.indices import Index
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.thread_safe_store import ThreadSafeStore
+from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ProcessingError
-from aioinformer.framing import ValueStream
-from aioinformer.guarded_queue import GuardedQueue
-from aioinformer.indices import Index
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import Batch
-from aioinformer.object_type import ObjectType
-from aioinformer.processor import SharedProcessor
-from aioinformer.protocol import ListWatchProtocol
-from aioinformer.thread_safe_store import ThreadSafeStore
-from aioinformer.waiters import KeyWaiters, VersionWaiters
-from aioinformer.wire import Intake
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import Batch
+from aioinformer.handlers.processor import SharedProcessor
+from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.queue.fifo import GuardedQueue
+from aioinformer.reflector.protocol import ListWatchProtocol
+from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.reflector.watch_events import Intake
+from aioinformer.transport.framing import ValueStream
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

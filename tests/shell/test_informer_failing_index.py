@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import Indexer, SharedIndexInformer
-from aioinformer.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.state import InformerState
+    from aioinformer.reflector.state import InformerState
 
 
 def by_owner(pod: Any) -> list[str]:

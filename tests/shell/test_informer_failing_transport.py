@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.options import ReflectorOptions
-from aioinformer.state import Phase
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import Answer, Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
+    from aioinformer.reflector.options import ListOptions
 
 FAILURES = [asyncio.CancelledError(), OSError("broken"), ValueError("odd"), MemoryError()]
 

@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, TransportError
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import InformerState, Phase
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import InformerState, Phase
 from tests.shell.collection import Answer, Collection, cut, line
 from tests.shell.recorder import Recorder, states_of
 from tests.shell.virtual_time import settled

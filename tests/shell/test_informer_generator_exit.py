@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import CoalescingHandler, FilteringResourceEventHandler, SharedIndexInformer, ThreadedHandler
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import AddNotification, Batch, ResourceEventHandlerFuncs
-from aioinformer.resync import ResyncSchedule
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, Batch, ResourceEventHandlerFuncs
+from aioinformer.handlers.resync import ResyncSchedule
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

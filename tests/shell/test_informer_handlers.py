@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.notifications import (
+from aioinformer.handlers.notifications import (
     FilteringResourceEventHandler,
     ResourceEventHandlerDetailedFuncs,
     ResourceEventHandlerFuncs,
 )
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import VirtualTimeLoop, settled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Answer, Collection, cut
 from tests.shell.recorder import states_of
 from tests.shell.virtual_time import settled

@@ -7,8 +7,8 @@ import gc
 import weakref
 from typing import Any
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

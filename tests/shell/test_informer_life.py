@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import VirtualTimeLoop, settled

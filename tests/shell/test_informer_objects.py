@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.queue_choice import QueueKind
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import Collection, line
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

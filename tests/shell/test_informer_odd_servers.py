@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
 from tests.shell.collection import PODS, Answer, Collection, cut, line
 from tests.shell.recorder import Recorder, states_of
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.options import ListOptions
+    from aioinformer.reflector.options import ListOptions
 
 PAGES = ReflectorOptions(streaming_list=False)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from aioinformer.indices import Index
-from aioinformer.options import ReflectorOptions
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.cache.indices import Index
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

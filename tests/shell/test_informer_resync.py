@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aioinformer.compression import SAMPLES, PackedRecord
+from aioinformer.cache.objects.compression import SAMPLES, PackedRecord
+from aioinformer.cache.objects.record import labels_of
 from aioinformer.errors import UsageError
-from aioinformer.objects import labels_of
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
@@ -84,7 +84,7 @@ async def test_a_list_is_the_same_with_and_without_an_index_for_it(indexers: dic
 
 
 async def test_an_index_is_used_instead_of_looking_at_every_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    import aioinformer.lister
+    import aioinformer.cache.lister
 
     looked_at: list[Any] = []
 
@@ -92,7 +92,7 @@ async def test_an_index_is_used_instead_of_looking_at_every_object(monkeypatch: 
         looked_at.append(item)
         return labels_of(item)
 
-    monkeypatch.setattr(aioinformer.lister, "labels_of", noting)
+    monkeypatch.setattr(aioinformer.cache.lister, "labels_of", noting)
     informer = SharedIndexInformer(some_pods(30), indexers={"app": "metadata.labels.app"})
     async with informer:
         await settled()

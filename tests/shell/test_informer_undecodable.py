@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from aioinformer.errors import DecodeError, NotFound
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.multi_namespace import MultiNamespaceInformer
-from aioinformer.resources import Resource
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.state import Phase
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.state import Phase
+from aioinformer.resources.resource import Resource
 from tests.shell.cluster import Cluster
 from tests.shell.collection import PODS, Collection, line
 from tests.shell.recorder import Recorder

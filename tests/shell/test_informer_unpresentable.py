@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.object_type import ObjectType
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.dynamic_informer import DynamicInformer
 from aioinformer.errors import TransportError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.outages import duration
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.factory.dynamic import DynamicInformer
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.outages import duration
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    caplog.set_level("INFO", "aioinformer.outages")
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.outages"]
+    caplog.set_level("INFO", "aioinformer.informer")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
 
 
 class Lost(Cluster):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.coalescing_handler import CoalescingHandler
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.handlers.coalescing import CoalescingHandler
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.overdue"]
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.handlers"]
 
 
 def timers() -> int:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import TransportError
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.multi_namespace import MultiNamespaceInformer
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.factory.dynamic import DynamicInformers
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled

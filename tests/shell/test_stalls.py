@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import slices, stalls
-from aioinformer.coalescing_handler import CoalescingHandler
-from aioinformer.notifications import FilteringResourceEventHandler
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.threaded_handler import ThreadedHandler
+from aioinformer import concurrency as slices
+from aioinformer.handlers import stalls
+from aioinformer.handlers.coalescing import CoalescingHandler
+from aioinformer.handlers.notifications import FilteringResourceEventHandler
+from aioinformer.handlers.threaded import ThreadedHandler
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
@@ -44,7 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Blocks:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.stalls"]
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.handlers"]
 
 
 def of(function: Any) -> str:

@@ -11,12 +11,12 @@ import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
 
 from aioinformer.errors import NotFound, UsageError
-from aioinformer.event_broadcaster import EventBroadcaster
-from aioinformer.event_recorder import FakeRecorder
-from aioinformer.event_sink import CoreEventSink, discover_event_sink
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.recorder import FakeRecorder
+from aioinformer.events.sink import CoreEventSink, discover_event_sink
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.leaderelection.elector import LeaderElector
 from tests.shell.cluster import Cluster
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled

@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.state import Phase
+from aioinformer.reflector.state import Phase
 from tests.simulation.history import ABSENT
 from tests.simulation.objects import identity_of, key_of, serial_of
 from tests.simulation.story import START

@@ -7,24 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from aioinformer import wire
-from aioinformer.answers import AnswerReader
 from aioinformer.backoff import Backoff
-from aioinformer.incoming_list import IncomingList
-from aioinformer.objects import decode_record
-from aioinformer.pace import Pace
-from aioinformer.protocol import ListWatchProtocol
-from aioinformer.protocol_state import ProtocolState, Stage
-from aioinformer.reflector import Reflector
-from aioinformer.steps import PageEnded
-from aioinformer.versions import Position, is_older
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.reflector import watch_events as wire
+from aioinformer.reflector.messages import PageEnded
+from aioinformer.reflector.protocol import ListWatchProtocol
+from aioinformer.reflector.reflector import Reflector
+from aioinformer.reflector.relist import IncomingList
+from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.reflector.state import Pace, ProtocolState, Stage
+from aioinformer.resources.versions import Position, is_older
 from tests.simulation.planted import Planted, planting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from aioinformer.steps import Answer
+    from aioinformer.reflector.messages import Answer
 
 
 PLANTED: list[Planted] = []
@@ -45,12 +44,14 @@ def list_keeps_earlier_items() -> AbstractContextManager[Any]:
 
 @planted("a bookmark is decoded as an object, and skipped because it has no name")
 def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
-    return patch("aioinformer.wire._bookmark", lambda raw: wire._object_event("MODIFIED", raw, decode_record))
+    return patch(
+        "aioinformer.reflector.watch_events._bookmark", lambda raw: wire._object_event("MODIFIED", raw, decode_record)
+    )
 
 
 @planted("a bookmark with a lower resourceVersion sets the version back")
 def older_version_taken() -> AbstractContextManager[Any]:
-    return patch("aioinformer.watch_reading.is_older", lambda version, than: False)
+    return patch("aioinformer.reflector.watch_reading.is_older", lambda version, than: False)
 
 
 @planted("a deletion with the resourceVersion of the object counts as a sign of a restored server")
@@ -126,7 +127,7 @@ def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
 
 @planted("a silent connection is never given up")
 def dead_connection_not_noticed() -> AbstractContextManager[Any]:
-    return patch("aioinformer.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
+    return patch("aioinformer.reflector.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
 
 
 # Manners.

@@ -8,19 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from aioinformer.bulk_change import BulkChange
-from aioinformer.cache_controller import CacheController
-from aioinformer.cache_updates import CacheUpdates
-from aioinformer.deltas import DeletedFinalStateUnknown
-from aioinformer.guarded_queue import GuardedQueue
-from aioinformer.indices import Index
-from aioinformer.keyed_deltas import KeyedDeltas
-from aioinformer.listener import ProcessorListener
-from aioinformer.notifications import DeleteNotification
-from aioinformer.ordered_deltas import OrderedDeltas
-from aioinformer.processor import SharedProcessor
-from aioinformer.thread_safe_store import ThreadSafeStore
-from aioinformer.wire import Intake
+from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.indices import Index
+from aioinformer.cache.thread_safe_store import ThreadSafeStore
+from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.notifications import DeleteNotification
+from aioinformer.handlers.processor import SharedProcessor
+from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.informer.controller import CacheController
+from aioinformer.queue.delta_fifo import KeyedDeltas
+from aioinformer.queue.fifo import GuardedQueue
+from aioinformer.queue.real_fifo import OrderedDeltas
+from aioinformer.reflector.watch_events import Intake
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.simulation.planted import Planted, planting
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def wrong_deltas_deduplicated() -> AbstractContextManager[Any]:
         if len(deltas) > 1:
             del deltas[-2]
 
-    return patch("aioinformer.keyed_deltas._dedup", dedup)
+    return patch("aioinformer.queue.delta_fifo._dedup", dedup)
 
 
 @planted("the consumer waits without checking whether deltas were queued while it was processing")
@@ -129,7 +129,7 @@ def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
 
 @planted("reaching a resourceVersion also wakes those who wait for a later one")
 def woken_for_any_version() -> AbstractContextManager[Any]:
-    return patch("aioinformer.waiters.covers", lambda version, wanted: True)
+    return patch("aioinformer.cache.waiters.covers", lambda version, wanted: True)
 
 
 # Handlers.

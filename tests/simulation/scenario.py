@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.options import ReflectorOptions
+from aioinformer.reflector.options import ReflectorOptions
 from tests.simulation.collection import Selection
 from tests.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
 

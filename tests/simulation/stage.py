@@ -7,10 +7,10 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.catalog import find
 from aioinformer.errors import InformerStopped
-from aioinformer.listwatch import ListWatch
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.resources.catalog import find
 from tests.simulation.collection import MOST_VERSIONS_A_WRITE, Collection
 from tests.simulation.history import ABSENT
 from tests.simulation.model_server import ModelServer
@@ -21,7 +21,7 @@ from tests.simulation.witness import OnPurpose, Witness
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from tests.simulation.faults import Fault
     from tests.simulation.scenario import Action, Scenario
     from tests.simulation.story import Story

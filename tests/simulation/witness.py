@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.deltas import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.simulation.history import ABSENT
 from tests.simulation.objects import key_of, serial_of
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-    from aioinformer.registration import HandlerRegistration
+    from aioinformer.handlers.registration import HandlerRegistration
     from tests.simulation.history import History
     from tests.simulation.scenario import Manner
     from tests.simulation.story import Story

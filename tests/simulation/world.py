@@ -101,10 +101,10 @@ def simulated_world(scenario: Scenario, story: Story) -> Iterator[None]:
     gc_was_on = gc.isenabled()
     gc.disable()
     with ExitStack() as patches:
-        patches.enter_context(patch("aioinformer.slices.perf_counter", perf_counter))
+        patches.enter_context(patch("aioinformer.concurrency.perf_counter", perf_counter))
         patches.enter_context(patch("anyio.to_thread.run_sync", in_thread))
-        patches.enter_context(patch("aioinformer.compressor.Codec", _Codec))
-        patches.enter_context(patch("aioinformer.compression.SAMPLES", _SAMPLES))
+        patches.enter_context(patch("aioinformer.cache.compressor.Codec", _Codec))
+        patches.enter_context(patch("aioinformer.cache.objects.compression.SAMPLES", _SAMPLES))
         for name in ("aioinformer", "asyncio"):
             logging.getLogger(name).addHandler(complaints)
         logger.setLevel(logging.ERROR)

@@ -21,16 +21,16 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from aioinformer import BackoffOptions, ListWatch, ReflectorOptions, SharedIndexInformer, meta_namespace_key_func
-from aioinformer.catalog import find
-from aioinformer.threaded_handler import ThreadedHandler
-from aioinformer.transport.credentials import connect
+from aioinformer.handlers.threaded import ThreadedHandler
+from aioinformer.resources.catalog import find
+from aioinformer.transport.auth.credentials import connect
 from tests.faults.witness import Witness, incarnation
 from tests.soak.census import census, sockets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.registration import HandlerRegistration
+    from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.transport.kubernetes import KubernetesTransport
 
 NAMESPACE = "soak"

@@ -13,7 +13,7 @@ import pytest
 from aioinformer.testing import ApiServer
 from aioinformer.testing.http.guard import is_loopback
 from aioinformer.transport import Request
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

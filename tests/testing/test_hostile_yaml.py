@@ -9,7 +9,7 @@ import yaml
 
 from aioinformer import UsageError
 from aioinformer.testing import ApiServer
-from aioinformer.yaml_documents import load_all_yaml, load_yaml
+from aioinformer.transport.auth.yaml_documents import load_all_yaml, load_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

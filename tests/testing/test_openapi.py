@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.testing.openapi.v3 import builtin_documents, custom_documents, index, patch_schema
 
 WIDGET: dict[str, Any] = {

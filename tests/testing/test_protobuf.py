@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.testing import ApiServer
 from aioinformer.testing.protobuf import schema
 from aioinformer.testing.protobuf.messages import MEDIA_TYPE, ProtobufError, decode_protobuf

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.testing.tables import jsonpath
 from aioinformer.testing.tables.cells import human_duration
 from aioinformer.testing.tables.rendering import layout
 
 if TYPE_CHECKING:
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 UNHURRIED = settings(deadline=None)
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.factory import SharedInformerFactory
+from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
 from tests.transport.loopback import body
 

@@ -9,17 +9,17 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
-from aioinformer.discovery import Discovery
-from aioinformer.dynamic import DynamicInformers
 from aioinformer.errors import UsageError
-from aioinformer.event_sink import CoreEventSink
-from aioinformer.factory import SharedInformerFactory
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.lease_candidate import LeaseCandidate
-from aioinformer.listwatch import ListWatch
-from aioinformer.shared_informer import SharedIndexInformer
+from aioinformer.events.sink import CoreEventSink
+from aioinformer.factory.dynamic import DynamicInformers
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.leaderelection.candidate import LeaseCandidate
+from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.resources.discovery import Discovery
 from aioinformer.testing import ApiServer
-from aioinformer.transport.credentials import Connection, connect
+from aioinformer.transport.auth.credentials import Connection, connect
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.shell.cluster import Cluster, built_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from aioinformer.listwatch import ListWatch
+from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.shell.collection import PODS

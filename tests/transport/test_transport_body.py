@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.transport.body import Body, ChunkedBody, MalformedBody, SizedBody
+from aioinformer.transport.streaming import Body, ChunkedBody, MalformedBody, SizedBody
 
 GOOD = {
     "nothing": (b"0\r\n\r\n", b""),

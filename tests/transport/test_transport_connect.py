@@ -18,7 +18,7 @@ from kubernetes_asyncio.client import CoreV1Api
 
 from aioinformer.errors import UsageError
 from aioinformer.transport import Request, credentials
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from tests.transport.loopback import Server, body, fetch
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ async def test_connecting_reads_and_imports_off_the_loop(kubeconfig: Kubeconfig)
 
 def test_the_adapters_do_not_import_the_client() -> None:
     code = (
-        "import sys, aioinformer.transport.http, aioinformer.transport.kubernetes, aioinformer.transport.credentials;"
+        "import sys, aioinformer.transport.http, aioinformer.transport.kubernetes;"
+        "import aioinformer.transport.auth.credentials;"
         "sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,7 +15,7 @@ import pytest
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
-from aioinformer.transport.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.http import HttpTransport
 from tests.transport.loopback import open_files
 

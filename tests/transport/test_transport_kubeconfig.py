@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from aioinformer.errors import UsageError
-from aioinformer.transport.kubeconfig import kubeconfig_paths, load_context
+from aioinformer.transport.auth.kubeconfig import kubeconfig_paths, load_context
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,15 +15,15 @@ import trustme
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request, lean
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
-from aioinformer.transport.lean import LeanHandler, lean_connector
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.session import TLS
+from aioinformer.transport.streaming import LeanHandler, lean_connector
 from tests.transport.loopback import body, fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from aioinformer.transport.response import HttpResponse
+    from aioinformer.transport.http import HttpResponse
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"

@@ -15,8 +15,8 @@ import yaml
 from aiohttp import web
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.renewal import ask
+from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
+from aioinformer.transport.auth.tokens import ask
 from tests.transport.loopback import Server, Stalled
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import pytest
 from yarl import URL
 
 from aioinformer.errors import UsageError
+from aioinformer.transport.auth.secret import Secret
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.secret import Secret
 
 SERVERS = (
     "https://example.com:6443",

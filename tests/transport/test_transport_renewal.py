@@ -10,9 +10,9 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials
 from tests.transport.loopback import Server, body, fetch
 
 

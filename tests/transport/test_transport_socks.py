@@ -16,9 +16,9 @@ from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request, proxies
-from aioinformer.transport.credentials import connect
+from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.tls import TLS
+from aioinformer.transport.session import TLS
 from tests.transport.loopback import Server, Stalled, bearer_only, body, fetch
 from tests.transport.socks_server import SocksServer
 from tests.transport.test_transport_connect import mirror
@@ -107,7 +107,7 @@ async def test_without_the_socks_proxy_nothing_is_connected(server: Server) -> N
 
 async def test_a_direct_connection_is_impossible_beside_socks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Should aiohttp go another way to connections one day."""
-    from aioinformer.transport.socks import SocksConnector
+    from aioinformer.transport.proxies import SocksConnector
 
     monkeypatch.delattr(SocksConnector, "_wrap_create_connection")
     async with HttpTransport(server.url, proxy="socks5://127.0.0.1:1") as transport:

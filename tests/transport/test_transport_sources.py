@@ -9,13 +9,13 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
-from aioinformer.leaderelection import LeaderElector
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.renewal import Credential, RenewedCredentials
 from tests.security.test_tracebacks import told
 from tests.transport.loopback import Server, bearer_only, fetch
 

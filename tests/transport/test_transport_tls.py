@@ -16,10 +16,10 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
+from aioinformer.transport.auth.tokens import Credential, FixedCredentials, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from aioinformer.transport.renewal import Credential, FixedCredentials, RenewedCredentials
-from aioinformer.transport.tls import TLS, TLSContexts
+from aioinformer.transport.session import TLS, TLSContexts
 from tests.transport.loopback import Server, Stalled, body, fetch
 
 if TYPE_CHECKING:

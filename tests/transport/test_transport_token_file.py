@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.token_file import TokenFile
 from tests.transport.loopback import Server, fetch, open_files
 from tests.transport.test_transport_renewal import Clock, Gate
 

@@ -11,12 +11,12 @@ from kubernetes_asyncio.client.models.v1_deployment import V1Deployment
 from kubernetes_asyncio.client.models.v1_node import V1Node
 from kubernetes_asyncio.client.models.v1_pod import V1Pod
 
-from aioinformer.lister import ClusterLister, Lister, NamespaceLister
-from aioinformer.shared_informer import SharedIndexInformer
-from aioinformer.waiting import SyncResult
+from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sync import SyncResult
 
 if TYPE_CHECKING:
-    from aioinformer.factory import SharedInformerFactory
+    from aioinformer.factory.factory import SharedInformerFactory
 
 
 def informers(factory: SharedInformerFactory) -> None:

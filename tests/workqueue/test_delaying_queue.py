@@ -8,14 +8,14 @@ from weakref import WeakSet
 
 import pytest
 
-from aioinformer.delaying_queue import DelayingQueue
 from aioinformer.errors import UsageError
-from aioinformer.rate_limiting_queue import RateLimitingQueue
-from aioinformer.ratelimiters import ItemExponentialFailureRateLimiter
+from aioinformer.workqueue.delaying import DelayingQueue
+from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
+from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.workqueue import WorkQueue
+    from aioinformer.workqueue.queue import WorkQueue
 
 
 async def times(queue: WorkQueue[str], count: int) -> list[tuple[str, float]]:

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from aioinformer.parallel import parallelize
+from aioinformer.workqueue.parallelizer import parallelize
 
 
 @pytest.mark.conformance("WQ-15")

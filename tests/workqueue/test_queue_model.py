@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
-from aioinformer.delaying_queue import DelayingQueue
-from aioinformer.workqueue import QueueShutDown
+from aioinformer.workqueue.delaying import DelayingQueue
+from aioinformer.workqueue.queue import QueueShutDown
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import ApiException
 
+from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import ApiError
-from aioinformer.retry import DEFAULT_BACKOFF, DEFAULT_RETRY, RetryBackoff, is_conflict, on_error, retry_on_conflict
-from aioinformer.retry_with_deadline import RetryWithDeadline
+from aioinformer.workqueue.retry import (
+    DEFAULT_BACKOFF,
+    DEFAULT_RETRY,
+    RetryBackoff,
+    is_conflict,
+    on_error,
+    retry_on_conflict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.queue_orders import PriorityOrder
-from aioinformer.rate_limiting_queue import RateLimitingQueue
-from aioinformer.workqueue import WorkQueue
+from aioinformer.workqueue.orders import PriorityOrder
+from aioinformer.workqueue.queue import WorkQueue
+from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 from tests.shell.virtual_time import settled
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from aioinformer.workqueue import QueueShutDown, WorkQueue
+from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
 from tests.shell.virtual_time import settled
 
 

@@ -22,7 +22,7 @@ from aioinformer.testing.specs.cluster.rights import RIGHTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.rbac import RoleAuthorizer
 
 _ROLES = frozenset({f"roles.{RIGHTS}", f"clusterroles.{RIGHTS}"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 _POD = (
     "spec.nodeName",

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from aioinformer.yaml_documents import compose_first
+from aioinformer.transport.auth.yaml_documents import compose_first
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -1,6 +1,6 @@
 """Selectors as the API server reads them.
 
-The grammars are those of `aioinformer.selectors`. What differs is what is said of texts that do not parse, which here
+The grammars are those of `aioinformer.resources`. What differs is what is said of texts that do not parse, which here
 are the server's words, and that `a in ()` is accepted: it asks for the empty value.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from aioinformer.field_selectors import FieldRequirement, FieldSelector
-from aioinformer.label_selectors import LabelRequirement, LabelSelector, Operator
+from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
+from aioinformer.resources.label_selectors import LabelRequirement, LabelSelector, Operator
 from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.statuses import StatusError, bad_request
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults

@@ -14,7 +14,7 @@ from aioinformer.testing.api.golike import quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)

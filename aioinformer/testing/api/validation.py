@@ -12,7 +12,7 @@ from aioinformer.testing.api.statuses import Cause, StatusError, bad_request
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LETTER_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

@@ -16,12 +16,12 @@ from aioinformer.testing.patches.decoding import JSONError, decode_json
 from aioinformer.testing.patches.json_patches import json_type
 from aioinformer.testing.protobuf import messages
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
-from aioinformer.yaml_documents import load_yaml
+from aioinformer.transport.auth.yaml_documents import load_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from aioinformer.testing.api.served import Served
 
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")

@@ -11,7 +11,7 @@ from aioinformer.testing.api.golike import yaml_error
 from aioinformer.testing.api.repeated_keys import repeated_in_yaml
 from aioinformer.testing.http.bodies import plain_values
 from aioinformer.testing.patches.json_patches import json_type
-from aioinformer.yaml_documents import load_all_yaml
+from aioinformer.transport.auth.yaml_documents import load_all_yaml
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served

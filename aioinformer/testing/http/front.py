@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.errors import UsageError
-from aioinformer.logger import get_logger
+from aioinformer.logs import get_logger
 from aioinformer.testing.access.deeds import UnreadablePath, deed_of, is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.http.handlers import ResourceHandlers
     from aioinformer.testing.state.storage import Storage
 
-_log = get_logger(__name__)
+_log = get_logger("aioinformer.testing")
 
 _LONGEST_LOG = 100_000
 _VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from aioinformer.field_selectors import FieldRequirement, FieldSelector
+from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.field_labels import METADATA_FIELDS
 from aioinformer.testing.api.golike import not_a_number
@@ -30,7 +30,7 @@ from aioinformer.testing.api.statuses import Cause
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.label_selectors import LabelSelector
+    from aioinformer.resources.label_selectors import LabelSelector
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.storage import Record
 

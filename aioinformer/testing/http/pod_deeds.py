@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.label_selectors import LabelSelector
-from aioinformer.resources import Resource
+from aioinformer.resources.label_selectors import LabelSelector
+from aioinformer.resources.resource import Resource
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from aioinformer.logger import get_logger
+from aioinformer.logs import get_logger
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.definitions import is_established
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 
-_log = get_logger(__name__)
+_log = get_logger("aioinformer.testing")
 
 _AT_ONCE = 25
 _CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -10,7 +10,7 @@ import yaml
 from aioinformer.errors import UsageError
 from aioinformer.testing.api.golike import yaml_error
 from aioinformer.testing.api.private_files import write_private
-from aioinformer.yaml_documents import load_all_yaml
+from aioinformer.transport.auth.yaml_documents import load_all_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.label_selectors import LabelSelector
+from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.state.ledger import CLUSTER_ROLES

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from aioinformer.resources import Resource
+    from aioinformer.resources.resource import Resource
     from aioinformer.testing.tables.cells import Cells
 
 _CELLS: Mapping[str, Cells] = {"pods": pod_cells, **WORKLOAD_CELLS, **NETWORK_CELLS, **CLUSTER_CELLS}

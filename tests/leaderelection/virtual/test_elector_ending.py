@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from tests.leaderelection.candidates import candidate, led_for, now
 from tests.leaderelection.lease_server import LeaseServer, refusal
 from tests.shell.virtual_time import settled

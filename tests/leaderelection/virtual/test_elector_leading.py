@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.leaderelection import LeaderElector
+from aioinformer.leaderelection.elector import LeaderElector
 from tests.leaderelection.candidates import candidate, led_for, now
 from tests.leaderelection.lease_server import Answer, LeaseServer, refusal
 from tests.leaderelection.stalling_loop import stall

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from aioinformer.errors import TransportError
-from aioinformer.leaderelection import LeaderElector, LeadershipLost, Term
-from aioinformer.lease import LeaderElectionOptions
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from tests.leaderelection.candidates import candidate, led_for, now, work
 from tests.leaderelection.lease_server import LeaseServer, refusal
 from tests.leaderelection.stalling_loop import stall

@@ -10,15 +10,15 @@ import anyio
 import pytest
 
 from aioinformer.errors import KeyFuncError, UsageError
-from aioinformer.event_broadcaster import EventBroadcaster
-from aioinformer.event_recorder import EventRecorder, FakeRecorder
-from aioinformer.event_series import EventSeriesCorrelator
-from aioinformer.references import ObjectReference
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.recorder import EventRecorder, FakeRecorder
+from aioinformer.events.series import EventSeriesCorrelator
+from aioinformer.resources.references import ObjectReference
 from tests.recorder.samples import AT, POD, Sink, event
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.event_object import Event
+    from aioinformer.events.event import Event
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
 

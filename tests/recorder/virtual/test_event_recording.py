@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, TransportError
-from aioinformer.event_correlator import CorrelatorOptions, EventCorrelator
-from aioinformer.event_recording import EventRecording, RecordingOptions
-from aioinformer.event_series import EventSeriesCorrelator
+from aioinformer.events.correlator import CorrelatorOptions, EventCorrelator
+from aioinformer.events.series import EventSeriesCorrelator
+from aioinformer.events.writer import EventRecording, RecordingOptions
 from tests.recorder.samples import Sink, event
 from tests.shell.virtual_time import settled
 

@@ -1,8 +1,0 @@
-"""`factory.apps.v1.deployments`: every built-in resource by attributes, with the types that editors and mypy need."""
-
-from __future__ import annotations
-
-from aioinformer.accessors.access import ClusterAccessor, InformerSource, NamespacedAccessor, ResourceAccessor
-from aioinformer.accessors.groups import Accessors
-
-__all__ = ["Accessors", "ClusterAccessor", "InformerSource", "NamespacedAccessor", "ResourceAccessor"]

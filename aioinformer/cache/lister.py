@@ -1,0 +1,224 @@
+"""Listers: how to read a cache. Plain calls on local memory, from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+
+from aioinformer.cache.objects.fields import field_filter, parse_path
+from aioinformer.cache.objects.record import Record, labels_of
+from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
+from aioinformer.errors import NotFound, UsageError
+from aioinformer.logs import get_logger
+from aioinformer.resources.keys import meta_namespace_index_func
+from aioinformer.resources.selectors import (
+    FieldSelector,
+    LabelSelector,
+    Operator,
+    field_selector_of,
+    label_selector_of,
+    nothing,
+)
+
+if TYPE_CHECKING:
+    import builtins
+
+    from aioinformer.resources.resource import Resource
+
+T = TypeVar("T")
+
+Selector: TypeAlias = str | LabelSelector | Mapping[str, str]
+
+_NOTHING = nothing()
+_log = get_logger("aioinformer.cache")
+
+
+class CacheOwner(Protocol):
+    """The informer that fills a cache, as far as readers need it."""
+
+    def check_readable(self) -> None:
+        """Raises UsageError if it was never asked to start."""
+        ...
+
+    def check_absent(self, key: str) -> None:
+        """Raises DecodeError if an object that is not in the cache exists and cannot be decoded."""
+        ...
+
+    def undecodable(self) -> dict[str, str]:
+        """The objects whose last version cannot be decoded: key -> why."""
+        ...
+
+
+class _Reader(Generic[T]):
+    _namespace = ""
+
+    def __init__(self, indexer: Indexer[T], resource: Resource[T], owner: CacheOwner | None = None) -> None:
+        self._indexer = indexer
+        self._resource = resource
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        where = f" in {self._namespace}" if self._namespace else ""
+        return f"<{type(self).__name__} of {self._resource.gvr}{where}, {len(self._indexer)} objects in the cache>"
+
+    def list(
+        self, selector: Selector = "", *, field_selector: str | FieldSelector | Mapping[str, str] = ""
+    ) -> builtins.list[T]:
+        """All objects, or those that match.
+
+        An index by a path (`indexers={"app": "metadata.labels.app"}`) is used where the selectors ask for a value of
+        it: the list costs what has that value, not what the cache holds.
+
+        Objects that cannot be decoded are missing, or are there in an earlier version: `undecodable` names them.
+
+        Args:
+            selector: of labels: text as kubectl takes it, `"app=web,tier in (a,b)"`; a mapping of labels that objects
+                must have, `{"app": "web"}`; or a parsed one.
+            field_selector: of any field: `"spec.nodeName=a,status.phase!=Running"`, a mapping of paths to values, or a
+                parsed one. Declared fields cost no decoding.
+
+        Raises:
+            SelectorError: a selector does not parse.
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        labels = label_selector_of(selector)
+        fields = field_selector_of(field_selector)
+        if self._owner is not None and not len(self._indexer):
+            self._owner.check_readable()
+        if labels == _NOTHING:  # LST-01: nothing is looked at for nothing
+            return []
+        found = self._candidates(labels, fields)
+        if not labels.empty:
+            matches = labels.matches
+            found = [item for item in found if matches(labels_of(item))]
+        if not fields.empty:
+            passes = field_filter(fields)
+            found = [item for item in found if passes(item)]
+        return self._indexer.presented(found)
+
+    def undecodable(self) -> builtins.list[str]:
+        """Return the keys of the objects whose last version cannot be decoded, sorted.
+
+        `list` does not show their last version. A body that is decoded when it is first read counts from its first
+        failure. Objects whose name cannot be read have no key; `informer.undecodable()` counts them, and says why.
+
+        Raises:
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        if self._owner is None:
+            return []
+        if not len(self._indexer):
+            self._owner.check_readable()
+        prefix = f"{self._namespace}/" if self._namespace else ""
+        return sorted(key for key in self._owner.undecodable() if key and key.startswith(prefix))
+
+    def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
+        """Items among which are all that match."""
+        cells, namespace = self._indexer.cells, self._namespace
+        wanted: builtins.list[tuple[tuple[str, ...], str]] = [
+            (("metadata", "labels", each.key), each.values[0])
+            for each in labels.requirements
+            if each.operator is Operator.EQUALS
+        ]
+        wanted += [(parse_path(each.path), each.value) for each in fields.requirements if not each.negated]
+        wanted = [(steps, value) for steps, value in wanted if value]  # what is empty is not in the index
+        found = cells.indexed_by_path(wanted, namespace) if wanted or namespace else None
+        if found is None:
+            if namespace:  # LST-02
+                _log.warning("an indexer without %r is read by namespace: every object is looked at", NAMESPACE_INDEX)
+            found = cells.items()
+        elif not wanted:
+            return found
+        return [item for item in found if self._is_mine(item)] if namespace else found
+
+    def _is_mine(self, item: Any) -> bool:
+        if isinstance(item, Record):
+            return item.namespace == self._namespace
+        return meta_namespace_index_func(item)[0] == self._namespace
+
+    def _get(self, key: str, name: str) -> T:
+        obj = self._indexer.get_by_key(key)
+        if obj is None:
+            obj = self._missed(key)
+        if obj is None:
+            raise NotFound(self._resource.group_resource, name, self._hint(name))
+        return obj
+
+    def _hint(self, name: str) -> str:
+        """What is wrong with a name or key under which no object can be; "" if nothing is."""
+        if not self._resource.namespaced:
+            return "the resource is cluster-scoped, and has names without a slash" if "/" in name else ""
+        if self._namespace:
+            return f"name it without its namespace: get({name.partition('/')[2]!r})" if "/" in name else ""
+        return "" if "/" in name else f"its key has a namespace, as in get('default/{name}')"
+
+    def _missed(self, key: str) -> T | None:
+        owner = self._owner
+        if owner is None:
+            return None
+        if not len(self._indexer):
+            owner.check_readable()
+        owner.check_absent(key)
+        # An object that decodes again may have come into the cache between the first look and the check.
+        return self._indexer.get_by_key(key)
+
+
+class ClusterLister(_Reader[T]):
+    """Reads the cache of a cluster-scoped resource.
+
+    Objects are immutable; lists are the caller's own and in no order.
+    """
+
+    def get(self, name: str) -> T:
+        """The object of this name.
+
+        Raises:
+            NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        return self._get(name, name)
+
+
+class NamespaceLister(_Reader[T]):
+    """Reads one namespace of a cache; costs what the namespace holds, not what the cache holds."""
+
+    def __init__(
+        self, indexer: Indexer[T], resource: Resource[T], namespace: str, owner: CacheOwner | None = None
+    ) -> None:
+        super().__init__(indexer, resource, owner)
+        self._namespace = namespace
+
+    def get(self, name: str) -> T:
+        """The object of this name in the namespace.
+
+        Raises:
+            NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        return self._get(f"{self._namespace}/{name}", name)
+
+
+class Lister(ClusterLister[T]):
+    """Reads the cache of a namespaced resource, all of it or a namespace at a time."""
+
+    def get(self, key: str) -> T:
+        """The object under a key, `namespace/name`.
+
+        Raises:
+            NotFound: the cache does not hold it.
+            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
+            UsageError: the informer was never asked to start, and its cache is empty.
+        """
+        return self._get(key, key)
+
+    def namespaced(self, namespace: str) -> NamespaceLister[T]:
+        """The lister of one namespace.
+
+        Raises:
+            UsageError: no namespace is given.
+        """
+        if not namespace:
+            raise UsageError('namespaced("") means nothing: name a namespace, or use the lister itself for all of them')
+        return NamespaceLister(self._indexer, self._resource, namespace, self._owner)

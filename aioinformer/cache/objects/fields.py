@@ -1,0 +1,337 @@
+"""Declared fields, read from objects together with the metadata.
+
+What is read is described by classes that are made of the paths, so that one pass of the decoder does it. Of what was
+decoded, a record keeps the values alone, and values that are found again and again (a phase, a node) are kept once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from aioinformer.cache.objects.frozen import freeze
+from aioinformer.cache.objects.read_failures import announce
+from aioinformer.cache.objects.record import (
+    NO_LABELS,
+    READ,
+    Declared,
+    Envelope,
+    Meta,
+    Record,
+    decode_record,
+    labels_of,
+    read,
+    record_of,
+    without_managed_fields,
+)
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.resources.selectors import FieldSelector, field_selector_of
+from aioinformer.transport.json_scanner import LARGE, Heavy, finish, members, outline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from aioinformer.transport.json_scanner import Wanted
+
+
+_STEP = re.compile(r"\.?([^.\[\]'\"\s]+)|\[(?:'([^']+)'|\"([^\"]+)\")\]")
+_LABELS = ("metadata", "labels")
+#: Paths whose values every record has by itself.
+_OWN = {
+    ("metadata", "name"): "name",
+    ("metadata", "namespace"): "namespace",
+    ("metadata", "uid"): "uid",
+    ("metadata", "resourceVersion"): "resource_version",
+}
+
+
+@cache
+def parse_path(path: str) -> tuple[str, ...]:
+    """The steps of a path.
+
+    Raises:
+        UsageError: it does not parse.
+    """
+    steps, position = [], 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None or (position == 0 and path.startswith(".")):
+            raise UsageError(
+                f"field path {path!r} does not parse at {path[position:]!r}; write it like spec.nodeName, "
+                "and keys with dots in brackets: metadata.annotations['a.b/c']"
+            )
+        steps.append(next(group for group in match.groups() if group is not None))
+        position = match.end()
+    if not steps:
+        raise UsageError("a field path must not be empty; write it like spec.nodeName")
+    return tuple(steps)
+
+
+def is_own(steps: tuple[str, ...]) -> bool:
+    """Whether every record has the value at a path by itself."""
+    return steps in _OWN or steps[:2] == _LABELS
+
+
+def field_value(item: Any, steps: tuple[str, ...]) -> Any:
+    """The value at a path of anything a store may hold, None if there is none.
+
+    Costs nothing for declared fields, labels and identity; otherwise the body of the object is looked into.
+    """
+    record = item if isinstance(item, Record) else getattr(item, "_record", None)
+    if isinstance(record, Record):
+        if record.fields is not None and (place := record.fields.places.get(steps)) is not None:
+            return freeze(getattr(record.fields, place))
+        if steps in _OWN:
+            return getattr(record, _OWN[steps]) or None
+        if steps[:2] == _LABELS and len(steps) == 3:
+            return labels_of(record).get(steps[2])
+        try:
+            value = msgspec.json.decode(record.json)
+        except RecursionError:  # one object must not keep readers from all others by its depth
+            return _shallow_value(record.json, steps)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            announce(record, "not JSON")
+            raise DecodeError(f"{record.key}: not JSON", key=record.key, version=record.resource_version) from None
+    else:
+        value = item if isinstance(item, Mapping) else item.to_dict()
+    for step in steps:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
+    """The value at a path of an object that is nested deeper than the decoder goes; None if it is what is so deep."""
+    for step in steps:
+        raw = members(raw).get(step, b"")
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+class FieldIndexFunc:
+    """The index function of a path: the value there, as text; lists of values count one by one.
+
+    Args:
+        path: as above.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.steps = parse_path(path)
+
+    def __call__(self, item: Any) -> list[str]:
+        value = field_value(item, self.steps)
+        if value is None or value == "":
+            return []
+        if type(value) is str:
+            return [value]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return [_text(each) for each in values if not isinstance(each, (Mapping, list, tuple))]
+
+    def __repr__(self) -> str:
+        return f"FieldIndexFunc({self.path!r})"
+
+
+def field_filter(selector: str | FieldSelector | Mapping[str, str]) -> Callable[[Any], bool]:
+    """A function that tells whether an object has certain values, for filtering handlers and lists.
+
+    Args:
+        selector: as kubectl's --field-selector takes it, over any path: `status.phase=Running,spec.nodeName!=a`.
+
+    Raises:
+        SelectorError: it does not parse.
+    """
+    parsed = field_selector_of(selector, "selector")
+
+    def passes(item: Any) -> bool:
+        return parsed.matches(lambda path: _text(field_value(item, parse_path(path))))
+
+    return passes
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+#: So many values of declared fields are remembered, until all of them are forgotten.
+_SEEN = 4096
+#: ... if no text among them is longer.
+_SHORT = 128
+
+
+class FieldDecoder:
+    """Reads the metadata and the declared fields of objects, in one pass.
+
+    Args:
+        paths: the declared fields.
+
+    Raises:
+        UsageError: a path does not parse, is all of the metadata, or contradicts another.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        parsed = dict.fromkeys(parse_path(path) for path in paths)
+        #: Paths whose values are decoded; all others are in every record.
+        self.paths = frozenset(steps for steps in parsed if not is_own(steps))
+        self._values = _Values(self.paths) if self.paths else None
+        self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
+        self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
+        #: The members that are read, for `decode_in_steps`.
+        self.wanted = _wanted(self.paths)
+        #: No value was anything but a text so far. Managed fields are in none of them, and need not be read.
+        self._texts = not any("managedFields" in steps for steps in self.paths)
+
+    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
+        """The record of an object, with its declared fields, which may stand anywhere.
+
+        Raises:
+            DecodeError: as `decode_record`.
+            Heavy: as `decode_record`.
+        """
+        values = self._values
+        if values is None:
+            return decode_record(raw, valid=valid)
+        if self._texts:
+            shorter = without_managed_fields(raw) if valid else None
+            try:
+                envelope = self._decode_texts(raw if shorter is None else shorter)
+                declared = values.of_texts(envelope)
+            except msgspec.ValidationError:
+                self._texts = False
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+                pass  # this object is unusual: read as a whole, it says why
+            else:
+                meta = envelope.metadata
+                if meta.labels is not NO_LABELS and shorter is not None:
+                    meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep what is shorter alive
+                record = record_of(meta, raw)
+                record.fields = declared
+                return record
+        try:
+            envelope = read(raw, self._decode)
+        except DecodeError:
+            # Where a path leads through something else than objects, it has no value.
+            return self._of_unusual(decode_record(raw, valid=valid), values)
+        record = record_of(envelope.metadata, raw)
+        record.fields = values.of_any(envelope)
+        return record
+
+    def _of_unusual(self, record: Record, values: _Values) -> Record:
+        if len(record.raw) > LARGE:
+            raise Heavy
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            record.fields = values.of_any(self._decode(finish(outline(record.raw, self.wanted))))
+        return record
+
+
+def _wanted(paths: frozenset[tuple[str, ...]]) -> Wanted:
+    tree: dict[str, Any] = {name: dict(within or {}) for name, within in READ.items()}
+    for steps in paths:
+        node = tree
+        for step in steps[:-1]:
+            node = node.setdefault(step, {})
+        node[steps[-1]] = None
+    return tree
+
+
+def _envelope_with(paths: frozenset[tuple[str, ...]], value: Any) -> type[Envelope]:
+    if ("metadata",) in paths:
+        raise UsageError("field path metadata is all of the metadata: declare fields of it, like metadata.generation")
+    tree: dict[str, Any] = {}
+    for steps in sorted(paths):
+        node = tree
+        for step in steps[:-1]:
+            node = node.setdefault(step, {})
+            if node is None:
+                raise UsageError(f"field path {'.'.join(steps)} leads through another declared field: declare one")
+        if node.get(steps[-1]):
+            raise UsageError(f"another declared field leads through {'.'.join(steps)}: declare one")
+        node[steps[-1]] = None
+    return _struct(Envelope, tree, value)
+
+
+def _struct(base: type[Any], tree: Mapping[str, Any], value: Any) -> type[Any]:
+    fields: list[Any] = []
+    renamed: dict[str, str] = {}
+    for name, below in tree.items():
+        attribute = _attribute(name)
+        renamed[attribute] = name
+        if base is Envelope and name == "metadata":
+            fields.append((attribute, _struct(Meta, below or {}, value)))
+            continue
+        if below is None:
+            fields.append((attribute, value, None))
+        else:
+            inner = _struct(msgspec.Struct, below, value)
+            fields.append((attribute, inner | None, inner()))  # what is missing has nothing in it
+    frozen = base is msgspec.Struct  # only such may be a default
+    return msgspec.defstruct("Read", fields, bases=(base,), rename=renamed, gc=False, kw_only=True, frozen=frozen)
+
+
+@cache
+def _attribute(name: str) -> str:
+    return name if name == "metadata" else "field_" + re.sub(r"\W", lambda match: f"_{ord(match.group()):x}_", name)
+
+
+class _Values:
+    """Takes the values at some paths out of decoded objects. Values that are found again and again are kept once.
+
+    Args:
+        paths: in any order, one at least.
+    """
+
+    def __init__(self, paths: Iterable[tuple[str, ...]]) -> None:
+        places = {steps: f"value_{number}" for number, steps in enumerate(sorted(paths))}
+        self._made = cast("type[Declared]", msgspec.defstruct("Values", places.values(), bases=(Declared,), gc=False))
+        self._made.places = places
+        self._attributes = [[_attribute(step) for step in steps] for steps in places]
+        #: Of one path it is the value; of several, a tuple of them.
+        self._at_once = attrgetter(*(".".join(each) for each in self._attributes))
+        self._alone = len(places) == 1
+        self._seen: dict[Any, Declared] = {}
+
+    def of_texts(self, envelope: Any) -> Declared:
+        """Those of an object of which they are all texts, or missing."""
+        found = self._at_once(envelope)
+        declared = self._seen.get(found)
+        return self._kept(found, (found,) if self._alone else found) if declared is None else declared
+
+    def of_any(self, envelope: Any) -> Declared:
+        """Those of any object."""
+        values = tuple(_look_up(envelope, each) for each in self._attributes)
+        key = values, *map(type, values)  # 1 is 1.0, and true
+        try:
+            declared = self._seen.get(key)
+        except TypeError:  # one of them is a list, or an object
+            return self._made(*values)
+        return self._kept(key, values) if declared is None else declared
+
+    def _kept(self, key: Any, values: tuple[Any, ...]) -> Declared:
+        declared = self._made(*values)
+        # Long texts are not worth it; -0.0 equals 0.0.
+        if not any(type(value) is float or (type(value) is str and len(value) > _SHORT) for value in values):
+            if len(self._seen) >= _SEEN:
+                self._seen.clear()
+            self._seen[key] = declared
+        return declared
+
+
+def _look_up(value: Any, attributes: Iterable[str]) -> Any:
+    for attribute in attributes:
+        if value is None:
+            return None
+        value = getattr(value, attribute)
+    return value

@@ -1,0 +1,165 @@
+"""Makes a class for every model of kubernetes_asyncio that is asked for, at run time and from its shape.
+
+A class and all that its attributes refer to are made in one go, the innermost first, so that annotations are the types
+themselves. Only a model that contains itself (a JSON schema) is referred to by name, in a string that msgspec resolves
+when it makes the decoder; for that, and for pickling, the classes live in the name space of this module.
+
+The tree of managed fields is a quarter of a typical object, and hardly anybody reads it. It stays encoded in the
+decoded object, and its attribute is a property that decodes.
+
+A class is handed out once msgspec knows all of its fields, and of the classes that these refer to (`building`).
+
+Two rules about memory: a class that stands for a whole object can be referred to weakly, since that is how the cache
+remembers a decoded body. All others are kept from the garbage collector: decoded data has no cycles.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from types import GenericAlias
+from typing import Any, cast
+
+import msgspec
+
+from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
+from aioinformer.cache.objects.models.building import BUILDING, build_decoder
+from aioinformer.cache.objects.models.json_value import JSONValue
+from aioinformer.cache.objects.models.model import Model, refuse_write
+from aioinformer.cache.objects.models.shapes import attributes_of, has_model
+from aioinformer.errors import DecodeError
+
+_SCALARS: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "datetime": datetime,
+    "object": JSONValue,
+}
+_LATE = {("V1ManagedFieldsEntry", "fields_v1")}
+
+#: Those that are complete, and may be handed out.
+_classes: dict[str, type[Model]] = {}
+#: Those that are being made.
+_unfinished: dict[str, type[Model]] = {}
+#: Models that contain themselves: msgspec looks their names up in this module.
+_named: set[str] = set()
+
+
+def struct_for(model: str) -> type[Model]:
+    """The class for a model, always the same one.
+
+    Args:
+        model: as kubernetes_asyncio names it, "V1Pod".
+
+    Raises:
+        LookupError: kubernetes_asyncio has no such model.
+    """
+    with BUILDING:
+        if model not in _classes:
+            if not has_model(model):
+                raise LookupError(f"there is no model {model!r} of a built-in kind; names are like 'V1Pod'")
+            try:
+                _make(model, [])
+                _complete()
+            finally:
+                _unfinished.clear()
+        return _classes[model]
+
+
+def _complete() -> None:
+    """Have msgspec learn all fields of the classes that were made, then hand them out."""
+    for made in _unfinished.values():
+        # Each by itself: what maps contain is in no decoder of what contains the maps, and is converted later.
+        build_decoder(made)
+    _classes.update(_unfinished)
+    globals().update(_unfinished)
+
+
+def __getattr__(name: str) -> Any:
+    # Pickles name their classes as attributes of this module, and are read where nobody has asked for the class yet.
+    try:
+        return struct_for(name)
+    except LookupError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def _make(model: str, outer: list[str]) -> type[Model]:
+    """Makes one class and before it those of its attributes; `outer` are the models that are just being made."""
+    known = _classes.get(model) or _unfinished.get(model)
+    if known is not None:
+        return known
+    attributes = attributes_of(model)
+    outer.append(model)
+    fields: list[tuple[str, Any, Any]] = []
+    renamed = {}
+    properties = {}
+    for attribute in attributes:
+        field, annotation = attribute.name, _annotation(attribute.notation, outer)
+        if (model, field) in _LATE:
+            field, annotation = f"_{field}", msgspec.Raw
+            properties[attribute.name] = property(partial(_decode_late, field))
+        fields.append((field, annotation, None))
+        renamed[field] = attribute.wire
+    outer.pop()
+    whole = {"api_version", "kind", "metadata"} <= renamed.keys()
+    made = msgspec.defstruct(
+        model,
+        fields,
+        bases=(Model,),
+        module=__name__,
+        namespace={
+            "__doc__": f"kubernetes_asyncio's {model}, immutable.",
+            "openapi_types": {attribute.name: attribute.type for attribute in attributes},
+            "attribute_map": {attribute.name: attribute.wire for attribute in attributes},
+            **properties,
+        },
+        rename=renamed,
+        frozen=True,
+        kw_only=True,
+        gc=whole,
+        weakref=whole,
+    )
+    for method in ("__setattr__", "__delattr__"):
+        setattr(made, method, refuse_write)
+    made_model = cast("type[Model]", made)
+    _unfinished[model] = made_model
+    if model in _named:
+        globals()[model] = made_model
+    return made_model
+
+
+def _decode_late(field: str, model: Model) -> Any:
+    encoded = getattr(model, field)
+    try:
+        return None if encoded is None else freeze_decoded(msgspec.json.decode(encoded))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise DecodeError(f"not a {type(model).__name__}: not JSON, or nested too deeply, at $.{field[1:]}") from None
+
+
+def _annotation(kind: str, outer: list[str]) -> Any:
+    """The type for a type in the file's notation. Anything may be null, the inside of lists and maps included."""
+    inner = kind.strip("[]{}")
+    if inner in outer:
+        _named.add(inner)
+        return _source(kind)
+    if kind == "{str}":
+        return FrozenDict | None
+    if kind[0] == "[":
+        return GenericAlias(tuple, (_annotation(kind[1:-1], outer), ...)) | None
+    if kind[0] == "{":
+        return GenericAlias(FrozenDict, (str, _annotation(kind[1:-1], outer))) | None
+    if kind in _SCALARS:
+        return _SCALARS[kind] | None
+    # The client library has attributes of a class that it forgot to generate.
+    return (_make(kind, outer) if has_model(kind) else JSONValue) | None
+
+
+def _source(kind: str) -> str:
+    """The same, as a string, for a model that is not made yet."""
+    if kind[0] == "[":
+        return f"tuple[{_source(kind[1:-1])}, ...] | None"
+    if kind[0] == "{":
+        return f"FrozenDict[str, {_source(kind[1:-1])}] | None"
+    return f"{kind} | None"

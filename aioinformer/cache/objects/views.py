@@ -1,0 +1,376 @@
+"""What readers see of a cached object: a light, immutable view that decodes the body when it is looked into.
+
+A view costs 50 bytes until then. It owns the body that it decoded; the record remembers the body weakly, so that all
+views of one version share it while anybody holds it, and nobody pays for it after that.
+
+For built-in kinds, a view has the attributes of kubernetes_asyncio's model (`pod.spec.node_name`), and `ApiClient`
+takes it as a request body. For all others it is a mapping with the keys of the wire (`widget["spec"]["size"]`), with
+`metadata` as an attribute, too. In both, `to_dict()` is a plain copy that is the caller's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from aioinformer.cache.objects.frozen import FrozenDict, closed, freeze_decoded
+from aioinformer.cache.objects.models import decoder_for
+from aioinformer.cache.objects.models.building import BUILDING
+from aioinformer.cache.objects.models.shapes import attributes_of
+from aioinformer.cache.objects.read_failures import announce
+from aioinformer.cache.objects.record import Record, decode_record, decode_whatever, labels_of, undecodable
+from aioinformer.cache.objects.refusals import refusal
+from aioinformer.errors import DecodeError
+from aioinformer.logs import visible
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from aioinformer.resources.resource import Resource
+
+_META = "V1ObjectMeta"
+
+
+def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
+    """The decoded body of a record: the one that somebody holds, or a new one.
+
+    Raises:
+        DecodeError: it does not fit the model.
+    """
+    try:
+        return decoded_body(record, decode)
+    except DecodeError as error:
+        announce(record, str(error))
+        raise
+
+
+def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
+    """The same for an object that is in no cache yet: no informer counts a failure.
+
+    Raises:
+        DecodeError: it does not fit the model. The message names the field; nothing of the object is quoted.
+    """
+    body = record.recall()
+    if body is not None:
+        return body
+    try:
+        body = decode(record.json)
+    except MemoryError:
+        raise  # the object is as good as any
+    except DecodeError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"the decoder refuses it: {refusal(error)}"
+    else:
+        record.remember(body)
+        return body
+    # Outside the handler: as the context of another error, that of a model would show what it quotes.
+    raise DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
+
+
+def failed_read(record: Record, reason: str) -> DecodeError:
+    """Count a read that failed, and return the error to raise."""
+    announce(record, reason)
+    return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
+
+
+class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """Metadata of a cached object; identity and labels cost nothing, all else decodes the body."""
+
+    openapi_types: ClassVar[dict[str, str]] = {}
+    attribute_map: ClassVar[dict[str, str]] = {}
+
+    _owner: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return str(self._owner._record.name)
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of the object; None for cluster-scoped ones."""
+        return self._owner._record.namespace or None
+
+    @property
+    def uid(self) -> str:
+        """The uid of the object."""
+        return str(self._owner._record.uid)
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the object."""
+        return str(self._owner._record.resource_version)
+
+    @property
+    def labels(self) -> FrozenDict[str, str] | None:
+        """The labels of the object; None if it has none."""
+        labels = labels_of(self._owner._record)
+        return closed(labels) if labels else None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._owner._metadata(), name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain copy with the keys of the wire."""
+        metadata: dict[str, Any] = self._owner.to_dict().get("metadata") or {}
+        return metadata
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MetadataView) and self.to_dict() == other.to_dict()
+
+    def __ne__(self, other: object) -> bool:
+        return not self.__eq__(other)  # the one of Struct compares identities
+
+    def __hash__(self) -> int:
+        return hash((self.namespace, self.name, self.uid, self.resource_version))
+
+    def __repr__(self) -> str:
+        return visible(f"<metadata of {self._owner._record.key}>")
+
+
+for _attribute in attributes_of(_META):
+    MetadataView.openapi_types[_attribute.name] = _attribute.type
+    MetadataView.attribute_map[_attribute.name] = _attribute.wire
+
+
+class View(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """What all views have in common."""
+
+    _resource: ClassVar[Resource[Any]]
+
+    _record: Record
+    _body: Any = None
+
+    @property
+    def _key(self) -> str:
+        return self._record.key
+
+    @property
+    def metadata(self) -> MetadataView:
+        """The metadata, with the attributes of `V1ObjectMeta`."""
+        return MetadataView(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain, mutable copy, which is the caller's own; keys as on the wire, `apiVersion` and `kind` included.
+
+        Raises:
+            DecodeError: the object is not JSON in its depth.
+        """
+        try:
+            document = msgspec.json.decode(self._record.json)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise failed_read(self._record, str(undecodable(self._record.json, error))) from None
+        return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **document}
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # immutable; for a copy to be changed there is to_dict()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        if self._record is other._record:
+            return True
+        if self._record.key != other._record.key or not self._record.same_version(other._record):
+            return False
+        return self._resource == other._resource and self._record.same_content(other._record)
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)  # the one of Struct compares identities
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self) -> int:
+        return hash((self._record.key, self._record.uid, self._record.resource_version))
+
+    def __repr__(self) -> str:
+        return visible(f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._resource, self._record.json)
+
+
+def _refuse(self: View, name: str, value: Any = None) -> NoReturn:
+    # msgspec's frozen structs refuse writes by themselves, but do not say what to do instead.
+    raise AttributeError(f"{self!r} is shared by all readers: {name} cannot be changed; change a copy, from to_dict()")
+
+
+class ModelView(View, frozen=True, eq=False, gc=False):
+    """A view with the attributes of a model of kubernetes_asyncio; a class of its own for each kind."""
+
+    openapi_types: ClassVar[dict[str, str]]
+    attribute_map: ClassVar[dict[str, str]]
+
+    def _load(self) -> Any:
+        body = self._body
+        if body is None:
+            body = load_body(self._record, decoder_for(self._resource.model))
+            force_setattr(self, "_body", body)
+        return body
+
+    def _metadata(self) -> Any:
+        return self._load().metadata
+
+    @property
+    def api_version(self) -> str:
+        """`group/version` of the object."""
+        return self._resource.api_version
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object."""
+        return self._resource.kind
+
+
+class _MappingBody(FrozenDict[str, Any]):
+    __slots__ = ("__weakref__",)
+
+
+class _WithMetadata(msgspec.Struct, gc=False):
+    metadata: msgspec.Raw
+
+
+_decode_with_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
+def _decode_mapping(raw: bytes) -> _MappingBody:
+    try:
+        body: _MappingBody = _MappingBody(freeze_decoded(msgspec.json.decode(raw)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise undecodable(raw, error) from error
+    return body
+
+
+class MappingView(View, frozen=True, eq=False, gc=False):
+    """A view as an immutable mapping with the keys of the wire; top-level keys are attributes, too."""
+
+    @property
+    def api_version(self) -> str:
+        """`group/version` of the object."""
+        return str(self.get("apiVersion") or self._resource.api_version)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object."""
+        return str(self.get("kind") or self._resource.kind)
+
+    @property
+    def openapi_types(self) -> dict[str, str]:
+        """What lets `ApiClient` take the view as a request body: its keys are what they are."""
+        return dict.fromkeys(self, "object")
+
+    @property
+    def attribute_map(self) -> dict[str, str]:
+        """The keys, under their own names."""
+        return {key: key for key in self}
+
+    def _load(self) -> _MappingBody:
+        body = self._body
+        if body is None:
+            body = load_body(self._record, _decode_mapping)
+            force_setattr(self, "_body", body)
+        return body  # type: ignore[no-any-return]
+
+    def _metadata(self) -> Any:
+        try:
+            return decoder_for(_META)(bytes(_decode_with_metadata(self._record.json).metadata))
+        except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            reason = str(error) if isinstance(error, DecodeError) else refusal(error)
+        raise failed_read(self._record, reason)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._load()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._load()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value under a key, or the default."""
+        return self._load().get(key, default)
+
+    def keys(self) -> KeysView[str]:
+        """The keys, as on the wire."""
+        return self._load().keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Keys and values."""
+        return self._load().items()
+
+    def values(self) -> ValuesView[Any]:
+        """The values."""
+        return self._load().values()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._load()[name]
+        except KeyError:
+            raise AttributeError(f"{self!r} has no {name!r}") from None
+
+
+Mapping.register(MappingView)
+
+
+def _body_attribute(name: str) -> property:
+    return property(lambda self: getattr(self._load(), name), doc=f"`{name}` of the object.")
+
+
+def json_of(view: View) -> bytes:
+    """Return the JSON of an object, byte by byte as the server sent it."""
+    return view._record.json
+
+
+_view_classes: dict[Resource[Any], type[View]] = {}
+
+
+@cache
+def view_class(resource: Resource[Any]) -> type[View]:
+    """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
+    with BUILDING:  # two threads may both miss the cache
+        if resource not in _view_classes:
+            _view_classes[resource] = _make_view_class(resource)
+        return _view_classes[resource]
+
+
+def _make_view_class(resource: Resource[Any]) -> type[View]:
+    namespace: dict[str, Any] = {"_resource": resource}
+    base: type[View] = MappingView
+    if resource.model:
+        base = ModelView
+        attributes = attributes_of(resource.model)
+        namespace["openapi_types"] = {attribute.name: attribute.type for attribute in attributes}
+        namespace["attribute_map"] = {attribute.name: attribute.wire for attribute in attributes}
+        for attribute in attributes:
+            if attribute.name not in ("api_version", "kind", "metadata"):
+                namespace[attribute.name] = _body_attribute(attribute.name)
+    made: Any = msgspec.defstruct(
+        resource.model or resource.kind,
+        [],
+        bases=(base,),
+        module=__name__,
+        namespace=namespace,
+        frozen=True,
+        eq=False,
+        gc=False,
+    )
+    made.__setattr__ = made.__delattr__ = _refuse
+    return cast("type[View]", made)
+
+
+def _restore(resource: Resource[Any], raw: bytes) -> View:
+    return view_class(resource)(decode_whatever(decode_record, raw))

@@ -1,0 +1,371 @@
+"""Informers of whatever a server serves, by name, and of custom resources as they come and go.
+
+An object is a mapping here, whatever it is: who asks for any resource knows no classes.
+
+Custom resources are followed while their definitions are established and serve them. A version that is served no longer
+is as good as gone; another one has an informer of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from aioinformer.cache.objects.storage import Storage
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.factory.informer_set import InformerSet
+from aioinformer.functions import plain_function
+from aioinformer.handlers.resync import checked_period
+from aioinformer.informer.options import Making, named_options
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sync import SyncResult, all_synced
+from aioinformer.logs import get_logger
+from aioinformer.metrics import InformerName, identity_for, name_for
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import check_metrics, check_options, check_seconds, check_share
+from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.catalog import find
+from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.resources.discovery import Discovery
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.scopes import Scope, check_namespace, key_of
+from aioinformer.transport.clients import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.informer.options import InformerOptions
+    from aioinformer.informer.snapshots import FactorySnapshot
+    from aioinformer.metrics import MetricsProvider
+    from aioinformer.reflector.listwatch import ListerWatcher
+    from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+
+class DynamicInformer(SharedIndexInformer[Any]):
+    """A `SharedIndexInformer` that can be told whether its resource is served. To begin with, it is."""
+
+    _served = True  # metrics may ask while this is being made
+
+    def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
+        super().__init__(lister_watcher, resync_period, **options)
+        self._only_metadata = options.get("storage") == Storage.METADATA
+        self._change = asyncio.Event()
+
+    @property
+    def served(self) -> bool:
+        """Whether the resource is known to be served, and therefore followed."""
+        return self._served
+
+    def serve(self, served: bool) -> None:
+        """The resource is served from now on, or not: then everything in the cache is told as gone."""
+        if served is not self._served:
+            self._served = served
+            self._change.set()
+
+    def move(self, lister_watcher: ListerWatcher[Any]) -> None:
+        """The resource is listed and watched by this from now on: it came back with another scope.
+
+        Args:
+            lister_watcher: of the same resource.
+        """
+        if self._only_metadata and isinstance(lister_watcher, ListWatch):
+            lister_watcher = lister_watcher.only_metadata()
+        self._lister_watcher = lister_watcher
+        self.resource = lister_watcher.resource
+        self._change.set()
+
+    def _reflector_state(self) -> InformerState:
+        state = super()._reflector_state()
+        if self._served or self._stopped or not self._started:
+            return state
+        return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
+
+    async def _follow(self) -> None:
+        while True:
+            self._change.clear()
+            if self._served:
+                async with asyncio.TaskGroup() as tasks:
+                    following = tasks.create_task(super()._follow(), name=f"{self.name}: while it is served")
+                    await self._change.wait()
+                    following.cancel()
+                # What was queued then is of before.
+                self._queue = self._pipeline.queue()
+            else:
+                self._quarantine.clear()
+                await self._pipeline.forget(self._indexer.cells.all_keys())
+                await self._change.wait()
+
+
+_log = get_logger("aioinformer.factory")
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """Who wants to know of custom resources."""
+
+    begin: Callable[[DynamicInformer], Any]
+    wanted: Callable[[Resource[Any]], Any]
+    options: dict[str, Any]
+
+
+class DynamicInformers:
+    """Makes informers of any resource, one for each resource and scope, and owns them while it runs.
+
+    To be entered with `async with`; leaving it ends them all. Informers that are asked for while it runs are started at
+    once, those before when it is entered.
+
+    Args:
+        transport: the server: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or a URL. Only what is
+            made of the latter two is closed on leaving.
+        resync_period: the default of all informers, in seconds; 0 for never.
+        namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
+        tweak_list_options: changes the options of every list and watch in place.
+        options: of all informers: paging, time-outs, backoff.
+        max_undecodable: of all informers: the share of objects, from 0 to 1, above which one is not ready; None for no
+            limit.
+        shutdown_grace: seconds a handler that is running at the stop has to finish.
+
+        name: of the informers, for metrics; released when they have ended. What `follow` reads definitions with is not
+            among them. By default, and if a string is in use, the first free one of `default`, `default-2` and so on.
+        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Connection | ApiClient | str,
+        resync_period: float = 0.0,
+        *,
+        namespace: str = "",
+        tweak_list_options: Callable[[ListOptions], None] | None = None,
+        options: ReflectorOptions | None = None,
+        max_undecodable: float | None = None,
+        shutdown_grace: float = 1.0,
+        name: InformerName | str | None = None,
+        metrics: MetricsProvider | None = None,
+    ) -> None:
+        check_namespace(namespace)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_options(options)
+        check_share(max_undecodable)
+        self._client = Client(transport, "transport")
+        self.discovery = Discovery(self._client.transport)
+        self._namespace = namespace
+        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
+        self._making = Making(
+            resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options
+        )
+        self._shutdown_grace = shutdown_grace
+        check_metrics(metrics)
+        self._name = name_for(name, metrics)
+        self._metrics = metrics
+        self._informers: InformerSet[DynamicInformer] = InformerSet(
+            "dynamic informers", "enter `async with` of the DynamicInformers"
+        )
+        self._scopes: dict[DynamicInformer, Scope] = {}
+        self._following: _Following | None = None
+        #: The resource that is followed of each definition.
+        self._chosen: dict[str, Resource[Any]] = {}
+
+    # Informers.
+
+    async def informer(self, name: str | Resource[Any], **options: Unpack[InformerOptions[Any]]) -> DynamicInformer:
+        """Return the informer of a resource and scope; the first call makes it.
+
+        Options mean what they mean for `SharedInformerFactory.informer_for`.
+
+        Args:
+            name: as kubectl takes it: "pods", "deployments.apps", "widgets.example.com", "apps/v1/deployments". A
+                `Resource` needs no discovery, and may be one that the server does not serve yet.
+            options: see `InformerOptions`.
+
+        Raises:
+            InformerStopped: the stop has begun.
+            UnknownResource: the server does not serve it.
+            UnknownOption: there is no such option.
+            UsageError: it cannot be listed and watched, this is no name of a resource, or an option makes no sense or
+                differs from that of the informer that exists.
+            DiscoveryIncomplete: whether the server serves it could not be found out.
+            TransportError: the server was not reached.
+            ApiError: the server refuses to tell.
+        """
+        named = named_options(options, "informer()")
+        resource = name if isinstance(name, Resource) else await self.discovery.resolve(name)
+        return self._informer_for(resource, named)
+
+    def follow(
+        self,
+        begin: Callable[[DynamicInformer], Any],
+        wanted: Callable[[Resource[Any]], Any] = lambda resource: True,
+        **options: Unpack[InformerOptions[Any]],
+    ) -> None:
+        """Keeps an informer for each custom resource whose definition is there, or will be. To be called once.
+
+        Args:
+            begin: called with each new informer before it is started; adds handlers.
+            wanted: resource -> whether to follow it.
+            options: of these informers.
+
+        Raises:
+            InformerStopped: the stop has begun.
+            UsageError: it was called before.
+        """
+        if self._following is not None:
+            raise UsageError("follow() was called before: one follower can begin different things")
+        self._following = _Following(begin, wanted, named_options(options, "follow()"))
+        definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert definitions is not None
+        lister_watcher: ListWatch[Any] = ListWatch(self._client.transport, definitions)
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            lister_watcher,
+            decoder=CustomResourceDefinition,
+            options=self._making.options,
+            shutdown_grace=self._shutdown_grace,
+        )
+        self._informers.add_other(informer)
+        informer.add_event_handler(
+            on_add=self._defined,
+            on_update=lambda old, new: self._defined(new),
+            on_delete=self._withdrawn,
+        )
+        self._informers.start_informers()
+
+    def informers(self) -> dict[str, DynamicInformer]:
+        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the common one."""
+        return dict(self._informers.by_key)
+
+    def snapshot(self) -> FactorySnapshot:
+        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+
+        It has names and counts, and never the content of an object or a credential.
+        """
+        return self._informers.snapshot(self._name.name if self._name is not None else "")
+
+    def __repr__(self) -> str:
+        return self._informers.describe(self, self._name)
+
+    # Life.
+
+    async def wait_for_cache_sync(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    ) -> SyncResult:
+        """Waits until every informer that there is now has filled its cache.
+
+        Args:
+            timeout: in seconds, None for no limit.
+
+        Returns:
+            Whether all caches are filled, and whether each is: a mapping with the keys of `informers()`.
+
+        Raises:
+            InformerStopped: one stopped before that.
+            Exception: what an informer crashed with.
+        """
+        return await all_synced(self.informers(), timeout=timeout)
+
+    def is_ready(self) -> bool:
+        """Whether every informer is ready; see `SharedIndexInformer.is_ready`."""
+        return self._informers.is_ready()
+
+    async def __aenter__(self) -> Self:
+        self._informers.check()
+        if self._informers.stopped or self._informers.running:
+            raise UsageError("dynamic informers run once; make new ones")
+        await self._informers.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self._informers.stop()
+        finally:
+            if self._name is not None:
+                self._name.release()
+            await self._client.aclose()
+
+    def _informer_for(
+        self,
+        resource: Resource[Any],
+        named: dict[str, Any],
+        begin: Callable[[DynamicInformer], Any] = lambda informer: None,
+    ) -> DynamicInformer:
+        resource = replace(resource, model="")
+        key = key_of(resource, named, Scope(self._namespace))
+        known = self._informers.find(key, named)
+        if known is not None:
+            return known
+        self._informers.check()
+        if self._informers.stopped:
+            raise InformerStopped(f"the dynamic informers were stopped before they were asked for {key}")
+        resource.require("list")
+        making = self._making.with_options(named)
+        informer = DynamicInformer(
+            self._lister_watcher(resource, key.scope),
+            indexers=named.get("indexers"),
+            name=f"informer of {key}" if key.differences else "",
+            shutdown_grace=self._shutdown_grace,
+            identifier=identity_for(self._name, self._metrics, resource, key.query),
+            metrics=self._metrics,
+            **making.arguments(),
+        )
+        begin(informer)
+        self._informers.add(key, informer, making)
+        self._scopes[informer] = key.scope
+        self._informers.start_informers()
+        return informer
+
+    def _lister_watcher(self, resource: Resource[Any], scope: Scope) -> ListWatch[Any]:
+        return ListWatch(
+            self._client.transport,
+            replace(resource, model=""),
+            scope.namespace,
+            scope.label_selector,
+            scope.field_selector,
+            tweak=self._tweak,
+        )
+
+    # Definitions.
+
+    def _defined(self, definition: CustomResourceDefinition) -> None:
+        following = self._following
+        assert following is not None
+        served = {resource.gvr: resource for resource in definition.served()}
+        self._serve(definition.name, served)
+        chosen = self._chosen.get(definition.name)
+        if not served or (chosen is not None and chosen.gvr in served):
+            return
+        resource = next(iter(served.values()))
+        if following.wanted(resource):
+            _log.info("custom resource %s is followed", resource.gvr)
+            try:
+                self._informer_for(resource, following.options, following.begin)
+            except UsageError as error:
+                _log.error("custom resource %s is not followed: %s", resource.gvr, error)
+            self._chosen[definition.name] = resource
+
+    def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
+        self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, {})
+
+    def _serve(self, name: str, served: Mapping[str, Resource[Any]]) -> None:
+        for key, informer in self.informers().items():
+            if informer.resource.group_resource != name:
+                continue
+            resource = served.get(informer.resource.gvr)
+            if resource is not None and resource.namespaced is not informer.resource.namespaced:
+                scope = self._scopes[informer]
+                if scope.namespace and scope.namespace != self._namespace and not resource.namespaced:
+                    resource = None  # nothing of it is in the namespace that was asked for
+                else:
+                    namespace = scope.namespace or self._namespace if resource.namespaced else ""
+                    informer.move(self._lister_watcher(resource, replace(scope, namespace=namespace)))
+            if informer.served is not (resource is not None):
+                _log.info("custom resource %s is %s", key, "withdrawn" if informer.served else "back")
+                informer.serve(resource is not None)

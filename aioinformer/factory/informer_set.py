@@ -1,0 +1,193 @@
+"""Informers that live together: they run in one task group, and end together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from aioinformer.concurrency import Owner, collapsed
+from aioinformer.errors import UsageError
+from aioinformer.informer.options import Making, merge_indexers
+from aioinformer.informer.outages import Outages
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.snapshots import FactorySnapshot, factory_snapshot
+from aioinformer.metrics import InformerName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.resources.scopes import InformerKey
+
+I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741
+
+
+class InformerSet(Generic[I]):
+    """Owns informers while it runs. It may be entered and left by different tasks.
+
+    Args:
+        name: for tasks.
+        start_hint: how to start what is in it, for errors.
+
+    Attributes:
+        by_key: all of them that can be asked for, by the text of their `InformerKey`.
+        stopped: whether the stop was asked for: no informer is started any more.
+    """
+
+    def __init__(self, name: str, start_hint: str) -> None:
+        self.by_key: dict[str, I] = {}
+        self.stopped = False
+        self._name = name
+        self._start_hint = start_hint
+        self._makings: dict[str, Making] = {}
+        #: Internal informers that serve this set; users do not request them.
+        self._others: list[SharedIndexInformer[Any]] = []
+        self._started: set[SharedIndexInformer[Any]] = set()
+        self._owner = Owner()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._outages = Outages(name, lambda: len(self.informers()))
+
+    # What is in it.
+
+    def find(self, key: InformerKey, options: Mapping[str, Any]) -> I | None:
+        """Return the informer of a key, with the indexes that are asked for; None if there is none.
+
+        Args:
+            key: which.
+            options: from `named_options`: what it is expected to be made of.
+
+        Raises:
+            UsageError: it is made of something else, or has another index of a name. Nothing is changed then.
+            InformerStopped: it has stopped, and does not have an index that is asked for.
+        """
+        informer = self.by_key.get(str(key))
+        if informer is None:
+            return None
+        differences = self._makings[str(key)].differences(options)
+        if (mine := informer.resource.model) != (asked := key.resource.model):
+            differences.append(f"model of the Resource is {mine!r}, not {asked!r}")
+        if differences:
+            raise UsageError(
+                f"{key} has an informer already, and its options are others: {'; '.join(differences)}. "
+                "Ask for it with the same options, or without them; or make another factory"
+            )
+        if new := merge_indexers(informer.get_indexer(), options.get("indexers") or {}):
+            informer.add_indexers(new)
+        return informer
+
+    def add(self, key: InformerKey, informer: I, making: Making) -> None:
+        """Take in an informer. Who adds one says when to start it."""
+        self._adopt(informer)
+        self.by_key[str(key)] = informer
+        self._makings[str(key)] = making
+
+    def add_other(self, informer: SharedIndexInformer[Any]) -> None:
+        """Add an internal informer that serves the set; users do not request it."""
+        self._adopt(informer)
+        self._others.append(informer)
+
+    def informers(self) -> list[SharedIndexInformer[Any]]:
+        """Return all informers."""
+        return [*self.by_key.values(), *self._others]
+
+    def _adopt(self, informer: SharedIndexInformer[Any]) -> None:
+        informer.start_hint = self._start_hint
+
+    # Life.
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._owner.running
+
+    def check(self) -> None:
+        """Raises what an informer crashed with.
+
+        Raises:
+            Exception: that.
+        """
+        self._owner.check()
+
+    def start(self) -> None:
+        """Starts the set, or what was added to it since."""
+        if not self._owner.running:
+            self._owner.start(self._run, self._name)
+        self.start_informers()
+
+    async def enter(self) -> None:
+        """The same; returns when it has begun."""
+        if not self._owner.running:
+            self._expect_start()
+            await self._owner.enter(self._run, self._name)
+        else:
+            self.start_informers()
+
+    def start_informers(self) -> None:
+        """Starts the informers that do not run yet, if the set runs; before that, nothing happens."""
+        if self._owner.running:
+            self._expect_start()
+        if self._tasks is None:
+            return
+        for informer in self.informers():
+            if informer not in self._started:
+                self._started.add(informer)
+                informer.outages = self._outages
+                self._tasks.create_task(informer.run(), name=informer.name)
+
+    async def stop(self) -> None:
+        """Ends all informers, and waits for that.
+
+        Raises:
+            Exception: what an informer had crashed with.
+        """
+        self.stopped = True
+        try:
+            await self._owner.stop()
+        finally:
+            self._retire()
+
+    def is_ready(self) -> bool:
+        """Whether every informer is ready."""
+        return self._owner.running and all(informer.is_ready() for informer in self.informers())
+
+    def _expect_start(self) -> None:
+        for informer in self.informers():
+            informer.start_requested = True
+
+    def snapshot(self, name: str) -> FactorySnapshot:
+        """What all informers are doing.
+
+        Args:
+            name: of the owner, for metrics.
+        """
+        snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
+        return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
+
+    def describe(self, owner: object, name: object) -> str:
+        """The `repr` of the owner."""
+        informers = list(self.by_key.values())
+        life = "stopped" if self.stopped else "running" if self.running else "not started"
+        synced = sum(informer.has_synced() for informer in informers)
+        unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
+        named = f" {name.name}" if isinstance(name, InformerName) else ""
+        failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
+        return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                self.start_informers()
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    self._tasks = None  # while the others end, nothing is started any more
+        except BaseExceptionGroup as group:
+            error = collapsed(group)
+            raise error from error.__cause__
+        finally:
+            self._retire()
+
+    def _retire(self) -> None:
+        # A task that is cancelled before its first step never takes it.
+        for informer in self.informers():
+            informer.retire()

@@ -1,0 +1,104 @@
+"""Functions that users give: what they are called, where they are defined, and whether they can be called here."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial, partialmethod
+from pathlib import PurePath
+from types import CodeType, MethodType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_F = TypeVar("_F")
+
+#: A function is looked for behind at most this many decorators and partials.
+_MAX_WRAPPERS = 20
+
+
+class Timed(Protocol):
+    """Wraps a function of a user, so that its calls are timed; `Stalls.timed` is one."""
+
+    def __call__(self, function: _F, what: str, key_of: Callable[[Any], str], /) -> _F: ...
+
+
+def untimed(function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
+    """Return the function itself."""
+    return function
+
+
+def function_name(function: Any) -> str:
+    """Return the name, file and line of a callable: "Shop.on_update at controllers/shop.py:42".
+
+    Decorators that set `__wrapped__`, partials and bound methods are named by the function behind them, objects with
+    `__call__` by their class. What has no Python code has no file.
+    """
+    target = _unwrapped(function)
+    code = _code_of(target)
+    qualified = getattr(target, "__qualname__", "")
+    name = _short(qualified) if isinstance(qualified, str) and qualified else type(target).__name__
+    return f"{name} at {place(code.co_filename, code.co_firstlineno)}" if code is not None else name
+
+
+def place(filename: str, line: int) -> str:
+    """Return a place in a source file, with the last two parts of its path: "controllers/shop.py:42"."""
+    return f"{'/'.join(PurePath(filename).parts[-2:])}:{line}"
+
+
+def origin(error: BaseException) -> str:
+    """Return the type of an exception and the place that raised it; never its message, which may quote an object."""
+    traceback: TracebackType | None = error.__traceback__
+    if traceback is None:
+        return type(error).__name__
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f"{type(error).__name__} at {place(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)}"
+
+
+def _unwrapped(function: Any) -> Any:
+    for _ in range(_MAX_WRAPPERS):
+        inner = _inner(function)
+        if inner is None:
+            break
+        function = inner
+    return function
+
+
+def _inner(function: Any) -> Any:
+    """What a partial calls, a bound method belongs to, or a decorator has wrapped; None if it is none of these."""
+    if isinstance(function, (partial, partialmethod)):
+        return function.func
+    if isinstance(function, MethodType):
+        return function.__func__
+    wrapped = getattr(function, "__wrapped__", None)
+    return wrapped if callable(wrapped) else None
+
+
+def _code_of(function: Any) -> CodeType | None:
+    for candidate in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code is wanted
+        code = getattr(candidate, "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+    return None
+
+
+def _short(qualified: str) -> str:
+    # "test_it.<locals>.Shop.on_add" -> "Shop.on_add"
+    return qualified.rpartition("<locals>.")[2]
+
+
+def plain_function(function: _F, what: str) -> _F:
+    """The function, if it can be called where nothing is awaited.
+
+    Raises:
+        UsageError: it is no function, or a coroutine function, whose result would not be awaited.
+    """
+    if function is not None and not callable(function):
+        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
+    return function

@@ -1,0 +1,341 @@
+"""One handler, and the pair of tasks that feeds it at its own pace.
+
+```
+add() ──> queue ──> pop task ──> queue ──> run task ──> handler
+```
+
+`add` never waits, so that a slow handler slows nobody: what it has not taken yet waits in unbounded queues. The pop
+task moves it on; the run task calls the handler, one notification at a time and in order. Both take batches, so that a
+hop costs a batch and not a notification. Listeners share batches: one is only read, and lives until the slowest of
+them is through with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from operator import length_hint
+from time import time
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, is_ending, uncancel
+from aioinformer.errors import USER_ERRORS
+from aioinformer.functions import origin
+from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, key_of
+from aioinformer.handlers.notifications import AddNotification, Batch, Delivery, Notification
+from aioinformer.handlers.stalls import LIMIT, Stalls, Steps
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sized
+
+    from aioinformer.handlers.overdue import OverdueCalls
+    from aioinformer.handlers.resync import ResyncSchedule
+
+T = TypeVar("T")
+
+_log = get_logger("aioinformer.handlers")
+
+#: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
+_TURN: Final = 2
+#: Calls are timed while so many notifications wait (SI-33) ...
+_DEEP: Final = 1024
+#: ... and written of in the log if they take so many seconds, once in a while.
+_SLOW_CALL: Final = 0.1
+_WHILE: Final = 60.0
+
+
+class ProcessorListener(Generic[T]):
+    """The account of one registered handler.
+
+    Args:
+        name: for tasks and logs.
+        deliver: hands a notification to the handler.
+        resync: when it takes part in resyncs.
+        slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
+        handler: as it was given, for names.
+        stalls: names functions that block the loop.
+
+    Attributes:
+        errors: how often the handler raised.
+        last_error: the last of these; None if there was none.
+        longest_call: the longest call that has ended, in seconds; awaiting included.
+        on_error: called with each error.
+        overdue: watches for calls that do not return; None for no such watch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        deliver: Delivery,
+        resync: ResyncSchedule,
+        slice_seconds: float = 0.0005,
+        *,
+        handler: Any = None,
+        stalls: Stalls | None = None,
+    ) -> None:
+        self.name = name
+        self.resync = resync
+        #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
+        self.synced = Latch()
+        #: Set when the handler will not be called any more.
+        self.finished = asyncio.Event()
+        self.errors = 0
+        self.last_error: HandlerError | None = None
+        self.longest_call = 0.0
+        self.on_error: Callable[[], None] = lambda: None
+        self.overdue: OverdueCalls | None = None
+        #: All listeners that have their turns with this one, which is one of them.
+        self.peers: Sized = (self,)
+        self._deliver = deliver
+        self._functions = HandlerNames(handler)
+        self._stalls = stalls or Stalls(name)
+        self._slice_seconds = slice_seconds
+        self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
+        self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
+        #: How many notifications wait in batches that are not under way, and how many came in at all.
+        self._waiting = self._taken = 0
+        #: What is left of the batch under way; None between two batches.
+        self._left: Iterator[Any] | None = None
+        #: The notification that the handler was given last, and when by the loop's clock; True while it has it.
+        self._current: Notification[T] | None = None
+        self._began = 0.0
+        self._clock: Callable[[], float] = lambda: 0.0
+        #: That of the last call that took long.
+        self._slow: Notification[T] | None = None
+        self._delivering = False
+        self._quiet_until = 0.0
+        self._initial = 0
+        self._upstream_synced = False
+        self._stopped = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._attendance: asyncio.Task[None] | None = None
+
+    @property
+    def pending(self) -> int:
+        """How many notifications wait, the one that the handler is at included."""
+        left = self._left
+        return self._waiting + (length_hint(left) if left is not None else 0) + self._delivering
+
+    @property
+    def behind(self) -> int:
+        """How many notifications wait behind the call under way."""
+        return self.pending - self._delivering
+
+    @property
+    def calls(self) -> int:
+        """How many notifications the handler was given, what it has not returned from included."""
+        return self._taken - self.pending + self._delivering
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is under way."""
+        return self._left is not None
+
+    @property
+    def call_began(self) -> float | None:
+        """When the call under way began, by the loop's clock; None if there is none."""
+        return self._began if self._delivering else None
+
+    def call(self) -> HandlerCall | None:
+        """The call under way; None if there is none. Any thread may ask."""
+        notification, began = self._current, self._began
+        if not self._delivering or notification is None:
+            return None
+        seconds = max(0.0, self._clock() - began)
+        return self._functions.call(notification, seconds)
+
+    def add(self, batch: Batch[T]) -> None:
+        """Queues what is to be told."""
+        if not self._stopped:
+            self._added.put_nowait(batch)
+            self._initial += batch.initial
+            self._waiting += batch.size
+            self._taken += batch.size
+
+    def upstream_synced(self) -> None:
+        """All of the initial list has been added."""
+        self._upstream_synced = True
+        self._check_synced()
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Starts the pair of tasks."""
+        self._tasks = [
+            tasks.create_task(self.pop(), name=f"{self.name}: pop"),
+            asyncio.get_running_loop().create_task(self.run(), name=f"{self.name}: run"),
+        ]
+        # Not by the task itself: one that is cancelled before its first step never takes it.
+        self._tasks[1].add_done_callback(lambda _: self.finished.set())
+        self._attendance = tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
+
+    def stop(self) -> None:
+        """Nothing more is delivered; a call of the handler that is under way may finish."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._added, self._next = asyncio.Queue(), asyncio.Queue()  # what waits must not live as long as registrations
+        self._taken -= self._waiting
+        self._waiting = 0
+        if not self._tasks:
+            self.finished.set()
+        for task in self._tasks if not self._delivering else self._tasks[:1]:
+            task.cancel()
+
+    def stopped(self) -> bool:
+        """Whether nothing more is delivered."""
+        return self._stopped
+
+    def pass_over(self) -> None:
+        """One object of the initial list cannot be shown to the handler: that counts as an error of it."""
+        self._count_error()
+        self._taken -= 1
+        self._initial -= 1
+        self._check_synced()
+
+    def cut(self) -> bool:
+        """Cancels a call of the handler that is under way; True if there was one."""
+        self.stop()
+        if self._delivering and not self.finished.is_set():
+            self._tasks[1].cancel()
+            return True
+        return False
+
+    def abandon(self) -> None:
+        """Leaves a call of the handler to itself that does not end though it was cancelled."""
+        self.finished.set()
+
+    async def _attend(self, run: asyncio.Task[None]) -> None:
+        # The group waits for this and not for the handler, which may not care that it is cancelled.
+        try:
+            await self.finished.wait()
+        finally:
+            self._stopped = True
+            run.cancel()
+        if run.done() and not run.cancelled():
+            run.result()
+
+    async def pop(self) -> None:
+        """Moves what was added to where the handler takes it from."""
+        while True:
+            self._next.put_nowait(await self._added.get())
+
+    def run(self) -> Steps:
+        """Call the handler until stopped, as the coroutine of a task; log what it raises with the key, and count it."""
+        return Steps(self._run(), self._stalls, self._blocked)
+
+    async def _run(self) -> None:
+        IN_HANDLER.set(True)
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        deliver = self._deliver
+        clock = self._clock = clock_of(asyncio.get_running_loop())
+        notable = 0.0
+        now = clock()
+        slice_ends = now + self._share()
+        while not self.stopped():
+            waits = self._next.empty()
+            try:
+                batch = await self._next.get()
+            except asyncio.CancelledError as error:
+                self._take(error, task)
+                continue
+            if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
+                now = clock()
+                slice_ends = now + self._share()
+            self._began = now
+            if self.overdue is not None and not self.overdue.armed:
+                self.overdue.arm()
+            self._waiting -= batch.size
+            notifications = iter(batch.notifications)
+            self._left = batch.source or notifications
+            # Between two calls nobody else has a turn, and would see it, unless it says so.
+            self._delivering = True
+            try:
+                for notification in notifications:
+                    self._current = notification
+                    # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
+                    try:
+                        result = deliver(notification)
+                        if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
+                            await result
+                    except (*USER_ERRORS, asyncio.CancelledError) as error:
+                        self._take(error, task)
+                    if type(notification) is AddNotification and notification.is_in_initial_list:
+                        # Attempts count, not successes: a handler that raises becomes synced, too.
+                        self._initial -= 1
+                        self._check_synced()
+                    began, self._began = now, (now := clock())
+                    if now - began > notable:
+                        notable = self._account_for(now - began, now)
+                    if now >= slice_ends:
+                        self._delivering = False
+                        try:
+                            await asyncio.sleep(0)
+                        except asyncio.CancelledError as error:
+                            self._take(error, task)
+                        now = self._began = clock()
+                        slice_ends = now + self._share()
+                        self._delivering = True
+                    if self._stopped:
+                        return
+            finally:
+                self._delivering = False
+                if self._stopped:
+                    self._taken -= length_hint(self._left)
+                self._left = None
+            del batch, notifications  # it may be all of a list, and the next may be long in coming
+
+    def _is_asked_to_end(self) -> bool:
+        """Whether the listener was stopped, or all tasks of the informer were cancelled."""
+        attendance = self._attendance
+        return self._stopped or attendance is None or attendance.done() or attendance.cancelling() > 0
+
+    def _take(self, error: BaseException, task: asyncio.Task[None]) -> None:
+        """Count an error of the handler, or raise it if this task is to end.
+
+        What the handler awaits may have been cancelled, or the handler may have cancelled its own task, which is this
+        one. Either is an error of the handler.
+        """
+        if is_ending(error, task, asked=self._is_asked_to_end()):
+            raise error
+        uncancel(task)
+        if self._current is not None:
+            self._failed(self._current, error)
+
+    def _share(self) -> float:
+        """How long this listener may have the loop before others have a turn."""
+        return self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
+
+    def _failed(self, notification: Notification[T], error: BaseException) -> None:
+        key = key_of(notification)
+        self._count_error()
+        self.last_error = HandlerError(origin(error), key, time())
+        _log.error("%s raised for %s", self.name, key, exc_info=error)
+
+    def _count_error(self) -> None:
+        self.errors += 1
+        self.on_error()
+
+    def _account_for(self, seconds: float, now: float) -> float:
+        """Take in a call that was longer than those before it, or slow; return how long the next of these must be."""
+        self.longest_call = max(self.longest_call, seconds)
+        if seconds > _SLOW_CALL:
+            self._slow = self._current
+        if seconds > _SLOW_CALL and now >= self._quiet_until and self.pending > _DEEP:
+            self._quiet_until = now + _WHILE
+            waiting = self.pending
+            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, seconds, waiting)
+        return min(self.longest_call, _SLOW_CALL)
+
+    def _blocked(self, seconds: float) -> None:
+        """Blame a block of the loop on the call that took long; many quick calls in a long slice are none."""
+        call = self.call()
+        culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
+        if culprit is not None:
+            function = self._functions.of(culprit)
+            subject = self.name if function in self.name else f"{self.name}, in {function},"
+            self._stalls.blame(subject, culprit, key_of, seconds)
+
+    def _check_synced(self) -> None:
+        if self._upstream_synced and self._initial == 0:
+            self.synced.set()

@@ -1,0 +1,93 @@
+"""What handlers are called, however they are wrapped, and what they are at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import time
+from typing import Any, Final
+
+from aioinformer.functions import function_name
+from aioinformer.handlers.notifications import (
+    DeleteNotification,
+    HandlerWrapper,
+    Notification,
+    UpdateNotification,
+)
+from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handling_meta_namespace_key_func
+
+_METHODS: Final = ("on_add", "on_update", "on_delete")
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCall:
+    """A call of a handler that is under way.
+
+    Attributes:
+        function: that was called, with its file and line.
+        key: of the object.
+        since: in seconds since the epoch.
+        seconds: since then.
+    """
+
+    function: str
+    key: str
+    since: float
+    seconds: float
+
+
+def key_of(notification: Notification[Any]) -> str:
+    """Return the key of the object of a notification."""
+    obj = notification.new if isinstance(notification, UpdateNotification) else notification.obj
+    if isinstance(obj, DeletedFinalStateUnknown):
+        return obj.key
+    try:
+        return deletion_handling_meta_namespace_key_func(obj)
+    except Exception:
+        return "an object without key"
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerError:
+    """The last exception of a handler, without its message, which may quote an object.
+
+    Attributes:
+        error: its type, and the file and line that raised it: "KeyError at app/pods.py:42".
+        key: of the object.
+        time: in seconds since the epoch.
+    """
+
+    error: str
+    key: str
+    time: float
+
+
+class HandlerNames:
+    """Names the functions of a handler.
+
+    Args:
+        handler: as for `add_event_handler`.
+    """
+
+    def __init__(self, handler: Any) -> None:
+        while isinstance(handler, HandlerWrapper):
+            handler = handler.handler
+        functions = {name: getattr(handler, name, None) for name in _METHODS}
+        self._functions = {name: function for name, function in functions.items() if function is not None}
+        self._fallback = type(handler).__name__
+
+    def __str__(self) -> str:
+        """The name of the handler: that of its first function, or of its class."""
+        return next(map(function_name, self._functions.values()), self._fallback)
+
+    def of(self, notification: Notification[Any]) -> str:
+        """Return the name of the function that a notification is delivered to."""
+        if isinstance(notification, UpdateNotification):
+            function = self._functions.get("on_update")
+        else:
+            deleted = isinstance(notification, DeleteNotification)
+            function = self._functions.get("on_delete" if deleted else "on_add")
+        return function_name(function) if function is not None else str(self)
+
+    def call(self, notification: Notification[Any], seconds: float) -> HandlerCall:
+        """Return the call that has been under way for so many seconds."""
+        return HandlerCall(self.of(notification), key_of(notification), time() - seconds, seconds)

@@ -1,0 +1,269 @@
+"""An informer as a watch: what it learns, as events that can be iterated (client-go's NewIndexerInformerWatcher)."""
+
+from __future__ import annotations
+
+import asyncio
+import random as random_module
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
+from aioinformer.errors import (
+    AioinformerError,
+    ApiError,
+    DecodeError,
+    Expired,
+    FrameTooLarge,
+    TransportError,
+    UsageError,
+)
+from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import check_lister_watcher
+from aioinformer.reflector.messages import Failed, Send, Watched
+from aioinformer.reflector.options import ReflectorOptions, check_options
+from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Intake, WatchEvent
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable
+    from types import TracebackType
+
+    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.reflector.listwatch import ListerWatcher
+
+
+T = TypeVar("T")
+E = TypeVar("E")
+
+_log = get_logger("aioinformer.informer")
+
+#: Seconds between the beginnings of two watches, at least.
+_PACE = 1.0
+
+
+class WatchClosed(AioinformerError):
+    """The events ended before what was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T]):
+    """What happened to an object.
+
+    Attributes:
+        type: "ADDED", "MODIFIED" or "DELETED".
+        object: as informers hand it out; of a deletion, the last state.
+    """
+
+    type: str
+    object: T
+
+
+class RetryWatcher(Generic[T]):
+    """The events after a version, as an async iterator; use it as `async with RetryWatcher(…) as events`.
+
+    Every event is had once, and in the order of the server. Iterating raises what ends the watch: `Expired`, an
+    `ApiError` of 401 or 403, or a `DecodeError` for an object that cannot be read.
+
+    Args:
+        lister_watcher: what to watch.
+        resource_version: after which to begin; "" and "0" name none.
+        decoder: as for `SharedIndexInformer`.
+        options: time-outs, and the cap on objects.
+        random: gives numbers in [0, 1), for how long a watch lasts.
+
+    Attributes:
+        resource_version: the last that is known; a new watch may begin there.
+
+    Raises:
+        UsageError: the version is none.
+    """
+
+    def __init__(
+        self,
+        lister_watcher: ListerWatcher[T],
+        resource_version: str,
+        *,
+        decoder: BodyDecoder[T] | None = None,
+        options: ReflectorOptions | None = None,
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
+        check_lister_watcher(lister_watcher)
+        check_options(options)
+        if resource_version in ("", "0"):
+            raise UsageError(f"resource_version={resource_version!r} names no version: list first, or use an informer")
+        self.resource_version = resource_version
+        self._lister_watcher = lister_watcher
+        self._objects: ObjectType[T] = ObjectType(lister_watcher.resource, decoder)
+        self._options = options or ReflectorOptions()
+        self._random = random
+        self._events = self._run()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event[T]:
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """Ends the watch; may be repeated."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self) -> AsyncGenerator[Event[T]]:
+        clock = asyncio.get_running_loop().time
+        while True:
+            next_at = clock() + _PACE
+            try:
+                async with aclosing(self._watch()) as events:
+                    async for event in events:
+                        yield event
+            except ApiError as error:
+                if isinstance(error, Expired) or error.status in (401, 403, 410):
+                    raise
+                next_at = max(next_at, clock() + (error.retry_after or 0.0))
+                _log.debug("the watch is opened again after %s", error)
+            except TransportError as error:
+                _log.debug("the watch is opened again after %s", error)
+            await asyncio.sleep(max(0.0, next_at - clock()))
+
+    async def _watch(self) -> AsyncGenerator[Event[T]]:
+        options = self._options.watch(self.resource_version, self._random())
+        admit = self._objects.admit if self._objects.decodes_early else None
+        try:
+            async with asyncio.timeout(self._options.idle_timeout):
+                response = await self._lister_watcher.request(options)
+        except TimeoutError as error:
+            raise TransportError(f"no answer to the watch came for {self._options.idle_timeout:g} s") from error
+        reader = AnswerReader(response, Send(options), Intake(admit), self._options)
+        try:
+            if response.status != 200:
+                raise await reader.read_failure()
+            async with aclosing(reader.answers(initial=False)) as answers:
+                async for answer in answers:
+                    if isinstance(answer, Failed):
+                        if isinstance(answer.error, FrameTooLarge):
+                            raise answer.error
+                        # What a broken line should have said is asked for again.
+                        raise TransportError(str(answer.error)) from answer.error
+                    for event in answer.events if isinstance(answer, Watched) else ():
+                        if (happened := self._taken(event)) is not None:
+                            yield happened
+        finally:
+            await reader.close()
+
+    def _taken(self, event: WatchEvent) -> Event[T] | None:
+        if event.type == BOOKMARK:
+            self.resource_version = event.version or self.resource_version
+            return None
+        if event.type == ERROR and event.error is not None:
+            raise event.error
+        if event.type not in (ADDED, MODIFIED, DELETED):
+            raise DecodeError(f"the watch brought an event of the unknown type {event.type[:20]!r}")
+        record = event.record
+        if record is None:
+            raise event.error or DecodeError("the watch brought an event without an object")
+        if not record.resource_version:
+            raise DecodeError("the watch brought an object without resourceVersion", key=record.key)
+        self.resource_version = record.resource_version
+        return Event(event.type, self._objects.present(record))
+
+
+async def until(events: AsyncIterable[E], *conditions: Callable[[E], Any]) -> E:
+    """Returns the event with which the last of some conditions came true, one after the other.
+
+    One event may make several of them true. Use `asyncio.timeout` around it to limit the wait, and
+    `informer.wait_for` to wait for the state of an object.
+
+    Args:
+        events: a `RetryWatcher`, or any other.
+        conditions: event -> whether it came true; in this order.
+
+    Raises:
+        UsageError: there is no condition.
+        WatchClosed: the events ended before that.
+        Exception: what a condition raised, or what ended the watch.
+    """
+    if not conditions:
+        raise UsageError("until() needs a condition to wait for")
+    remaining = list(conditions)
+    async for event in events:
+        while remaining and remaining[0](event):
+            del remaining[0]
+        if not remaining:
+            return event
+    raise WatchClosed(f"the events ended before {len(remaining)} of {len(conditions)} conditions came true")
+
+
+class InformerWatch(Generic[T]):
+    """The changes of an informer's cache; use it as `async with InformerWatch(informer) as events`.
+
+        async with InformerWatch(informer) as events:
+            async for event in events:
+                print(event.type, event.object.metadata.name)
+
+    It begins with all that is in the cache, as ADDED. Unlike a watch of the server it never ends by itself, survives
+    every failure of the server, and may leave out versions in between; a deletion that was missed is DELETED with the
+    last state that was known. It ends when the informer stops. What nobody has asked for yet waits, without a limit.
+
+    Args:
+        informer: which; running or not.
+
+    Raises:
+        UsageError: on entering, it was entered before.
+    """
+
+    def __init__(self, informer: SharedIndexInformer[T]) -> None:
+        self._informer = informer
+        self._events: asyncio.Queue[Event[T] | None] = asyncio.Queue()
+        self._registration: HandlerRegistration[T] | None = None
+        self._end: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event[T]:
+        event = await self._events.get()
+        if event is None:
+            self._events.put_nowait(None)  # for whoever else asks, or asks again
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> Self:
+        if self._registration is not None:
+            raise UsageError(f"a watch of {self._informer.name} is entered once; make another one")
+        self._registration = self._informer.add_event_handler(
+            on_add=lambda obj: self._put(ADDED, obj),
+            on_update=lambda old, new: self._put(MODIFIED, new),
+            on_delete=lambda obj: self._put(DELETED, obj),
+        )
+        self._end = asyncio.create_task(self._await_end(self._registration), name=f"watch of {self._informer.name}")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._registration is not None
+        assert self._end is not None
+        self._informer.remove_event_handler(self._registration)
+        self._events.put_nowait(None)
+        self._end.cancel()
+        await asyncio.wait({self._end})
+
+    def _put(self, kind: str, obj: Any) -> None:
+        state = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
+        if state is not None:
+            self._events.put_nowait(Event(kind, state))
+
+    async def _await_end(self, registration: HandlerRegistration[T]) -> None:
+        await registration.wait_for_end()
+        self._events.put_nowait(None)

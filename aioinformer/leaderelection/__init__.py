@@ -1,0 +1,33 @@
+"""Leader election with Leases: client-go's tools/leaderelection."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from aioinformer.leaderelection.candidate import LeaseCandidate
+    from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+    from aioinformer.leaderelection.lease import LeaderElectionOptions
+    from aioinformer.leaderelection.lock import LeaseLock
+
+__all__ = [
+    "LeaderElectionOptions",
+    "LeaderElector",
+    "LeadershipLost",
+    "LeaseCandidate",
+    "LeaseLock",
+    "Term",
+]
+
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
+
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "candidate": "LeaseCandidate",
+            "elector": "LeaderElector LeadershipLost Term",
+            "lease": "LeaderElectionOptions",
+            "lock": "LeaseLock",
+        },
+    )

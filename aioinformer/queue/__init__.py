@@ -1,0 +1,31 @@
+"""The queues of deltas between a reflector and its controller loop."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from aioinformer.queue.delta_fifo import DeltaFIFO, Queue
+    from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+    from aioinformer.queue.real_fifo import RealFIFO
+
+__all__ = [
+    "Delta",
+    "DeltaFIFO",
+    "DeltaType",
+    "Deltas",
+    "Queue",
+    "RealFIFO",
+]
+
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
+
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "delta_fifo": "DeltaFIFO Queue",
+            "deltas": "Delta DeltaType Deltas",
+            "real_fifo": "RealFIFO",
+        },
+    )

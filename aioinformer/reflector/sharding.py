@@ -1,0 +1,413 @@
+"""Lists and watches of one shard of a collection, whether the server knows of shards or not (SHD-02, SHD-03).
+
+The server is asked for the shard. One that does not know the parameter ignores it, and sends everything; so each object
+is looked at, and those of other shards are left out here, before anything of them is kept. What it costs then is the
+network, and a look at the metadata.
+
+    shards = shard_selectors(3)
+    informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
+
+Of a watch, what is left out becomes a bookmark: the version moves on, although nothing happened. Not so while a
+streaming list is under way, whose objects come in any order, and which an ordinary bookmark would end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from aioinformer.concurrency import Slicer
+from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, OptionError, SelectorError
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
+from aioinformer.transport.framing import ValueStream
+from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
+from aioinformer.transport.list_parser import ListParser
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from typing import Self
+
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.resources.resource import Resource
+    from aioinformer.resources.selectors import FieldSelector, LabelSelector
+    from aioinformer.transport import Response, Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+
+UID: Final = "object.metadata.uid"
+NAMESPACE: Final = "object.metadata.namespace"
+
+#: One more than the largest hash.
+HASHES: Final = 1 << 64
+
+_OFFSET: Final = 0xCBF29CE484222325
+_PRIME: Final = 0x100000001B3
+
+_RANGE: Final = re.compile(
+    r"shardRange\(\s*(object\.metadata\.(?:uid|namespace))\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*\)"
+)
+
+
+def shard_hash(value: str) -> int:
+    """The hash that says in which shard an object with this uid, or namespace, is."""
+    result = _OFFSET
+    for byte in value.encode():
+        result = (result ^ byte) * _PRIME % HASHES
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRange:
+    """A part of the hashes of a field.
+
+    Attributes:
+        start: the first hash.
+        end: the one behind the last, up to 2**64.
+        field: "object.metadata.uid" or "object.metadata.namespace".
+    """
+
+    start: int
+    end: int
+    field: str = UID
+
+    def __post_init__(self) -> None:
+        if self.field not in (UID, NAMESPACE):
+            raise OptionError(f"field of a shard must be {UID!r} or {NAMESPACE!r}, not {self.field!r}")
+        if not 0 <= self.start < self.end <= HASHES:
+            raise OptionError(f"a shard must be 0 <= start < end <= 2**64, not {self.start:#x} and {self.end:#x}")
+
+    def __str__(self) -> str:
+        return f"shardRange({self.field}, '{self.start:#018x}', '{self.end:#018x}')"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSelector:
+    """Some ranges: the objects that are in any of them.
+
+    Attributes:
+        ranges: at least one.
+    """
+
+    ranges: tuple[ShardRange, ...]
+
+    def __post_init__(self) -> None:
+        if not self.ranges:
+            raise OptionError("a shard selector must have at least one range; leave it out to select everything")
+
+    def matches(self, uid: str, namespace: str) -> bool:
+        """Whether an object is selected.
+
+        Args:
+            uid: of the object.
+            namespace: of the object, "" if it has none.
+        """
+        hashes: dict[str, int] = {}
+        for part in self.ranges:
+            if part.field not in hashes:
+                hashes[part.field] = shard_hash(uid if part.field == UID else namespace)
+            if part.start <= hashes[part.field] < part.end:
+                return True
+        return False
+
+    def __str__(self) -> str:
+        return " || ".join(map(str, self.ranges))
+
+
+def shard_selectors(count: int, field: str = UID) -> tuple[ShardSelector, ...]:
+    """So many shards of equal size, which together are everything.
+
+    Args:
+        count: how many.
+        field: what is hashed: the uid spreads objects evenly, the namespace keeps those of one together.
+
+    Raises:
+        OptionError: there cannot be so many, or by this field.
+    """
+    if not 1 <= count <= HASHES:
+        raise OptionError(f"count of shards must be at least 1, not {count!r}")
+    bounds = [HASHES * number // count for number in range(count + 1)]
+    return tuple(ShardSelector((ShardRange(start, end, field),)) for start, end in pairwise(bounds))
+
+
+def parse_shard_selector(text: str) -> ShardSelector:
+    """A selector as the API writes it: ranges joined by `||`.
+
+    Raises:
+        SelectorError: it is none.
+    """
+    ranges = []
+    for part in text.split("||"):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise SelectorError(
+                f"{part.strip()!r} is no range of a shard selector; write shardRange({UID}, '0x…', '0x…')"
+            )
+        try:
+            ranges.append(ShardRange(int(match[2], 16), int(match[3], 16), match[1]))
+        except OptionError as error:
+            raise SelectorError(f"{part.strip()!r}: {error}") from None
+    return ShardSelector(tuple(ranges))
+
+
+T = TypeVar("T")
+
+_CHANGES = (ADDED, MODIFIED, DELETED)
+
+
+class ShardedListWatch(ListWatch[T]):
+    """A `ListWatch` of the objects of one shard.
+
+    Args:
+        transport: reaches the server.
+        resource: what to list.
+        shard: which objects of it.
+
+        namespace: "" for all namespaces.
+        label_selector: applied by the server.
+        field_selector: applied by the server.
+        tweak: changes the options of every list and watch in place.
+
+        metadata_only: ask for PartialObjectMetadata.
+
+    Attributes:
+        left_out: how many objects of other shards the server sent so far; 0 for ever if it knows of shards.
+
+    Raises:
+        SelectorError: a selector does not parse.
+        UsageError: a namespace for a resource that has none.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Connection,
+        resource: Resource[T],
+        shard: ShardSelector,
+        # Selection
+        namespace: str = "",
+        label_selector: str | LabelSelector | Mapping[str, str] = "",
+        field_selector: str | FieldSelector | Mapping[str, str] = "",
+        tweak: Callable[[ListOptions], None] | None = None,
+        # Form
+        *,
+        metadata_only: bool = False,
+    ) -> None:
+        super().__init__(
+            transport, resource, namespace, label_selector, field_selector, tweak, metadata_only=metadata_only
+        )
+        self.shard = shard
+        self.left_out = 0
+
+    def only_metadata(self) -> Self:
+        """The same, but for metadata alone; it counts what it leaves out by itself."""
+        other = super().only_metadata()
+        other.left_out = 0
+        return other
+
+    async def request(self, options: ListOptions) -> Response:
+        """Sends a list or a watch, with the selection added; the answer holds objects of the shard only."""
+        options.shard_selector = str(self.shard)
+        response = await super().request(options)
+        if response.status != 200:
+            return response
+        return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
+
+    def wants(self, metadata: _Meta | None) -> bool:
+        """Whether an object is of the shard; what shows no metadata is left to others to judge."""
+        if metadata is None or self.shard.matches(metadata.uid or "", metadata.namespace or ""):
+            return True
+        self.left_out += 1
+        return False
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    uid: str | None = ""
+    namespace: str | None = ""
+    resource_version: str | None = ""
+    annotations: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Meta | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: _Object
+
+
+_decode_whole_object = msgspec.json.Decoder(_Object).decode
+_decode_whole_line = msgspec.json.Decoder(_Line).decode
+_decode_any = msgspec.json.Decoder(msgspec.Raw).decode
+#: What is read of objects, and of events.
+_OBJECT = {
+    "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
+}
+_EVENT = {"type": None, "object": _OBJECT}
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+def _decode_object(raw: bytes) -> _Object:
+    try:
+        return _decode_whole_object(raw)
+    except RecursionError as error:  # nested deeper than the decoder goes, which servers allow: it has a shard, too
+        if len(raw) > LARGE:
+            raise Heavy from error
+        return _decode_whole_object(finish(outline(raw, _OBJECT)))
+
+
+def _decode_line(line: bytes) -> _Line:
+    try:
+        return _decode_whole_line(line)
+    except RecursionError as error:
+        if len(line) > LARGE:
+            raise Heavy from error
+        return _decode_whole_line(finish(outline(line, _EVENT)))
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        _decode_any(line)
+    except (*_UNREADABLE, RecursionError):
+        return False
+    return True
+
+
+class _ShardResponse:
+    """An answer without the objects of other shards. What is no list or watch stays none."""
+
+    def __init__(self, owner: ShardedListWatch[T], response: Response, *, watch: bool, initial: bool) -> None:
+        self._owner = owner
+        self._response = response
+        self._watch = watch
+        self._initial = initial
+        self._slicer = Slicer()
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What is left of the body, in the sizes in which it arrives."""
+        chunks = self._response.chunks()
+        try:
+            async with aclosing(self._lines(chunks) if self._watch else self._items(chunks)) as kept:
+                async for chunk in kept:
+                    yield chunk
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
+
+    async def close(self) -> None:
+        """Lets the connection go."""
+        await self._response.close()
+
+    async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        values, broken = ValueStream(), False
+        async for chunk in chunks:
+            if broken:
+                yield chunk  # others have judged by now
+                continue
+            left = bytearray()
+            try:
+                for line in values.read(chunk, self._filtered, self._filtered_in_steps):
+                    left += line or b""
+                    await self._slicer.pause()
+            except FrameTooLarge:
+                raise
+            except DecodeError:
+                broken = True
+                left += values.unread()
+            if left:
+                yield bytes(left)
+        if not broken and (rest := values.unread()):  # an event that was cut off
+            yield rest
+
+    def _filtered(self, line: bytes) -> bytes:
+        try:
+            said = _decode_line(line)
+        except _UNREADABLE as error:
+            if _is_whole(line):
+                return line + b"\n"
+            raise _Unreadable(line) from error
+        return self._judged(said, line)
+
+    def _filtered_in_steps(self, line: bytes) -> Steps[bytes]:
+        shown = yield from outline(line, _EVENT)
+        try:
+            return self._judged(_decode_whole_line(shown), line)
+        except _UNREADABLE:
+            return line + b"\n"
+
+    def _judged(self, said: _Line, line: bytes) -> bytes:
+        metadata = said.object.metadata
+        if (
+            said.type == BOOKMARK
+            and metadata is not None
+            and INITIAL_EVENTS_END.encode() in bytes(metadata.annotations)
+        ):
+            self._initial = False
+        if said.type not in _CHANGES or self._owner.wants(metadata):
+            return line + b"\n"
+        if self._initial or metadata is None or not metadata.resource_version:
+            return b""
+        bookmark = {"type": BOOKMARK, "object": {"metadata": {"resourceVersion": metadata.resource_version}}}
+        return msgspec.json.encode(bookmark) + b"\n"
+
+    async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        parser = ListParser(self._kept, in_steps=self._kept_in_steps)
+        try:
+            yield b'{"items":['
+            between = b""
+            chunk: bytes | None = b""
+            while chunk is not None:
+                chunk = await anext(chunks, None)
+                if chunk is None:
+                    parser.feed_eof()
+                else:
+                    parser.feed(chunk)
+                left = bytearray()
+                for item in parser.items():
+                    raw = item.raw if isinstance(item, _Unreadable) else item
+                    if isinstance(raw, bytes) and raw:
+                        left += between + raw
+                        between = b","
+                    await self._slicer.pause()
+                yield bytes(left)
+            yield b"]," + msgspec.json.encode(parser.head())[1:]
+        except (ApiError, DecodeError):
+            return  # whoever reads this finds that it ends in the middle
+
+    def _kept(self, raw: bytes) -> bytes:
+        """The item; nothing if it is of another shard."""
+        try:
+            metadata = _decode_object(raw).metadata
+        except _UNREADABLE as error:
+            raise _Unreadable(raw) from error
+        return raw if self._owner.wants(metadata) else b""
+
+    def _kept_in_steps(self, raw: bytes) -> Steps[bytes]:
+        shown = yield from outline(raw, _OBJECT)
+        try:
+            metadata = _decode_whole_object(shown).metadata
+        except _UNREADABLE as error:
+            raise _Unreadable(raw) from error
+        return raw if self._owner.wants(metadata) else b""
+
+
+class _Unreadable(DecodeError):
+    """It is not the end of an item, or the item cannot be read, which others are to judge."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__("the object cannot be read")
+        self.raw = raw

@@ -1,0 +1,393 @@
+"""Asks a server what it serves: two requests where it knows aggregated discovery, the legacy documents where not.
+
+The negotiation is the server's. Both roots are asked with one `Accept` header that prefers the aggregated document (v2,
+then v2beta1) and also takes the legacy one, and what came is told by its `kind`; an older server needs no second
+question. Only then one document per group and version is read, a few at a time, and those that fail are noted beside
+those that do not. The roots are asked one after the other, and the first failure ends the attempt, as does a connection
+that cannot be had: a server in trouble is not asked twice to be told the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as random_module
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.backoff import retry_after as seconds_to_wait
+from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.resources import catalog
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.restmapper import (
+    DiscoveryIncomplete,
+    ServedResources,
+    ServedVersion,
+    UnknownResource,
+    parse_resource_name,
+)
+from aioinformer.transport import Request
+from aioinformer.transport.clients import transport_of
+from aioinformer.transport.list_parser import status_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+
+class _Kind(msgspec.Struct, gc=False):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _Subresource(msgspec.Struct, gc=False):
+    subresource: str = ""
+
+
+class _AggregatedResource(msgspec.Struct, rename="camel"):
+    resource: str
+    response_kind: _Kind | None = None
+    scope: str = "Namespaced"
+    singular_resource: str = ""
+    verbs: tuple[str, ...] | None = ()
+    short_names: tuple[str, ...] | None = ()
+    categories: tuple[str, ...] | None = ()
+    subresources: tuple[_Subresource, ...] | None = ()
+
+
+class _AggregatedVersion(msgspec.Struct):
+    version: str
+    resources: tuple[_AggregatedResource, ...] | None = ()
+    freshness: str = "Current"
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _AggregatedGroup(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    versions: tuple[_AggregatedVersion, ...] | None = ()
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    versions: tuple[_Version, ...] | None = ()
+    preferred_version: _Version | None = None
+
+
+class Root(msgspec.Struct):
+    """Whichever document a root answers with; `kind` says which of the fields are meant."""
+
+    kind: str = ""
+    items: tuple[_AggregatedGroup, ...] | None = ()
+    groups: tuple[_Group, ...] | None = ()
+    versions: tuple[str, ...] | None = ()
+
+    def legacy(self) -> list[tuple[str, str]] | None:
+        """The groups and versions to ask for one by one, best first; None if the document has told all already."""
+        match self.kind:
+            case "APIGroupDiscoveryList":
+                return None
+            case "APIVersions":
+                return [("", version) for version in self.versions or ()]
+            case "APIGroupList":
+                return [(group.name, version) for group in self.groups or () for version in _by_preference(group)]
+            case _:
+                raise DecodeError(f"kind {self.kind[:40]!r} is no discovery document")
+
+    def aggregated(self) -> list[ServedVersion]:
+        """What an aggregated document says of each version, best first."""
+        return [
+            _aggregated(group.metadata.name, version) for group in self.items or () for version in group.versions or ()
+        ]
+
+
+class _LegacyResource(msgspec.Struct, rename="camel"):
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    singular_name: str = ""
+    verbs: tuple[str, ...] | None = ()
+    short_names: tuple[str, ...] | None = ()
+    categories: tuple[str, ...] | None = ()
+
+
+class LegacyResources(msgspec.Struct):
+    resources: tuple[_LegacyResource, ...] | None = ()
+
+    def served(self, group: str, version: str) -> ServedVersion:
+        """What the document of this group and version says."""
+        entries = self.resources or ()
+        subresources: dict[str, list[str]] = {}
+        for entry in entries:
+            plural, slash, subresource = entry.name.partition("/")
+            if slash:
+                subresources.setdefault(plural, []).append(subresource)
+        return ServedVersion(
+            group,
+            version,
+            tuple(
+                Resource(
+                    group=group,
+                    version=version,
+                    plural=entry.name,
+                    kind=entry.kind,
+                    namespaced=entry.namespaced,
+                    model=_model(group, version, entry.name),
+                    singular=entry.singular_name or entry.kind.lower(),
+                    short_names=entry.short_names or (),
+                    subresources=tuple(sorted(subresources.get(entry.name, ()))),
+                    verbs=entry.verbs or (),
+                    categories=entry.categories or (),
+                )
+                for entry in entries
+                if "/" not in entry.name
+            ),
+        )
+
+
+# Now, by one thread: event loops in two threads may be the first to read one, and msgspec learns what is in a class
+# when it is first asked to decode it.
+for _document in (Root, LegacyResources):
+    msgspec.json.Decoder(_document)
+
+
+def _aggregated(group: str, served: _AggregatedVersion) -> ServedVersion:
+    # A stale version is one whose own server does not answer: what is listed was true once, and may not be all.
+    failure = "" if served.freshness == "Current" else "its server does not answer; the list may be out of date"
+    return ServedVersion(
+        group,
+        served.version,
+        tuple(
+            Resource(
+                group=group,
+                version=served.version,
+                plural=entry.resource,
+                kind=entry.response_kind.kind,
+                namespaced=entry.scope == "Namespaced",
+                model=_model(group, served.version, entry.resource),
+                singular=entry.singular_resource or entry.response_kind.kind.lower(),
+                short_names=entry.short_names or (),
+                subresources=tuple(sorted(part.subresource for part in entry.subresources or ())),
+                verbs=entry.verbs or (),
+                categories=entry.categories or (),
+            )
+            for entry in served.resources or ()
+            # Without a kind there are only subresources, as servers of Kubernetes 1.26 and 1.27 show them.
+            if entry.response_kind is not None
+        ),
+        failure,
+    )
+
+
+def _by_preference(group: _Group) -> Iterator[str]:
+    preferred = group.preferred_version.version if group.preferred_version else ""
+    versions = [entry.version for entry in group.versions or ()]
+    if preferred in versions:
+        yield preferred
+    yield from (version for version in versions if version != preferred)
+
+
+def _model(group: str, version: str, plural: str) -> str:
+    builtin = catalog.find(group, version, plural)
+    return builtin.model if builtin else ""
+
+
+__all__ = ["Discovery", "DiscoveryIncomplete", "ServedResources", "ServedVersion", "UnknownResource"]
+
+_ACCEPT = ",".join(
+    [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
+    + ["application/json"]
+)
+_LEGACY = "application/json"
+_AT_ONCE = 8
+_TIMEOUT = 30.0
+_LIMIT = 64 * 1024 * 1024
+_UNKNOWN_AFTER = 2.0
+
+
+_Document = TypeVar("_Document", Root, LegacyResources)
+
+
+class Discovery:
+    """What one server serves, asked for when needed and remembered.
+
+    Safe to share between tasks: those that ask at the same time share one answer.
+
+    Args:
+        transport: the server.
+        backoff: the pace of `wait_for`; informers have the same.
+        random: gives numbers in [0, 1) for the jitter.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Connection,
+        *,
+        backoff: BackoffOptions | None = None,
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
+        self._transport = transport_of(transport)
+        self._backoff = Backoff(backoff, random=random)
+        self._served: ServedResources | None = None
+        self._asking = asyncio.Lock()
+
+    async def resources(self, *, refresh: bool = False) -> ServedResources:
+        """Everything the server serves, in the order of its preference.
+
+        A group or version that cannot be read does not fail the whole; see `ServedResources.failures`.
+
+        Args:
+            refresh: ask again, even if the answer is known.
+
+        Raises:
+            TransportError: the server was not reached.
+            ApiError: the server refuses to tell.
+            DecodeError: it tells something that is no discovery document.
+        """
+        known = self._served
+        async with self._asking:
+            # Whoever waited for the lock while another asked has a fresh answer already.
+            if self._served is None or (refresh and self._served is known):
+                self._served = await self._ask()
+            return self._served
+
+    async def resolve(self, name: str, *, fresh: bool = False) -> Resource[Any]:
+        """The resource that a name means on this server, as kubectl takes names.
+
+        A built-in resource named as group/version/plural needs no request. Otherwise what is remembered is used, and
+        the server is asked again if that lacks the name.
+
+        Args:
+            name: "pods", "po", "Pod", "deployments.apps", "deployments.v1.apps", "widgets.example.com",
+                "apps/v1/deployments", "v1/pods" …
+            fresh: ask the server in any case, so that a built-in resource, too, is one that it serves now.
+
+        Raises:
+            UsageError: this is not the name of a resource.
+            UnknownResource: a complete, successful discovery does not list it.
+            DiscoveryIncomplete: the part of the discovery that would tell has failed.
+            TransportError: the server was not reached.
+            ApiError: the server refuses to tell.
+            DecodeError: it tells something that is no discovery document.
+        """
+        reading = parse_resource_name(name)[0]
+        if not fresh:
+            builtin = catalog.find(reading.group or "", reading.version, reading.name) if reading.exact else None
+            if builtin is not None:
+                return builtin
+            if self._served is not None:
+                with suppress(UnknownResource, DiscoveryIncomplete):
+                    return self._served.resolve(name)
+        return (await self.resources(refresh=True)).resolve(name)
+
+    async def wait_for(
+        self, name: str, report: Callable[[Exception, float], None], *, fresh: bool = False
+    ) -> Resource[Any]:
+        """Like `resolve`, but waits for a server that is not there yet, or does not tell.
+
+        Failures are paced by the backoff, and by what the server says in `Retry-After`. A resource that a complete,
+        successful discovery lacks may just be in the making: it is looked for once more, two seconds later.
+
+        Args:
+            name: as for `resolve`.
+            report: called with each failure, and the seconds until the next attempt.
+            fresh: as for `resolve`.
+
+        Raises:
+            UsageError: this is not the name of a resource.
+            UnknownResource: two complete, successful discoveries, two seconds apart, do not list it.
+        """
+        lacking = False
+        while True:
+            try:
+                return await self.resolve(name, fresh=fresh)
+            except UnknownResource as error:
+                if lacking:
+                    raise
+                lacking, delay = True, _UNKNOWN_AFTER
+                report(error, delay)
+            except (ApiError, DecodeError, DiscoveryIncomplete, TransportError) as error:
+                delay = self._delay(error)
+                report(error, delay)
+            await asyncio.sleep(delay)
+
+    def _delay(self, failure: Exception) -> float:
+        now = asyncio.get_running_loop().time()
+        delay = self._backoff.next(now)
+        asked = getattr(failure, "retry_after", None) or 0.0
+        if asked > delay:
+            self._backoff.extend(now + asked)
+        return max(delay, asked)
+
+    async def _ask(self) -> ServedResources:
+        versions: list[ServedVersion] = []
+        absent = 0
+        for path in ("/api", "/apis"):
+            try:
+                versions += await self._root(path)
+            except ApiError as error:
+                # An API server may lack one of the two; what lacks both is another kind of server.
+                absent += 1
+                if error.status != 404 or absent == 2:
+                    raise
+        return ServedResources(tuple(versions))
+
+    async def _root(self, path: str) -> list[ServedVersion]:
+        try:
+            root = await self._document(path, _ACCEPT, Root)
+        except ApiError as error:
+            if error.status != 406:
+                raise
+            root = await self._document(path, _LEGACY, Root)
+        wanted = root.legacy()
+        if wanted is None:
+            return root.aggregated()
+        gate = asyncio.Semaphore(_AT_ONCE)
+        try:
+            async with asyncio.TaskGroup() as group_of_tasks:
+                tasks = [
+                    group_of_tasks.create_task(self._legacy(group, version, gate), name=f"discovery {group}/{version}")
+                    for group, version in wanted
+                ]
+        except* TransportError as failures:
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _legacy(self, group: str, version: str, gate: asyncio.Semaphore) -> ServedVersion:
+        root = f"/apis/{quote(group, safe='')}" if group else "/api"
+        path = f"{root}/{quote(version, safe='')}"
+        async with gate:
+            try:
+                document = await self._document(path, _LEGACY, LegacyResources)
+            except (ApiError, DecodeError) as error:
+                return ServedVersion(group, version, failure=str(error))
+        return document.served(group, version)
+
+    async def _document(self, path: str, accept: str, form: type[_Document]) -> _Document:
+        response = await self._transport.request(Request(path, headers={"Accept": accept}, total_timeout=_TIMEOUT))
+        body = bytearray()
+        try:
+            async for chunk in response.chunks():
+                body += chunk
+                if len(body) > _LIMIT:
+                    raise DecodeError(f"{path} answers with more than {_LIMIT} bytes, which is no discovery document")
+        finally:
+            await response.close()
+        if response.status != 200:
+            raise status_error(response.status, bytes(body), retry_after=seconds_to_wait(response.headers))
+        try:
+            return msgspec.json.decode(body, type=form)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DecodeError(f"{path} answers with something that is no discovery document: {error}") from error

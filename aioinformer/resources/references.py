@@ -1,0 +1,115 @@
+"""References: how one object names another, as the API writes it (client-go's tools/reference)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from aioinformer.errors import UsageError
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.keys import DeletedFinalStateUnknown, metadata_field, metadata_of, object_name
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """What the API needs to know to find an object.
+
+    Attributes:
+        api_version: "v1", "apps/v1" …
+        kind: "Pod" …
+        name: of the object.
+        namespace: "" for cluster-scoped objects.
+        uid: "" if it does not matter which incarnation is meant.
+        resource_version: "" if it does not matter which version is meant.
+        field_path: the part that is meant, "spec.containers{web}"; "" for all of it.
+    """
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """As the API writes it; what is empty is left out."""
+        members = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+            "fieldPath": self.field_path,
+        }
+        return {name: value for name, value in members.items() if value}
+
+
+def get_reference(obj: Any) -> ObjectReference:
+    """A reference to an object.
+
+    Args:
+        obj: what the cache hands out, a tombstone, a model of kubernetes_asyncio, a mapping with `apiVersion` and
+            `kind`, or a reference, which is returned as it is.
+
+    Raises:
+        UsageError: nothing says of which kind the object is.
+        KeyFuncError: it has no name.
+    """
+    if isinstance(obj, ObjectReference):
+        return obj
+    if isinstance(obj, DeletedFinalStateUnknown):
+        if obj.obj is None:
+            raise UsageError(f"obj: the last state of {obj.key} is not known; give an ObjectReference")
+        obj = obj.obj
+    if obj is None:
+        raise UsageError("obj: expected an object of the API or an ObjectReference, not None")
+    if isinstance(obj, str):
+        raise UsageError("obj: expected an object of the API or an ObjectReference, not the text of a key")
+    metadata = metadata_of(obj)
+    namespace, name = object_name(obj)
+    api_version, kind = _type_of(obj)
+    if not api_version or not kind:
+        raise UsageError(
+            f"{type(obj).__name__} {name} does not say its kind: set apiVersion and kind, or give an ObjectReference"
+        )
+    return ObjectReference(
+        api_version,
+        kind,
+        name,
+        namespace,
+        metadata_field(metadata, "uid", "uid") or "",
+        metadata_field(metadata, "resource_version", "resourceVersion") or "",
+    )
+
+
+def get_partial_reference(obj: Any, field_path: str) -> ObjectReference:
+    """A reference to a part of an object.
+
+    Args:
+        obj: as for `get_reference`.
+        field_path: which part, such as "spec.containers{web}".
+
+    Raises:
+        UsageError: nothing says of which kind the object is.
+        KeyFuncError: it has no name.
+    """
+    return replace(get_reference(obj), field_path=field_path)
+
+
+def _type_of(obj: Any) -> tuple[str, str]:
+    api_version, kind = getattr(obj, "api_version", None), getattr(obj, "kind", None)
+    if isinstance(obj, Mapping):
+        api_version, kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
+    if api_version and kind:
+        return str(api_version), str(kind)
+    return _types_of_models().get(type(obj).__name__, ("", ""))
+
+
+@cache
+def _types_of_models() -> dict[str, tuple[str, str]]:
+    """What models of kubernetes_asyncio are, which say it only if whoever made them did."""
+    return {each.model: (each.api_version, each.kind) for each in BUILTIN_RESOURCES if each.model}

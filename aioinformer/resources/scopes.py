@@ -1,0 +1,134 @@
+"""What part of a collection an informer follows: a namespace, and selectors that the server applies.
+
+Together with the resource, a scope identifies an informer of a factory: several scopes of one resource are several
+informers, with a cache and a watch each.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.resources.selectors import field_selector_of, label_selector_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.resources.resource import Resource
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+#: As in a query, but for what selectors are made of: keys are for people.
+_READABLE: Final = "=,!()<> /.:\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A part of a collection; what exists has been checked.
+
+    Attributes:
+        namespace: "" for all namespaces, and for cluster-scoped resources.
+        label_selector: in canonical text, "" for all objects.
+        field_selector: in canonical text, "" for all objects.
+    """
+
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+
+    @classmethod
+    def requested(cls, options: Mapping[str, Any], own: Scope, resource: Resource[Any]) -> Scope:
+        """Return the scope that options ask for.
+
+        Args:
+            options: of an informer; what they do not name is as in `own`.
+            own: the scope of the factory. Its namespace does not limit cluster-scoped resources.
+            resource: of the informer.
+
+        Raises:
+            OptionError: the namespace is none.
+            SelectorError: a selector does not parse.
+            UsageError: a namespace is asked for of a resource that has none.
+        """
+        namespace = options.get("namespace", own.namespace if resource.namespaced else "")
+        check_namespace(namespace)
+        if namespace and not resource.namespaced:
+            raise UsageError(f"{resource.gvr} is cluster-scoped: leave out namespace={namespace!r}")
+        return cls(
+            namespace,
+            str(label_selector_of(options.get("label_selector", own.label_selector), "label_selector")),
+            str(field_selector_of(options.get("field_selector", own.field_selector), "field_selector")),
+        )
+
+    def __str__(self) -> str:
+        parts = (("namespace", self.namespace), ("labels", self.label_selector), ("fields", self.field_selector))
+        return ", ".join(f"{name} {value}" for name, value in parts if value)
+
+
+@dataclass(frozen=True, slots=True)
+class InformerKey:
+    """Identifies an informer of a factory.
+
+    Its text is the `gvr` for the scope of the factory, and names what differs for any other:
+    `v1/pods?namespace=shop&labelSelector=app=web`.
+
+    Attributes:
+        resource: what is followed.
+        scope: which part of it.
+        own: the scope of the factory for this resource.
+    """
+
+    resource: Resource[Any]
+    scope: Scope
+    own: Scope
+
+    @property
+    def differences(self) -> dict[str, str]:
+        """The options in which the scope is not that of the factory, with their values, spelled as in a URL."""
+        scope, own = self.scope, self.own
+        pairs = (
+            ("namespace", scope.namespace, own.namespace),
+            ("labelSelector", scope.label_selector, own.label_selector),
+            ("fieldSelector", scope.field_selector, own.field_selector),
+        )
+        return {name: value for name, value, default in pairs if value != default}
+
+    @property
+    def query(self) -> str:
+        """These options as in the query of a URL: "namespace=shop&labelSelector=app=web"."""
+        return "&".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self.differences.items())
+
+    def __str__(self) -> str:
+        query = self.query
+        return f"{self.resource.gvr}?{query}" if query else self.resource.gvr
+
+
+def key_of(resource: Resource[Any], options: Mapping[str, Any], own: Scope) -> InformerKey:
+    """Return the identity of the informer that options ask for.
+
+    Args:
+        resource: of the informer.
+        options: of the informer.
+        own: the scope of the factory.
+
+    Raises:
+        UsageError: as `Scope.requested`.
+    """
+    here = own if resource.namespaced else Scope("", own.label_selector, own.field_selector)
+    return InformerKey(resource, Scope.requested(options, here, resource), here)
+
+
+def check_namespace(namespace: object, option: str = "namespace") -> None:
+    """Do nothing if this is the name of a namespace, or "" for all of them.
+
+    Raises:
+        OptionError: it is neither.
+    """
+    if not isinstance(namespace, str):
+        raise OptionError(f'{option} must be the name of a namespace, or "" for all of them, not {namespace!r}')
+    if namespace and not (len(namespace) <= 63 and _NAMESPACE.fullmatch(namespace)):
+        raise OptionError(
+            f'{option}: {namespace!r} cannot be a namespace: up to 63 characters of a-z 0-9 -, or "" for all of them'
+        )

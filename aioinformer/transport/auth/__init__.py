@@ -1,0 +1,1 @@
+"""Credentials: kubeconfig files, tokens, exec plugins and OpenID Connect."""

@@ -1,0 +1,280 @@
+"""Connecting as kubectl does: a kubeconfig, or the service account of the pod one runs in.
+
+kubernetes_asyncio's loaders turn the cluster's section into a `Configuration`: host, authorities, client certificates,
+proxy. Who the user is stays here, for what they load they load once: tokens and certificates come from sources that
+are asked again before they expire, and when the server refuses them. The `ApiClient` beside the transport gets its
+tokens from the same sources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from aiohttp import ClientSession
+from yarl import URL
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.logs import get_logger
+from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
+from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context
+from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
+from aioinformer.transport.auth.secret import PrivateHeaders, Secret, private
+from aioinformer.transport.auth.token_file import TokenFile
+from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, ask, bearer_flaw
+from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
+from aioinformer.transport.proxies import Proxy, environment_proxy, proxy_of
+from aioinformer.transport.session import TLSContexts, connector_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType, TracebackType
+
+    from kubernetes_asyncio.client import ApiClient, Configuration
+
+logger = get_logger("aioinformer.transport")
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where kubelet puts a pod's token, certificate authority and namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A way to one API server. An async context manager; `aclose()` does the same.
+
+    Attributes:
+        transport: for informers.
+        api_client: for everything else, with the same server and credentials (a plugin's client certificates apart:
+            the client takes its certificate once, from files). Closed with the connection.
+        namespace: the default namespace of the context or pod.
+        context: name of the context, "" in a pod.
+    """
+
+    transport: KubernetesTransport
+    api_client: ApiClient
+    namespace: str
+    context: str
+
+    async def aclose(self) -> None:
+        """Closes transport and client. Idempotent."""
+        try:
+            await self.transport.aclose()
+        finally:
+            await self.api_client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def connect(
+    *,
+    kubeconfig: str | os.PathLike[str] | None = None,
+    context: str | None = None,
+    in_cluster: bool | None = None,
+) -> Connection:
+    """Finds the cluster as kubectl does and makes a transport for it. The server is not asked anything yet.
+
+    Tried in this order: the `kubeconfig` given, the files of KUBECONFIG (merged), ~/.kube/config, and the service
+    account of the pod. Plugins and OIDC providers run with the first request, not here.
+
+    Args:
+        kubeconfig: a file that must exist. Without it the rules above hold.
+        context: name of a context, None for the current one.
+        in_cluster: True for the service account alone, False never to try it, None to try it last.
+
+    Raises:
+        UsageError: there is no configuration, or it is wrong; the message names file, field and remedy.
+    """
+    if in_cluster and (kubeconfig is not None or context is not None):
+        raise UsageError("in_cluster=True takes the pod's service account; leave out kubeconfig and context")
+    # Importing the client takes 0.3 s.
+    modules = await asyncio.to_thread(_client_modules)
+    if not in_cluster:
+        found = await asyncio.to_thread(_find_context, kubeconfig, context, in_cluster is None)
+        if found is not None:
+            return await _connect_to_context(found, *modules)
+    return await _connect_in_cluster(*modules)
+
+
+def _find_context(kubeconfig: str | os.PathLike[str] | None, context: str | None, pod_will_do: bool) -> Context | None:
+    """The context to use, None if the service account of the pod is to be used."""
+    paths = kubeconfig_paths(os.environ if kubeconfig is None else {"KUBECONFIG": os.fspath(kubeconfig)})
+    if any(path.exists() for path in paths):
+        return load_context(paths, context)
+    names = ", ".join(map(str, paths))
+    if kubeconfig is not None or context is not None or not pod_will_do:
+        raise UsageError(f"kubeconfig {names}: there is no such file; name one that exists, or set KUBECONFIG")
+    if not _is_in_pod():
+        raise UsageError(
+            f"no cluster to connect to: there is no kubeconfig {names}, and this is not a pod with a service account; "
+            "set KUBECONFIG or name a kubeconfig"
+        )
+    return None
+
+
+def _is_in_pod() -> bool:
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").exists()
+
+
+def _client_modules() -> tuple[ModuleType, ModuleType]:
+    try:
+        from kubernetes_asyncio import client, config
+    except ImportError as error:
+        raise UsageError("kubernetes_asyncio cannot be imported; install it, or use HttpTransport") from error
+    return client, config
+
+
+async def _connect_in_cluster(client: Any, config: Any) -> Connection:
+    token = TokenFile(SERVICE_ACCOUNT / "token")
+    configuration = client.Configuration()
+    try:
+        await asyncio.to_thread(token.check)
+        config.load_incluster_config(
+            client_configuration=configuration,
+            try_refresh_token=False,
+            token_filename=str(SERVICE_ACCOUNT / "token"),
+            cert_filename=str(SERVICE_ACCOUNT / "ca.crt"),
+        )
+    except (config.ConfigException, UsageError) as error:
+        raise UsageError(
+            f"the pod's service account cannot be used: {error}; it needs KUBERNETES_SERVICE_HOST, "
+            f"KUBERNETES_SERVICE_PORT and the files below {SERVICE_ACCOUNT}"
+        ) from error
+    try:
+        namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        namespace = ""
+    return await _connection(client, configuration, token, PrivateHeaders(), namespace or "default", "")
+
+
+async def _connect_to_context(found: Context, client: Any, config: Any) -> Connection:
+    credentials = await asyncio.to_thread(_credentials_of, found)
+    names = ("client-certificate", "client-certificate-data", "client-key", "client-key-data")
+    proxy = proxy_of(Secret(str(found.cluster.get("proxy-url") or "")), f"{found.cluster_where}.proxy-url")
+    reduced = private(
+        {
+            "current-context": found.name,
+            "contexts": [{"name": found.name, "context": {"cluster": "cluster", "user": "user"}}],
+            "clusters": [{"name": "cluster", "cluster": found.cluster}],
+            "users": [{"name": "user", "user": {name: found.user[name] for name in names if name in found.user}}],
+        }
+    )
+    configuration = client.Configuration()
+    reason = ""
+    try:
+        await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
+    except (config.ConfigException, OSError, ValueError) as error:
+        # Only the loader's own words: errors of decoding quote what they decode.
+        reason = str(error) if isinstance(error, config.ConfigException) else type(error).__name__
+    if reason:
+        raise UsageError(
+            f"kubeconfig {found.user_file}, context {found.name}: the certificates of cluster or user cannot be used: "
+            f"{reason}; correct certificate-authority, client-certificate or client-key"
+        )
+    headers = _impersonation(found)
+    return await _connection(client, configuration, credentials, headers, found.namespace, found.name, proxy)
+
+
+async def _connection(
+    client: Any,
+    configuration: Configuration,
+    credentials: Credentials,
+    headers: PrivateHeaders,
+    namespace: str,
+    context: str,
+    proxy: Proxy | None = None,
+) -> Connection:
+    if not isinstance(credentials, FixedCredentials) or (await ask(credentials)).authorization:
+
+        async def refresh(configuration: Configuration) -> None:
+            credential = await ask(credentials)
+            if not credential.authorization:
+                raise TransportError(
+                    "the exec plugin gives client certificates, which the ApiClient cannot take; use the transport"
+                )
+            configuration.api_key["BearerToken"] = credential.authorization
+
+        # A function and no method: copies of a Configuration share functions, but copy what a method is bound to.
+        configuration.refresh_api_key_hook = refresh
+        # Without an entry the client does not authenticate, and does not ask the hook.
+        configuration.api_key["BearerToken"] = ""
+    # As kubectl; see `TLS.strict`.
+    configuration.disable_strict_ssl_verification = True
+    # The client would say of a file that it cannot be used, but not which one.
+    tls = await TLSContexts(tls_settings(configuration)).context(Credential())
+    api_client = client.ApiClient(configuration)
+    proxy = proxy or environment_proxy(URL(str(configuration.host)))
+    if proxy is not None and proxy.is_socks:
+        # The client hands its proxy to aiohttp with each request, which speaks HTTP only to proxies.
+        rest = api_client.rest_client
+        await rest.pool_manager.close()
+        connector = connector_kind(proxy)(limit=configuration.connection_pool_maxsize, ssl=tls)
+        rest.proxy, rest.pool_manager = None, ClientSession(connector=connector, read_bufsize=2**21)
+    for name in set(headers):
+        if len(values := headers.getall(name)) == 1:
+            api_client.set_default_header(name, values[0])
+        else:
+            logger.warning("the ApiClient cannot send %s more than once and leaves it out; informers send it", name)
+    transport = KubernetesTransport(api_client, credentials=credentials, headers=headers)
+    return Connection(transport, api_client, namespace, context)
+
+
+def _credentials_of(found: Context) -> Credentials:
+    """The user's source of credentials; a token before a plugin, as in client-go."""
+    user, where = found.user, found.where
+    if user.get("tokenFile"):
+        file = TokenFile(str(user["tokenFile"]))
+        try:
+            file.check()
+        except UsageError as error:
+            raise UsageError(f"{where}.tokenFile: {error}") from error
+        return file
+    if user.get("token"):
+        if (flaw := bearer_flaw(str(user["token"]))) is not None:
+            raise UsageError(f"{where}.token {flaw}; log in again")
+        return FixedCredentials(Credential(authorization=f"Bearer {str(user['token']).strip()}"))
+    if isinstance(user.get("exec"), dict):
+        return ExecCredentials(exec_plugin(user["exec"], found.cluster, where))
+    provider = user.get("auth-provider")
+    if isinstance(provider, dict):
+        if provider.get("name") != "oidc":
+            raise UsageError(
+                f"{where}.auth-provider {provider.get('name')!r} is not supported, nor is it by kubectl any more; "
+                "use the exec plugin that took its place"
+            )
+        settings = provider.get("config")
+        store = TokenStore(found.user_file, found.user_name)
+        return OIDCCredentials(oidc_provider(settings if isinstance(settings, dict) else {}, where), store)
+    if user.get("username"):
+        return FixedCredentials(Credential(authorization=_basic(user)))
+    return FixedCredentials()
+
+
+def _basic(user: Mapping[str, Any]) -> str:
+    return "Basic " + b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode()
+
+
+def _impersonation(found: Context) -> PrivateHeaders:
+    """The headers by which a user acts as another one."""
+    user = found.user
+    headers = PrivateHeaders()
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    if user.get("as-uid"):
+        headers["Impersonate-Uid"] = str(user["as-uid"])
+    for group in user.get("as-groups") or ():
+        headers.add("Impersonate-Group", str(group))
+    for name, values in (user.get("as-user-extra") or {}).items():
+        for value in values:
+            headers.add(f"Impersonate-Extra-{quote(str(name), safe='')}", str(value))
+    return headers

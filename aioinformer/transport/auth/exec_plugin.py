@@ -1,0 +1,214 @@
+"""Credentials from a program: the exec plugins of kubeconfig files, as `client.authentication.k8s.io` describes them.
+
+The program gets an `ExecCredential` in `KUBERNETES_EXEC_INFO` and prints one, with a token or a client certificate. It
+never gets a terminal: standard input is empty and `interactive` is false. Both of its outputs are drained while it
+runs, and it is killed when its time is up. What it prints on standard output is secret and goes nowhere; of standard
+error, which is made for people, the last line goes into the message when it fails. Its arguments and variables may be
+secret, too, and are shown nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from base64 import b64encode
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.auth.program import Ended, TooMuchOutput, run_program
+from aioinformer.transport.auth.secret import PrivateDict, private
+from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer_flaw
+from aioinformer.transport.failures import bare, os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """What a kubeconfig says of a plugin.
+
+    Attributes:
+        command: name to look up in PATH, or absolute path.
+        args: its arguments.
+        env: variables in addition to those of this process.
+        api_version: one of `client.authentication.k8s.io/v1` and `v1beta1`.
+        cluster: `spec.cluster` of what the plugin is told, None if it does not want to know.
+    """
+
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_version: str = _VERSIONS[0]
+    cluster: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def command_line(self) -> list[str]:
+        """The program and its arguments."""
+        return [self.command, *self.args]
+
+    def environment(self) -> dict[str, str]:
+        """All variables that the plugin sees."""
+        spec: dict[str, Any] = {"interactive": False}
+        if self.cluster is not None:
+            spec["cluster"] = self.cluster
+        info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+        return {**os.environ, **self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+
+def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: str) -> ExecPlugin:
+    """Reads the `exec` section of a kubeconfig's user.
+
+    Args:
+        settings: the section, its paths absolute.
+        cluster: the cluster's section, for plugins with `provideClusterInfo`.
+        where: "kubeconfig FILE: users[NAME]", for messages.
+
+    Raises:
+        UsageError: a field is missing or wrong, or the program is not there.
+    """
+    settings, cluster = private(settings), private(cluster)
+    if (mistake := _mistake(settings)) is not None:
+        raise UsageError(f"{where}.exec.{mistake}")
+    return ExecPlugin(
+        command=str(settings["command"]),
+        args=tuple(map(str, settings.get("args") or ())),
+        env=_variables(settings),
+        api_version=str(settings["apiVersion"]),
+        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
+    )
+
+
+def _mistake(settings: Mapping[str, Any]) -> str | None:
+    """What is wrong with a section, and what to do about it. Raises nothing, for arguments may be secret."""
+    command = settings.get("command")
+    if not isinstance(command, str) or not command:
+        return "command is missing; name the program that gets the credentials"
+    version = settings.get("apiVersion")
+    if version not in _VERSIONS:
+        return f"apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}"
+    if settings.get("interactiveMode") == "Always":
+        return (
+            "interactiveMode is Always, but there is no terminal to ask on; "
+            "use a plugin that can do without, and IfAvailable or Never"
+        )
+    args, env = settings.get("args") or [], settings.get("env") or []
+    if not isinstance(args, list):
+        return "args must be a list of strings"
+    if not isinstance(env, list) or not all(isinstance(item, dict) and "name" in item for item in env):
+        return "env must be a list of names and values"
+    if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
+        hint = settings.get("installHint")
+        remedy = str(hint).strip() if hint else "install it, or correct the name"
+        return f"command {command!r} is not an executable that can be found; {remedy}"
+    return None
+
+
+def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {str(item["name"]): str(item.get("value") or "") for item in settings.get("env") or ()}
+
+
+class ExecCredentials(RenewedCredentials):
+    """Runs a plugin when credentials are needed, and again shortly before they expire or once they are refused.
+
+    Args:
+        plugin: what to run.
+        timeout: seconds that a run may take.
+        now: wall clock, seconds since the epoch.
+    """
+
+    def __init__(self, plugin: ExecPlugin, *, timeout: float = 60.0, now: Callable[[], float] = time.time) -> None:
+        super().__init__(now=now, longest=timeout + 10)  # a program is ended by the former, and killed
+        self._plugin = plugin
+        self._timeout = timeout
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        cause: BaseException | None = None
+        try:
+            with anyio.fail_after(self._timeout):
+                ended = await run_program(self._plugin.command_line, self._plugin.environment, MOST)
+        except TimeoutError:
+            reason = f"gave no credentials within {self._timeout:g} s"
+        except TooMuchOutput:
+            reason = f"wrote more than {MOST} bytes to its standard output"
+        except OSError as error:
+            reason, cause = f"cannot be run: {os_reason(error)}", bare(error)
+        else:
+            answer = self._read(ended)
+            if not isinstance(answer, str):
+                return answer
+            reason = answer
+        raise TransportError(f"exec plugin {self._plugin.command} {reason}") from cause
+
+    def _read(self, ended: Ended) -> tuple[Credential, float | None] | str:
+        """The credential and its expiry, or what is wrong. Nothing is raised here, where the token is."""
+        if ended.status != 0:
+            lines = ended.complaint.decode(errors="replace").strip().splitlines()
+            return f"ended with status {ended.status}" + (f": {lines[-1][:300]}" if lines else "")
+        try:
+            answer = json.loads(ended.output)
+        except (ValueError, RecursionError):
+            return "printed something that is not JSON"
+        if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
+            return "printed something that is not an ExecCredential"
+        if answer.get("apiVersion") != self._plugin.api_version:
+            return f"answered in another version than {self._plugin.api_version}"
+        status = answer.get("status")
+        if not isinstance(status, dict):
+            status = {}
+        names = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
+        texts = [status.get(name) or "" for name in names]
+        for name, text in zip(names, texts, strict=True):
+            if not isinstance(text, str):
+                return f"gave a status.{name} that is not a string"
+        token, certificate, key, timestamp = texts
+        if bool(certificate) != bool(key):
+            return "gave a client certificate without its key, or a key without its certificate"
+        if not token and not certificate:
+            return "gave neither a token nor a client certificate"
+        if token and (flaw := bearer_flaw(token)) is not None:
+            return f"gave an answer whose status.token {flaw}"
+        expiry = _expiry(timestamp)
+        if isinstance(expiry, str):
+            return expiry
+        return Credential(f"Bearer {token.strip()}" if token else "", certificate, key), expiry
+
+
+def _expiry(timestamp: str) -> float | str | None:
+    """The epoch second, None for none, or what is wrong."""
+    if not timestamp:
+        return None
+    try:
+        moment = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return "gave an expirationTimestamp that is not RFC 3339"
+    if moment.tzinfo is None:
+        return "gave an expirationTimestamp without a time zone"
+    return moment.timestamp()
+
+
+def _cluster_info(cluster: Mapping[str, Any], where: str) -> dict[str, Any]:
+    names = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+    info = PrivateDict({name: cluster[name] for name in names if cluster.get(name)})
+    authority = cluster.get("certificate-authority")
+    if authority and "certificate-authority-data" not in info:
+        try:
+            info["certificate-authority-data"] = b64encode(Path(authority).read_bytes()).decode()
+        except OSError as error:
+            raise UsageError(
+                f"{where}: the cluster's certificate-authority {authority} cannot be read: {error.strerror}; "
+                "name a readable file of PEM certificates"
+            ) from error
+    for extension in cluster.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
+            info["config"] = extension.get("extension")
+    return info

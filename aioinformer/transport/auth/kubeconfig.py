@@ -1,0 +1,189 @@
+"""Kubeconfig files: read, merged, and one context of them looked up.
+
+Merging follows kubectl: of entries with the same name, and of `current-context`, the first file's wins; a file that is
+not there is left out. Paths are relative to the file that names them. Errors name the file and the field, and quote no
+values, for these files hold secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.errors import UsageError
+from aioinformer.transport.auth.secret import PrivateDict, private
+from aioinformer.transport.failures import os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_PATHS = {
+    "clusters": ("certificate-authority",),
+    "users": ("client-certificate", "client-key", "tokenFile"),
+    "contexts": (),
+}
+_BODIES = {"clusters": "cluster", "users": "user", "contexts": "context"}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One context with its cluster and its user, all paths absolute.
+
+    Attributes:
+        name: of the context.
+        namespace: the context's default namespace.
+        cluster: the cluster's section.
+        user: the user's section, empty for none.
+        user_name: "" for none.
+        user_file: the file that has the user.
+        cluster_where: how messages call the cluster's section.
+    """
+
+    name: str
+    namespace: str
+    cluster: Mapping[str, Any] = field(repr=False)
+    user: Mapping[str, Any] = field(repr=False)
+    user_name: str
+    user_file: Path
+    cluster_where: str = ""
+
+    @property
+    def where(self) -> str:
+        """How messages call the user's section."""
+        return f"kubeconfig {self.user_file}: users[{self.user_name}]"
+
+
+def kubeconfig_paths(environment: Mapping[str, str]) -> list[Path]:
+    """The files that kubectl would read: those of KUBECONFIG, else ~/.kube/config. They need not exist."""
+    listed = [name for name in environment.get("KUBECONFIG", "").split(os.pathsep) if name]
+    # Not Path.expanduser(): it raises where a container's user has no home.
+    return [Path(os.path.expanduser(name)) for name in listed or ["~/.kube/config"]]
+
+
+def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
+    """Reads and merges files, and looks a context up.
+
+    Args:
+        paths: in order of precedence; those that do not exist are left out.
+        name: of the context, None for the current one.
+
+    Raises:
+        UsageError: a file cannot be read or is not a kubeconfig, or there is no such context.
+    """
+    merged: dict[str, dict[str, tuple[PrivateDict, Path]]] = {kind: {} for kind in _BODIES}
+    current, read = "", []
+    for path in paths:
+        if (content := read_kubeconfig(path)) is None:
+            continue
+        read.append(path)
+        current = current or str(content.get("current-context") or "")
+        for kind, entries in merged.items():
+            for entry_name, body in _entries(content, kind, path):
+                entries.setdefault(entry_name, (body, path))
+    files = ", ".join(map(str, read))
+    wanted = name or current
+    known = ", ".join(sorted(merged["contexts"])) or "none at all"
+    if not wanted:
+        raise UsageError(f"kubeconfig {files}: current-context is not set; name one of the contexts: {known}")
+    if wanted not in merged["contexts"]:
+        raise UsageError(f"kubeconfig {files}: there is no context {wanted!r}; name one of: {known}")
+    context, path = merged["contexts"][wanted]
+    cluster_name, user_name = str(context.get("cluster") or ""), str(context.get("user") or "")
+    cluster, cluster_file = merged["clusters"].get(cluster_name, (PrivateDict(), path))
+    if not cluster.get("server"):
+        raise UsageError(
+            f"kubeconfig {cluster_file}: clusters[{cluster_name}].server is missing, which contexts[{wanted}] needs; "
+            "add the URL of the server"
+        )
+    if user_name and user_name not in merged["users"]:
+        raise UsageError(
+            f"kubeconfig {path}: contexts[{wanted}].user is {user_name!r}, but there is no such user; "
+            "add it, or correct the name"
+        )
+    user, user_file = merged["users"].get(user_name, (PrivateDict(), path))
+    return Context(
+        name=wanted,
+        namespace=str(context.get("namespace") or "default"),
+        cluster=cluster,
+        user=user,
+        user_name=user_name,
+        user_file=user_file,
+        cluster_where=f"kubeconfig {cluster_file}: clusters[{cluster_name}]",
+    )
+
+
+def read_kubeconfig(path: Path) -> PrivateDict | None:
+    """The content of one file, {} if it is empty, None if there is no such file. Raises `UsageError`."""
+    found = _parsed(path)
+    if found is None or isinstance(found, PrivateDict):
+        return found
+    if isinstance(found, OSError):
+        raise UsageError(f"kubeconfig {path} cannot be read: {os_reason(found)}; make it readable") from found
+    raise UsageError(f"kubeconfig {path} {found}")
+
+
+def _parsed(path: Path) -> PrivateDict | OSError | str | None:
+    """The content of a file, None if there is no such file, or why it is none. Raises nothing, as it holds the text."""
+    import yaml
+
+    from aioinformer.transport.auth.yaml_documents import UnboundedDocument, load_yaml
+
+    try:
+        content = load_yaml(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        error.__traceback__ = None
+        return error
+    except UnboundedDocument as error:
+        return f"cannot be read: {error.problem}; write its values out"
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark is not None else ""
+        return f"is not YAML{line}; correct it"
+    if content is None:
+        return PrivateDict()
+    if not isinstance(content, dict):
+        return "is not a kubeconfig: it must be a mapping with clusters, users, contexts"
+    return PrivateDict(private(content))
+
+
+def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tuple[str, PrivateDict]]:
+    if (flaw := _flaw(content, kind)) is not None:
+        raise UsageError(f"kubeconfig {path}: {flaw}")
+    for entry in content.get(kind) or ():
+        body = entry.get(_BODIES[kind]) or PrivateDict()
+        yield str(entry["name"]), _with_absolute_paths(body, kind, path)
+
+
+def _flaw(content: Mapping[str, Any], kind: str) -> str | None:
+    """What is wrong with a list of entries. Raises nothing, for what stands in the wrong place may be a token."""
+    entries = content.get(kind) or []
+    if not isinstance(entries, list):
+        return f"{kind} must be a list"
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not entry.get("name"):
+            return f"{kind}[{index}].name is missing; give the entry a name"
+        if not isinstance(entry.get(_BODIES[kind]) or {}, dict):
+            return f"{kind}[{entry['name']}].{_BODIES[kind]} must be a mapping"
+    return None
+
+
+def _with_absolute_paths(body: PrivateDict, kind: str, path: Path) -> PrivateDict:
+    folder = path.absolute().parent
+    body = PrivateDict(body)
+    for name in _PATHS[kind]:
+        if body.get(name):
+            body[name] = str(folder / str(body[name]))
+    plugin = body.get("exec")
+    if kind == "users" and isinstance(plugin, dict) and os.sep in str(plugin.get("command") or ""):
+        body["exec"] = PrivateDict(plugin, command=str(folder / str(plugin["command"])))
+    provider = body.get("auth-provider")
+    if kind == "users" and isinstance(provider, dict) and isinstance(provider.get("config"), dict):
+        settings = PrivateDict(provider["config"])
+        if settings.get("idp-certificate-authority"):
+            settings["idp-certificate-authority"] = str(folder / str(settings["idp-certificate-authority"]))
+        body["auth-provider"] = PrivateDict(provider, config=settings)
+    return body

@@ -1,0 +1,344 @@
+"""Credentials from an OpenID Connect provider: the `oidc` auth-provider of kubeconfig files.
+
+The kubeconfig is the memory. A provider may give a new refresh token with each use and take the old one back, so what
+was obtained is written to the file, for kubectl and for the next start, and what another program has written there is
+taken before the provider is asked. A file that cannot be written costs a warning; then this process remembers alone.
+
+The client secret and the refresh token travel over verified TLS, or over loopback, and to no other place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import ssl
+import tempfile
+import time
+from base64 import b64decode, b64encode, urlsafe_b64decode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
+
+import aiohttp
+from yarl import URL
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.logs import get_logger
+from aioinformer.transport.auth.kubeconfig import read_kubeconfig
+from aioinformer.transport.auth.secret import PrivateDict, PrivateHeaders, Secret, plain, private
+from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer
+from aioinformer.transport.failures import authority, transport_error
+from aioinformer.transport.proxies import environment_proxy, is_loopback
+from aioinformer.transport.session import connector_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+logger = get_logger("aioinformer.transport")
+
+
+@dataclass(frozen=True, slots=True)
+class OIDCProvider:
+    """What a kubeconfig says of a provider, its tokens apart.
+
+    Attributes:
+        issuer: URL of the provider.
+        client_id: of this client.
+        client_secret: "" for a public client.
+        authority: PEM certificates to trust for the provider, "" for those of the system.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    authority: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one user, "" for one that is not there."""
+
+    id_token: str = field(default="", repr=False)
+    refresh_token: str = field(default="", repr=False)
+
+
+def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
+    """Reads the `config` of the auth-provider `oidc`, its paths absolute.
+
+    Args:
+        settings: the section.
+        where: "kubeconfig FILE: users[NAME]", for messages.
+
+    Raises:
+        UsageError: a field is missing or wrong.
+    """
+    where = f"{where}.auth-provider.config"
+    settings = private(settings)
+    for name in ("idp-issuer-url", "client-id"):
+        if not settings.get(name):
+            raise UsageError(f"{where}.{name} is missing; log in again with the tool that wrote this file")
+    if not _is_private(str(settings["idp-issuer-url"])):
+        raise UsageError(f"{where}.idp-issuer-url must begin with https://, for secrets are sent to it")
+    authority = ""
+    try:
+        if settings.get("idp-certificate-authority-data"):
+            authority = b64decode(str(settings["idp-certificate-authority-data"]), validate=True).decode("ascii")
+        elif settings.get("idp-certificate-authority"):
+            with open(str(settings["idp-certificate-authority"]), encoding="ascii") as file:
+                authority = file.read()
+        if authority:
+            ssl.create_default_context(cadata=authority)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{where}.idp-certificate-authority cannot be used: {type(error).__name__}; it must be PEM certificates"
+        ) from error
+    return OIDCProvider(
+        issuer=str(settings["idp-issuer-url"]).rstrip("/"),
+        client_id=str(settings["client-id"]),
+        client_secret=str(settings.get("client-secret") or ""),
+        authority=authority,
+    )
+
+
+class TokenStore:
+    """The tokens of one user of a kubeconfig file. Blocking.
+
+    Args:
+        path: the file.
+        user: the user's name in it.
+    """
+
+    def __init__(self, path: Path, user: str) -> None:
+        self._path = path
+        self._user = user
+
+    def load(self) -> Tokens:
+        """The tokens that the file holds now. Raises `UsageError` as `read_kubeconfig` does."""
+        settings = self._settings(read_kubeconfig(self._path) or {})
+        return Tokens(str(settings.get("id-token") or ""), str(settings.get("refresh-token") or ""))
+
+    def save(self, tokens: Tokens) -> None:
+        """Writes tokens into the file, which is replaced as a whole, permissions kept. Raises `OSError`."""
+        import yaml
+
+        content = read_kubeconfig(self._path) or PrivateDict()
+        self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
+        target = os.path.realpath(self._path)
+        mode = os.stat(target).st_mode & 0o777
+        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                yaml.safe_dump(plain(content), file, default_flow_style=False, sort_keys=False, allow_unicode=True)
+            os.chmod(draft, mode)
+            os.replace(draft, target)
+        except BaseException:
+            os.unlink(draft)
+            raise
+
+    def _settings(self, content: dict[str, Any]) -> dict[str, Any]:
+        for entry in content.get("users") or ():
+            if isinstance(entry, dict) and entry.get("name") == self._user:
+                config = ((entry.get("user") or {}).get("auth-provider") or {}).get("config")
+                if isinstance(config, dict):
+                    return config
+        return {}
+
+
+class OIDCCredentials(RenewedCredentials):
+    """The ID token of a user, exchanged for a new one by the refresh token shortly before it expires.
+
+    Args:
+        provider: whom to ask.
+        store: where the tokens are.
+        timeout: seconds that one exchange may take.
+        now: wall clock, seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        provider: OIDCProvider,
+        store: TokenStore,
+        *,
+        timeout: float = 30.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(now=now, longest=4 * timeout)
+        self._provider = provider
+        self._store = store
+        self._timeout = timeout
+        self._stored = self._held = Tokens()
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        try:
+            stored = await asyncio.to_thread(self._store.load)
+        except UsageError as error:
+            raise TransportError(str(error)) from error
+        if stored != self._stored:
+            self._stored = self._held = stored
+        if not self._is_good(refused):
+            await self._exchange()
+        return _credential(self._held), _expiry(self._held.id_token)
+
+    def _is_good(self, refused: Credential | None) -> bool:
+        if not self._held.id_token or (refused is not None and _credential(self._held) == refused):
+            return False
+        expiry = _expiry(self._held.id_token)
+        return expiry is None or self._now() < expiry - self._margin
+
+    async def _exchange(self) -> None:
+        if not self._held.refresh_token:
+            raise self._because("the ID token has expired, and there is no refresh token; log in again")
+        self._held = await self._refreshed()
+        try:
+            await asyncio.to_thread(self._store.save, self._held)
+        except (OSError, UsageError) as error:
+            logger.warning("the renewed OIDC tokens cannot be written back: %s", error)
+        else:
+            self._stored = self._held
+
+    async def _refreshed(self) -> Tokens:
+        context = await asyncio.to_thread(ssl.create_default_context, cadata=self._provider.authority or None)
+        discovery = f"{self._provider.issuer}/.well-known/openid-configuration"
+        found = await self._ask(URL(discovery), context)
+        endpoint = found.get("token_endpoint")
+        if not isinstance(endpoint, str) or not _is_private(endpoint):
+            raise self._because("it names no token_endpoint with https")
+        methods = found.get("token_endpoint_auth_methods_supported")
+        basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
+        answer = await self._ask(URL(endpoint), context, _Form(self._provider, self._held, basic))
+        tokens = _tokens(answer, self._held)
+        if tokens is None:
+            raise self._because("it gave no id_token for the refresh token")
+        return tokens
+
+    async def _ask(self, url: URL, context: ssl.SSLContext, form: _Form | None = None) -> PrivateDict:
+        proxy = environment_proxy(url)
+        failure: TransportError | None = None
+        try:
+            async with (
+                aiohttp.ClientSession(
+                    connector=connector_kind(proxy)(ssl=context),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    timeout=aiohttp.ClientTimeout(total=self._timeout),
+                ) as session,
+                session.request(
+                    "GET" if form is None else "POST",
+                    url,
+                    allow_redirects=False,
+                    proxy=proxy.url if proxy is not None and not proxy.is_socks else None,
+                    data=None if form is None else form.fields(),
+                    headers=PrivateHeaders({"Accept-Encoding": "identity"} if form is None else form.headers()),
+                ) as response,
+            ):
+                answer = _Answer(response.status, await _bounded(response))
+        except (aiohttp.ClientError, OSError) as error:
+            failure = transport_error(f"OIDC provider {authority(url)}", error)
+        if failure is not None:
+            raise failure
+        document = answer.document()
+        if isinstance(document, str):
+            raise self._because(f"{url.path} {document}")
+        return document
+
+    def _because(self, reason: str) -> TransportError:
+        return TransportError(f"OIDC provider {self._provider.issuer}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a refresh token is exchanged with. A method each, so that no frame that raises holds a secret."""
+
+    provider: OIDCProvider
+    held: Tokens
+    basic: bool
+
+    def fields(self) -> dict[str, str]:
+        form = {"grant_type": "refresh_token", "refresh_token": self.held.refresh_token}
+        if not self._is_basic():
+            form["client_id"] = self.provider.client_id
+            if self.provider.client_secret:
+                form["client_secret"] = self.provider.client_secret
+        return form
+
+    def headers(self) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity"}
+        if self._is_basic():
+            pair = f"{quote_plus(self.provider.client_id)}:{quote_plus(self.provider.client_secret)}"
+            headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        return headers
+
+    def _is_basic(self) -> bool:
+        return self.basic and bool(self.provider.client_secret)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer of a provider.
+
+    Attributes:
+        status: of HTTP.
+        body: None if there was too much.
+    """
+
+    status: int
+    body: bytes | None = field(repr=False)
+
+    def document(self) -> PrivateDict | str:
+        """The JSON object of a success, or what is wrong. Raises nothing, for there are tokens in it."""
+        if self.body is None:
+            return f"answered with more than {MOST} bytes"
+        try:
+            answer = json.loads(self.body)
+        except (ValueError, RecursionError):
+            answer = None
+        if self.status == 200 and isinstance(answer, dict):
+            return PrivateDict(answer)
+        word = answer.get("error") if isinstance(answer, dict) else None
+        return f"answered {self.status}" + (f" ({str(word)[:100]})" if word else "")
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST:
+            return None
+    return bytes(body)
+
+
+def _tokens(answer: Mapping[str, Any], held: Tokens) -> Tokens | None:
+    """The tokens that an answer gives, None if it gives none that can be used."""
+    id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token")
+    if not isinstance(id_token, str) or not id_token:
+        return None
+    # A provider that does not rotate refresh tokens leaves the old one valid, and out of the answer.
+    return Tokens(id_token, refresh_token if isinstance(refresh_token, str) and refresh_token else held.refresh_token)
+
+
+def _credential(tokens: Tokens) -> Credential:
+    return Credential(authorization=bearer(Secret(tokens.id_token), "the OIDC id-token"))
+
+
+def _expiry(id_token: str) -> float | None:
+    """`exp` of a JWT; None for a token that has none, or is none: the server will say what it thinks of it."""
+    parts = id_token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        expiry = claims["exp"]
+        known = isinstance(expiry, (int, float)) and not isinstance(expiry, bool) and math.isfinite(expiry)
+        return float(expiry) if known else None
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+
+
+def _is_private(url: str) -> bool:
+    try:
+        parsed = URL(url)
+    except ValueError:
+        return False
+    return bool(parsed.host) and (parsed.scheme == "https" or (parsed.scheme == "http" and is_loopback(parsed.host)))

@@ -1,0 +1,99 @@
+"""A bearer token in a file, as kubelet gives one to each pod."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport.auth.secret import Secret
+from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer
+from aioinformer.transport.failures import os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TokenFile(RenewedCredentials):
+    """A bearer token in a file that somebody else rotates, as kubelet does for service accounts.
+
+    The file is read again when its modification time, size or inode changes, at the latest after 60 s. While it cannot
+    be read (it is being replaced), the last token is used; the server has the last word on it.
+
+    Args:
+        path: the file; surrounding white space is not part of the token.
+        interval: seconds after which it is read again even if it seems unchanged.
+        now: monotonic clock, seconds.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, interval: float = 60.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(now=now, pause=0.0)
+        self._path = Path(path)
+        self._interval = interval
+        self._stamp: object = None
+        self._read_at = 0.0
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        self._stamp, self._read_at = stamp_of(self._path), self._now()
+        return self._read(), None
+
+    def check(self) -> None:
+        """Raises `UsageError` if the file does not hold a token, before anything depends on it."""
+        try:
+            self._read()
+        except TransportError as error:
+            failure = UsageError(f"{error}; name a readable file with a bearer token in it")
+            failure.__cause__ = error.__cause__
+        else:
+            return
+        raise failure
+
+    def _read(self) -> Credential:
+        source = f"token file {self._path}"
+        found = _token_in(self._path)
+        if isinstance(found, Secret):
+            return Credential(authorization=bearer(found, source))
+        if isinstance(found, OSError):
+            raise TransportError(f"{source} cannot be read: {os_reason(found)}") from found
+        raise TransportError(f"{source} cannot be read: {found}")
+
+    def _is_due(self) -> bool:
+        return self._now() >= self._read_at + self._interval or stamp_of(self._path) != self._stamp
+
+
+def _token_in(path: Path) -> Secret | OSError | str:
+    """The text of a file, or why it cannot be read. Nothing is raised here, where the text is."""
+    try:
+        # A few hundred bytes, most often from a memory file system: a thread would cost more than it saves. Opening a
+        # named pipe does not wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return "it is not a regular file"
+        with open(descriptor, "rb") as file:
+            content = file.read(MOST + 1)
+    except OSError as error:
+        error.__traceback__ = None
+        return error
+    if len(content) > MOST:
+        return f"it has more than {MOST} bytes"
+    try:
+        return Secret(content.decode())
+    except UnicodeDecodeError:
+        return "it is not a text file"
+
+
+def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None:
+    """What changes when a file's content does; None for a file that is not there. Links are followed."""
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

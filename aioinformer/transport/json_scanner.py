@@ -1,0 +1,267 @@
+"""The members of a JSON object, found without recursion and in small steps.
+
+An API server takes objects that are nested ten thousand levels deep; decoders give up long before that. It also takes
+objects of 3 MiB that consist of nothing but brackets, which any decoder needs tens of milliseconds to read. Whoever
+may create an object must not be able to stop an informer, or to block its event loop, with one: the identity of such
+an object is read here, in steps that a caller can pause between.
+
+What a step may cost is bounded by counted work, not by a clock: this module decides, and does not wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from itertools import accumulate, islice
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+#: The largest number of bytes that one step looks at. Most values are small: windows begin small and grow.
+WINDOW = 4096
+_FIRST_WINDOW = 64
+
+_SIGNS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{[}]"))
+_BRACKET = re.compile(rb"[{}\[\]]")
+
+
+def unescaped(window: bytes) -> bytes:
+    """Return the window with its escaped backslashes and quotes replaced, byte by byte.
+
+    A backslash at the end whose escaped byte is not in the window is left out.
+    """
+    if (len(window) - len(window.rstrip(b"\\"))) % 2:
+        window = window[:-1]
+    return window.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+
+
+class ItemScanner:
+    """Finds the end of one JSON object or array in a growing buffer. Looks at every byte once.
+
+    Args:
+        start: offset of the opening bracket.
+    """
+
+    __slots__ = ("_depth", "_in_string", "_position", "_window")
+
+    def __init__(self, start: int) -> None:
+        self._position = start
+        self._depth = 0
+        self._in_string = False
+        self._window = _FIRST_WINDOW
+
+    def shift(self, by: int) -> None:
+        """Note that the first `by` bytes of the buffer are gone."""
+        self._position -= by
+
+    def step(self, buffer: bytes | bytearray) -> int:
+        """Look at the next window.
+
+        Returns:
+            The offset behind the value; 0 if there is more to look at; -1 if the buffer holds no more of the value.
+        """
+        start = self._position
+        window = bytes(buffer[start : start + self._window])
+        if b"\\" in window:
+            window = unescaped(window)
+        if not window:
+            return -1
+        self._window = min(2 * self._window, WINDOW)
+        parts = window.split(b'"')
+        outside = b"".join(parts[self._in_string :: 2])
+        signs = outside.translate(_SIGNS, _NO_BRACKETS)
+        closing = signs.count(b"\xff")
+        if closing >= self._depth and signs:
+            depths = list(accumulate(memoryview(signs).cast("b"), initial=self._depth))
+            if min(depths[1:]) <= 0:
+                # A value that begins with a closing bracket ends there: the caller finds that it is none.
+                last = 0 if depths[1] < 0 else depths.index(0, 1) - 1
+                return start + _place(parts, last, in_string=self._in_string)
+        self._depth += len(signs) - 2 * closing
+        self._in_string ^= len(parts) % 2 == 0
+        self._position = start + len(window)
+        return 0 if self._position < len(buffer) else -1
+
+    def end(self, buffer: bytes | bytearray) -> int:
+        """Look at all that is left of the buffer.
+
+        Returns:
+            The offset behind the value, or -1 if it is not complete yet.
+        """
+        while not (end := self.step(buffer)):
+            pass
+        return end
+
+
+def _place(parts: list[bytes], number: int, *, in_string: bool) -> int:
+    """Return the offset behind the bracket of this number, of those outside strings."""
+    for inside in range(not in_string, len(parts), 2):
+        parts[inside] = b"_" * len(parts[inside])
+    found = next(islice(_BRACKET.finditer(b'"'.join(parts)), number, None))
+    return found.end()
+
+
+T = TypeVar("T")
+
+#: Work in steps: yields None where the caller may pause, and returns the result.
+Steps: TypeAlias = Generator[None, None, T]
+#: The members that will be read, by name; None for a member that is read as a whole.
+Wanted: TypeAlias = "Mapping[str, Wanted | None]"
+
+#: A decoder reads so many bytes in less than a millisecond, whatever they are.
+LARGE = 64 * 1024
+#: A decoder reads objects of this weight in a few milliseconds: a byte weighs 1, a value that may begin there 8 more.
+_HEAVY = 3 * 512 * 1024
+_VALUE = 8
+#: Members that are looked at in one step.
+_MEMBERS = 32
+
+_KEY = re.compile(rb'[ \t\r\n,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SCALAR = re.compile(rb'[^",:{}\[\]]++')
+_FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+
+
+class Heavy(Exception):
+    """A decoder must not be given these bytes at once: they are large, and nested deeply or full of tiny values."""
+
+
+def is_heavy(raw: bytes) -> bool:
+    """Whether a decoder would need more than a few milliseconds to read past this JSON.
+
+    Texts cost little: a ConfigMap of 1 MiB is light. Brackets and commas within texts count as well.
+    """
+    size = len(raw)
+    if size <= LARGE:
+        return False
+    return size > _HEAVY or size + _VALUE * (raw.count(b",") + raw.count(b"[") + raw.count(b"{")) > _HEAVY
+
+
+def finish(steps: Steps[T]) -> T:
+    """Do all steps at once and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+
+def members(raw: bytes) -> dict[str, bytes]:
+    """As `find_members`, at once, for all names."""
+    return finish(find_members(raw))
+
+
+def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[str, bytes]]:
+    """Find the values of an object, still encoded, by name. Of two with the same name, the last one counts.
+
+    Linear in the size, whatever the depth. Brackets match; nothing else says that the values are valid.
+
+    Args:
+        raw: the JSON of the object.
+        wanted: the names to find; None for all.
+
+    Returns:
+        {} if the bytes are no object, or the object does not end where the bytes end.
+    """
+    names = None if wanted is None else frozenset(wanted)
+    found: dict[str, bytes] = {}
+    at = _SPACE.match(raw).end()  # type: ignore[union-attr] # matches nothing, too
+    if not raw.startswith(b"{", at):
+        return {}
+    at, count = at + 1, 0
+    while True:
+        key = _KEY.match(raw, at, at + WINDOW)
+        if key is not None and key.end() < at + WINDOW:
+            name, begin = _text(key[1]), key.end()
+        else:
+            # A long key or much white space; or the end of the object.
+            quote = _skip_space(raw, at, b" \t\r\n,")
+            if not raw.startswith(b'"', quote):
+                return found if raw.startswith(b"}", quote) and not raw[quote + 1 :].strip() else {}
+            begin = yield from _behind_string(raw, quote)
+            name = _text(raw[quote + 1 : begin - 1]) if begin - quote < WINDOW else ""
+            begin = _skip_space(raw, begin, b" \t\r\n")
+            if not raw.startswith(b":", begin):
+                return {}
+            begin = _skip_space(raw, begin + 1, b" \t\r\n")
+        at = yield from _behind_value(raw, begin)
+        if at < 0:
+            return {}
+        if names is None or name in names:
+            found[name] = raw[begin:at].strip()
+        at = _skip_space(raw, at, b" \t\r\n")
+        if raw[at : at + 1] not in (b",", b"}"):
+            return {}
+        count += 1
+        if not count % _MEMBERS:
+            yield
+
+
+def outline(raw: bytes, wanted: Wanted) -> Steps[bytes]:
+    """Make an object that has nothing but these members of another, as far as that has them."""
+    found = yield from find_members(raw, wanted)
+    return (yield from narrowed(found, wanted))
+
+
+def narrowed(found: Mapping[str, bytes], wanted: Wanted) -> Steps[bytes]:
+    """As `outline`, of members that are found already."""
+    shown = []
+    for name, value in found.items():
+        within = wanted[name]
+        if within is not None:
+            # A path through something else than an object has no value.
+            value = (yield from outline(value, within)) if value.startswith(b"{") else b"null"
+        shown.append(b"%b:%b" % (msgspec.json.encode(name), value))
+    return b"{%b}" % b",".join(shown)
+
+
+def _behind_value(raw: bytes, at: int) -> Steps[int]:
+    """The offset behind the value that begins here, or -1 if it does not end."""
+    first = raw[at : at + 1]
+    if first in (b"{", b"["):
+        flat = _FLAT.match(raw, at, at + WINDOW)
+        if flat is not None:
+            return flat.end()
+        scanner = ItemScanner(at)
+        while not (end := scanner.step(raw)):
+            yield
+        return end
+    if first == b'"':
+        short = _STRING.match(raw, at, at + WINDOW)
+        return short.end() if short is not None else (yield from _behind_string(raw, at))
+    scalar = _SCALAR.match(raw, at)
+    return -1 if scalar is None else scalar.end()
+
+
+def _behind_string(raw: bytes, at: int) -> Steps[int]:
+    """The offset behind the string that begins here, or -1 if it does not end."""
+    at += 1
+    while window := raw[at : at + WINDOW]:
+        if b"\\" in window:
+            window = unescaped(window)
+            if not window:
+                break
+        quote = window.find(b'"')
+        if quote >= 0:
+            return at + quote + 1
+        at += len(window)
+        yield
+    return -1
+
+
+def _skip_space(raw: bytes, at: int, spaces: bytes) -> int:
+    window = raw[at : at + WINDOW]
+    while window and not (rest := window.lstrip(spaces)):
+        at += len(window)
+        window = raw[at : at + WINDOW]
+    return at + len(window) - len(rest) if window else at
+
+
+def _text(encoded: bytes) -> str:
+    try:
+        return msgspec.json.decode(b'"%b"' % encoded, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
