@@ -1,10 +1,12 @@
-"""Which checks apply to which kind.
+"""Choose the checks for each built-in kind.
 
-A check takes the object with its defaults filled in, and the object that it replaces, if there is one. Some liberties
-are taken, and clients do not meet them on objects that clients made. Programs in the server's own process, and the
-manifests that they load, may leave out what is required, since a test that is about something else need not write whole
-pods; and they may give pods their nodes, which is otherwise for schedulers alone. What was wrong in an object already
-does not stand in the way of changing something else.
+A check takes an object with its defaults filled in and the object that it replaces, if any. It yields a cause for each
+fault.
+
+Requests of clients are checked in full. Two rules are relaxed for code in the server's own process and for the
+manifests that it loads: required fields may be missing, so that a test need not write complete pods, and pods may name
+their node, which is otherwise up to schedulers. A fault that the replaced object already has does not fail an update of
+other fields.
 """
 
 from __future__ import annotations
@@ -57,12 +59,12 @@ def specification_causes(
     subresource: str = "",
     whole: bool = True,
 ) -> list[Cause]:
-    """What is wrong with an object whose defaults are filled in.
+    """Check an object whose defaults are filled in and return the causes of its faults.
 
     Args:
-        old: what it replaces.
-        subresource: "status" if that is what is written.
-        whole: whether required fields have to be there.
+        old: the object that it replaces.
+        subresource: "status" if the request writes the status.
+        whole: whether required fields must be present.
     """
     causes = _causes(served, obj, old, subresource)
     if causes and old is not None:
@@ -76,7 +78,7 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
         obj, old = served.kept(obj), None if old is None else served.kept(old)
     if subresource:
         name = served.resource.group_resource
-        check = _PART_CHECKS.get(f"{name}/{subresource}") or _STATUS_CHECKS.get(name)
+        check = _SUBRESOURCE_CHECKS.get(f"{name}/{subresource}") or _STATUS_CHECKS.get(name)
         return [] if check is None else list(check(obj, old))
     if served.collection == "events":
         former = None if old is None else served.kept(old)
@@ -129,7 +131,7 @@ _STATUS_CHECKS: Mapping[str, Check] = {
     "resourcequotas": resource_quota_status,
     "services": service_status,
 }
-_PART_CHECKS: Mapping[str, Check] = {
+_SUBRESOURCE_CHECKS: Mapping[str, Check] = {
     "certificatesigningrequests.certificates.k8s.io/approval": signing_approval,
     "pods/ephemeralcontainers": ephemeral_containers,
     "pods/resize": resize,

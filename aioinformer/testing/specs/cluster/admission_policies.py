@@ -16,7 +16,7 @@ from aioinformer.testing.specs.cluster.admission_rules import (
     not_compiled,
     path_segment_faults,
 )
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
     for index, each in enumerate(annotations):
         path, key = f"spec.auditAnnotations[{index}]", each.get("key") or ""
         if name := obj["metadata"].get("name"):
-            yield from formed(f"{name}/{key}", f"{path}.key", label_name_faults)
+            yield from format_causes(f"{name}/{key}", f"{path}.key", label_name_faults)
         if (each.get("valueExpression") or "").strip():
             raise not_compiled(f"{path}.valueExpression")
         yield Cause.required(f"{path}.valueExpression", "valueExpression is not specified")
@@ -176,7 +176,7 @@ def mutating_binding(obj: Part, old: Part | None) -> Iterator[Cause]:
 def _binding_causes(spec: Part) -> Iterator[Cause]:
     yield from required(spec, "spec", "policyName")
     if spec.get("policyName"):
-        yield from formed(spec["policyName"], "spec.policyName", subdomain_faults)
+        yield from format_causes(spec["policyName"], "spec.policyName", subdomain_faults)
     if (reference := spec.get("paramRef")) is not None:
         yield from _reference_causes(reference, "spec.paramRef")
     yield from chosen_causes(spec.get("matchResources"), "spec.matchResources")
@@ -185,7 +185,7 @@ def _binding_causes(spec: Part) -> Iterator[Cause]:
 def _reference_causes(reference: Part, path: str) -> Iterator[Cause]:
     name, selector = reference.get("name") or "", reference.get("selector")
     if name:
-        yield from formed(name, f"{path}.name", path_segment_faults)
+        yield from format_causes(name, f"{path}.name", path_segment_faults)
     if name and selector is not None:
         yield Cause.forbidden(f"{path}.name", _BOTH)
     if selector is not None:

@@ -14,7 +14,7 @@ from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.cel.programs import compiled
 from aioinformer.testing.cel.types import BOOL, DYN
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, required, selector_causes
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ def chosen_causes(chosen: Mapping[str, Any] | None, path: str) -> Iterator[Cause
         for index, rule in enumerate(chosen.get(field) or ()):
             here, names = f"{path}.{field}[{index}]", rule.get("resourceNames") or ()
             for number, name in enumerate(names):
-                yield from formed(name, f"{here}.resourceNames[{number}]", path_segment_faults)
+                yield from format_causes(name, f"{here}.resourceNames[{number}]", path_segment_faults)
                 if name in names[:number]:
                     yield duplicate(name, f"{here}.resourceNames[{number}]")
             yield from rule_causes(rule, here)
@@ -121,7 +121,7 @@ def condition_causes(
         )
         yield from required(condition, here, "name")
         if name:
-            yield from formed(name, f"{here}.name", label_name_faults)
+            yield from format_causes(name, f"{here}.name", label_name_faults)
         if name and any(each.get("name") == name for each in conditions[:index]):
             yield duplicate(name, f"{here}.name")
 

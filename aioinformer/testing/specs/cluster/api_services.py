@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.addresses import port_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import formed, required
+from aioinformer.testing.specs.terms.parts import format_causes, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,10 +22,10 @@ def api_service(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterat
         why = f'must be `spec.version+"."+spec.group`: {shown(f"{version}.{group}")}'
         yield Cause.invalid("metadata.name", shown(name), why)
     if group:
-        yield from formed(group, "spec.group", subdomain_faults)
+        yield from format_causes(group, "spec.group", subdomain_faults)
     elif version != "v1":
         yield Cause.required("spec.group", "only v1 may have an empty group and it better be legacy kube")
-    yield from formed(version, "spec.version", letter_label_faults)
+    yield from format_causes(version, "spec.version", letter_label_faults)
     for field, most in _MOST.items():
         if not 0 < (priority := spec.get(field) or 0) <= most:
             yield Cause.invalid(f"spec.{field}", str(priority), f"must be positive and less than {most}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.specs.terms.parts import formed, immutable
+from aioinformer.testing.specs.terms.parts import format_causes, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ def config_map(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     yield from _unchanged(obj, old, ("data", "binaryData"))
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in data:
-        yield from formed(key, f"data[{key}]", key_faults)
+        yield from format_causes(key, f"data[{key}]", key_faults)
         if key in binary:
             yield Cause.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData")
     for key in binary:
-        yield from formed(key, f"binaryData[{key}]", key_faults)
+        yield from format_causes(key, f"binaryData[{key}]", key_faults)
     if sum(len(text.encode()) for text in data.values()) + _size(binary) > _LARGEST:
         # The field has no name, and that is how the API writes it.
         yield Cause.too_long("[]", _LARGEST)
@@ -48,7 +48,7 @@ def secret(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         yield from immutable(kind, old.get("type") or _OPAQUE, "type")
     yield from _unchanged(obj, old, ("data",))
     for key in data:
-        yield from formed(key, f"data[{key}]", key_faults)
+        yield from format_causes(key, f"data[{key}]", key_faults)
     if _size(data) > _LARGEST:
         yield Cause.too_long("data", _LARGEST)
     if kind == _OF_ACCOUNT and not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):

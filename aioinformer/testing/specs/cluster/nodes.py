@@ -8,7 +8,7 @@ from aioinformer.testing.api.addresses import cidr_faults, network_of
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 from aioinformer.testing.specs.pods.resources import quantity_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def _taints(taints: Sequence[Fields]) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         path, key, effect = f"{_TAINTS}[{index}]", taint.get("key", ""), taint.get("effect", "")
-        yield from formed(key, f"{path}.key", label_name_faults)
+        yield from format_causes(key, f"{path}.key", label_name_faults)
         if faults := label_value_faults(taint.get("value") or ""):
             yield Cause.invalid(f"{path}.value", shown(taint["value"]), ";".join(faults))
         if effect:
@@ -89,7 +89,7 @@ def _sizes(obj: Fields) -> Iterator[Cause]:
 
 def _ranges(ranges: Sequence[str]) -> Iterator[Cause]:
     for index, text in enumerate(ranges):
-        yield from formed(text, f"spec.podCIDRs[{index}]", cidr_faults)
+        yield from format_causes(text, f"spec.podCIDRs[{index}]", cidr_faults)
     networks = [network for network in map(network_of, ranges) if network is not None]
     if len(ranges) > 1 and (len(ranges) > 2 or len({network.version for network in networks}) == 1):
         yield Cause.invalid("spec.podCIDRs", shown(ranges), "may specify no more than one CIDR for each IP family")
@@ -98,7 +98,7 @@ def _ranges(ranges: Sequence[str]) -> Iterator[Cause]:
 def namespace(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     """A new namespace; of one that is there nothing can be made wrong but its metadata."""
     for name in () if old is not None else (obj.get("spec") or {}).get("finalizers") or ():
-        yield from formed(name, "spec.finalizers", label_name_faults)
+        yield from format_causes(name, "spec.finalizers", label_name_faults)
         if "/" not in name and name not in _FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield Cause.invalid("spec.finalizers", shown(name), why)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import between, formed, required
+from aioinformer.testing.specs.terms.parts import between, format_causes, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def flow_schema(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.unsupported("spec.distinguisherMethod.type", shown(go_struct(method, {"Type": ""})), _METHODS)
     path, level = "spec.priorityLevelConfiguration.name", (spec.get("priorityLevelConfiguration") or {}).get("name")
     if level:
-        yield from formed(level, path, subdomain_faults)
+        yield from format_causes(level, path, subdomain_faults)
     else:
         yield Cause.required(path, "must reference a priority level")
     for index, rule in enumerate(spec.get("rules") or ()):
@@ -88,9 +88,9 @@ def _subject_causes(subject: Part, path: str) -> Iterator[Cause]:
 def _account_causes(account: Part, path: str) -> Iterator[Cause]:
     name, namespace = account.get("name") or "", account.get("namespace") or ""
     if name and name != "*":
-        yield from formed(name, f"{path}.name", subdomain_faults)
+        yield from format_causes(name, f"{path}.name", subdomain_faults)
     if namespace:
-        yield from formed(namespace, f"{path}.namespace", label_faults)
+        yield from format_causes(namespace, f"{path}.namespace", label_faults)
     else:
         yield Cause.required(f"{path}.namespace", "must specify namespace for service account")
 

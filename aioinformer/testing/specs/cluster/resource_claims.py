@@ -15,7 +15,7 @@ from aioinformer.testing.specs.pods.placement import EFFECTS
 from aioinformer.testing.specs.storage.volume_sources import driver_name
 from aioinformer.testing.specs.terms.go_structs import go_struct
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of, required
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, immutable, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def _set(items: Sequence[Part], path: str, most: int, check: Callable[[Part, str
 
 
 def _request_causes(request: Part, path: str) -> Iterator[Cause]:
-    yield from formed(request.get("name") or "", f"{path}.name", label_faults)
+    yield from format_causes(request.get("name") or "", f"{path}.name", label_faults)
     exact, choices = request.get("exactly"), request.get("firstAvailable") or ()
     if exact is None and not choices:
         yield Cause.required(path, _EITHER)
@@ -110,14 +110,14 @@ def _request_causes(request: Part, path: str) -> Iterator[Cause]:
 
 
 def _choice_causes(choice: Part, path: str) -> Iterator[Cause]:
-    yield from formed(choice.get("name") or "", f"{path}.name", label_faults)
+    yield from format_causes(choice.get("name") or "", f"{path}.name", label_faults)
     yield from _wanted_causes(choice, path)
 
 
 def _wanted_causes(wanted: Part, path: str) -> Iterator[Cause]:
     yield from required(wanted, path, "deviceClassName")
     if name := wanted.get("deviceClassName"):
-        yield from formed(name, f"{path}.deviceClassName", subdomain_faults)
+        yield from format_causes(name, f"{path}.deviceClassName", subdomain_faults)
     yield from _selector_causes(wanted.get("selectors") or (), f"{path}.selectors")
     mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
     if mode == "All" and count:
@@ -153,7 +153,7 @@ def _name_causes(requests: Sequence[str], path: str, names: Mapping[str, set[str
             yield Cause.invalid(here, shown(name), _NO_REQUEST)
             continue
         for part in (request, choice) if slash else (request,):
-            yield from formed(part, here, label_faults)
+            yield from format_causes(part, here, label_faults)
         if request not in names or (slash and choice not in names[request]):
             yield Cause.invalid(here, shown(name), _NO_REQUEST)
     for index, name in enumerate(requests):
@@ -195,7 +195,7 @@ def resource_slice(obj: Part, old: Part | None) -> Iterator[Cause]:
 
 
 def _device_causes(device: Part, path: str) -> Iterator[Cause]:
-    return formed(device.get("name") or "", f"{path}.name", label_faults)
+    return format_causes(device.get("name") or "", f"{path}.name", label_faults)
 
 
 def _pool_causes(pool: Part, path: str) -> Iterator[Cause]:
@@ -206,7 +206,7 @@ def _pool_causes(pool: Part, path: str) -> Iterator[Cause]:
         why = f"Too long: may not be more than {_LONGEST_POOL} bytes"
         yield Cause("FieldValueTooLong", f"{path}.name", why)
     for part in name.split("/") if name else ():
-        yield from formed(part, f"{path}.name", subdomain_faults)
+        yield from format_causes(part, f"{path}.name", subdomain_faults)
     if count <= 0:
         yield Cause.invalid(f"{path}.resourceSliceCount", str(count), "must be greater than zero")
     if generation < 0:
@@ -217,7 +217,7 @@ def _place_causes(spec: Part) -> Iterator[Cause]:
     places = [f"`{place}`" for place in _PLACES if spec.get(place) not in (None, "", False)]
     if (node := spec.get("nodeName")) is not None:
         if node:
-            yield from formed(node, "spec.nodeName", subdomain_faults)
+            yield from format_causes(node, "spec.nodeName", subdomain_faults)
         else:
             yield Cause.invalid("spec.nodeName", '""', "must be either unset or set to a non-empty string")
     if (selector := spec.get("nodeSelector")) is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import subdomain_faults
 from aioinformer.testing.specs.cluster.admission_rules import path_segment_faults
-from aioinformer.testing.specs.terms.parts import formed, selector_causes
+from aioinformer.testing.specs.terms.parts import format_causes, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +83,7 @@ def _reference(reference: Mapping[str, Any], kinds: tuple[str, ...]) -> Iterator
         yield Cause.unsupported("roleRef.kind", shown(kind), kinds)
     if not name:
         yield Cause.required("roleRef.name")
-    yield from formed(name, "roleRef.name", path_segment_faults)
+    yield from format_causes(name, "roleRef.name", path_segment_faults)
 
 
 def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Cause]:

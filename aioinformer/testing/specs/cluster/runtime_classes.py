@@ -9,7 +9,7 @@ from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults
 from aioinformer.testing.specs.pods.placement import toleration_causes
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import formed, immutable
+from aioinformer.testing.specs.terms.parts import format_causes, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _SAME = ("key", "operator", "value", "effect")
 
 def runtime_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     if handler := obj.get("handler"):
-        yield from formed(handler, "handler", label_faults)
+        yield from format_causes(handler, "handler", label_faults)
     else:
         yield Cause.required("handler")
     for name, size in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
@@ -33,8 +33,8 @@ def runtime_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iter
 
 def _scheduling_causes(scheduling: Mapping[str, Any]) -> Iterator[Cause]:
     for name, value in (scheduling.get("nodeSelector") or {}).items():
-        yield from formed(name, "scheduling.nodeSelector", label_name_faults)
-        yield from formed(value, "scheduling.nodeSelector", label_value_faults)
+        yield from format_causes(name, "scheduling.nodeSelector", label_name_faults)
+        yield from format_causes(value, "scheduling.nodeSelector", label_value_faults)
     tolerations = scheduling.get("tolerations") or ()
     yield from toleration_causes(tolerations, "scheduling.tolerations")
     known = [[each.get(field) for field in _SAME] for each in tolerations]

@@ -1,4 +1,4 @@
-"""What must be true of endpoints, and of the slices that took their place."""
+"""Validation of endpoints and endpoint slices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aioinformer.testing.api.addresses import canonical_ip_faults, endpoint_ip_f
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
 from aioinformer.testing.specs.network.services import PROTOCOLS
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, one_of
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, immutable, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,23 +37,23 @@ def endpoints(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 def _address(address: Fields, path: str) -> Iterator[Cause]:
     ip = address.get("ip", "")
-    yield from formed(ip, f"{path}.ip", ip_faults)
+    yield from format_causes(ip, f"{path}.ip", ip_faults)
     if address.get("hostname"):
-        yield from formed(address["hostname"], f"{path}.hostname", label_faults)
+        yield from format_causes(address["hostname"], f"{path}.hostname", label_faults)
     if address.get("nodeName") is not None:
-        yield from formed(address["nodeName"], f"{path}.nodeName", subdomain_faults)
-    yield from formed(ip, f"{path}.ip", endpoint_ip_faults)
+        yield from format_causes(address["nodeName"], f"{path}.nodeName", subdomain_faults)
+    yield from format_causes(ip, f"{path}.ip", endpoint_ip_faults)
 
 
 def _port(port: Fields, path: str, *, several: bool) -> Iterator[Cause]:
     if port.get("name"):
-        yield from formed(port["name"], f"{path}.name", label_faults)
+        yield from format_causes(port["name"], f"{path}.name", label_faults)
     elif several:
         yield Cause.required(f"{path}.name")
     yield from (Cause.invalid(f"{path}.port", shown(port["port"]), why) for why in port_faults(port["port"]))
     yield from one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
     if port.get("appProtocol") is not None:
-        yield from formed(port["appProtocol"], f"{path}.appProtocol", label_name_faults)
+        yield from format_causes(port["appProtocol"], f"{path}.appProtocol", label_name_faults)
 
 
 def endpoint_slice(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -81,13 +81,13 @@ def _ports(ports: Sequence[Fields]) -> Iterator[Cause]:
     for index, port in enumerate(ports):
         path, name = f"ports[{index}]", port.get("name") or ""
         if name:
-            yield from formed(name, f"{path}.name", label_faults)
+            yield from format_causes(name, f"{path}.name", label_faults)
         if name in names:
             yield duplicate(name, f"{path}.name")
         names.add(name)
         yield from one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
         if port.get("appProtocol") is not None:
-            yield from formed(port["appProtocol"], f"{path}.appProtocol", label_name_faults)
+            yield from format_causes(port["appProtocol"], f"{path}.appProtocol", label_name_faults)
 
 
 def _endpoint(endpoint: Fields, kind: str, path: str) -> Iterator[Cause]:
@@ -99,9 +99,9 @@ def _endpoint(endpoint: Fields, kind: str, path: str) -> Iterator[Cause]:
     for index, address in enumerate(addresses):
         yield from _slice_address(address, kind, f"{path}.addresses", index)
     if endpoint.get("nodeName") is not None:
-        yield from formed(endpoint["nodeName"], f"{path}.nodeName", subdomain_faults)
+        yield from format_causes(endpoint["nodeName"], f"{path}.nodeName", subdomain_faults)
     if endpoint.get("hostname") is not None:
-        yield from formed(endpoint["hostname"], f"{path}.hostname", label_faults)
+        yield from format_causes(endpoint["hostname"], f"{path}.hostname", label_faults)
     hints = endpoint.get("hints") or {}
     for field, faults in (("forZones", label_value_faults), ("forNodes", subdomain_faults)):
         places = hints.get(field) or ()
@@ -121,7 +121,7 @@ def _slice_address(address: str, kind: str, path: str, index: int) -> Iterator[C
             return
         if family_of(address) != kind:
             yield Cause.invalid(path, shown(address), f"must be an {kind} address")
-        yield from formed(address, here, endpoint_ip_faults)
+        yield from format_causes(address, here, endpoint_ip_faults)
 
 
 def _domain(name: str, path: str) -> Iterator[Cause]:
@@ -141,4 +141,4 @@ def _hints(names: Sequence[str], path: str, faults: Callable[[str], Sequence[str
     for index, name in enumerate(names):
         if name in names[:index]:
             yield duplicate(name, f"{path}[{index}].name")
-        yield from formed(name, f"{path}[{index}].name", faults)
+        yield from format_causes(name, f"{path}[{index}].name", faults)

@@ -1,4 +1,4 @@
-"""What must be true of ingresses, and of the classes that say who serves them."""
+"""Validation of ingresses and ingress classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aioinformer.testing.api.addresses import address_of, ip_faults, port_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults, wildcard_faults
 from aioinformer.testing.specs.network.services import host_causes
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, segments
+from aioinformer.testing.specs.terms.parts import format_causes, immutable, one_of, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _CLASS = "kubernetes.io/ingress.class"
-_NEVER_WITHIN = ("//", "/./", "/../", "%2f", "%2F")
-_NEVER_LAST = ("/..", "/.")
+_FORBIDDEN_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_FORBIDDEN_ENDS = ("/..", "/.")
 _LONGEST_CONTROLLER = 250
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
@@ -37,11 +37,13 @@ def ingress(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     for index, tls in enumerate(spec.get("tls") or ()):
         path = f"spec.tls[{index}]"
         for place, host in enumerate(tls.get("hosts") or ()):
-            yield from formed(host, f"{path}.hosts[{place}]", wildcard_faults if "*" in host else subdomain_faults)
+            yield from format_causes(
+                host, f"{path}.hosts[{place}]", wildcard_faults if "*" in host else subdomain_faults
+            )
         if tls.get("secretName"):
-            yield from formed(tls["secretName"], f"{path}.secretName", subdomain_faults)
+            yield from format_causes(tls["secretName"], f"{path}.secretName", subdomain_faults)
     if (name := spec.get("ingressClassName")) is not None:
-        yield from formed(name, "spec.ingressClassName", subdomain_faults)
+        yield from format_causes(name, "spec.ingressClassName", subdomain_faults)
         said = (obj["metadata"].get("annotations") or {}).get(_CLASS, name)
         if old is None and said != name:
             why = "must match `ingressClassName` when both are specified"
@@ -52,7 +54,7 @@ def _rule(rule: Fields, path: str) -> Iterator[Cause]:
     if host := rule.get("host") or "":
         if address_of(host) is not None:
             yield Cause.invalid(f"{path}.host", shown(host), "must be a DNS name, not an IP address")
-        yield from formed(host, f"{path}.host", wildcard_faults if "*" in host else subdomain_faults)
+        yield from format_causes(host, f"{path}.host", wildcard_faults if "*" in host else subdomain_faults)
     if rule.get("http") is not None:
         paths = rule["http"].get("paths") or ()
         if not paths:
@@ -69,10 +71,10 @@ def _path(path: Fields, where: str) -> Iterator[Cause]:
     if kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
             yield Cause.invalid(f"{where}.path", shown(text), "must be an absolute path")
-        for part in _NEVER_WITHIN:
+        for part in _FORBIDDEN_PARTS:
             if part in text:
                 yield Cause.invalid(f"{where}.path", shown(text), f"must not contain '{part}'")
-        for part in _NEVER_LAST:
+        for part in _FORBIDDEN_ENDS:
             if text.endswith(part):
                 yield Cause.invalid(f"{where}.path", shown(text), f"cannot end with '{part}'")
     elif kind == "ImplementationSpecific":
@@ -97,7 +99,7 @@ def _backend(backend: Fields, path: str) -> Iterator[Cause]:
 
 def _service(service: Fields, path: str) -> Iterator[Cause]:
     if name := service.get("name"):
-        yield from formed(name, f"{path}.service.name", label_faults)
+        yield from format_causes(name, f"{path}.service.name", label_faults)
     else:
         yield Cause.required(f"{path}.service.name")
     port = service.get("port") or {}
@@ -105,7 +107,7 @@ def _service(service: Fields, path: str) -> Iterator[Cause]:
     if name and number:
         yield Cause.invalid(path, '""', "cannot set both port name & port number")
     elif name:
-        yield from formed(name, f"{path}.service.port.name", port_name_faults)
+        yield from format_causes(name, f"{path}.service.port.name", port_name_faults)
     elif number:
         yield from (Cause.invalid(f"{path}.service.port.number", str(number), why) for why in port_faults(number))
     else:
@@ -114,16 +116,16 @@ def _service(service: Fields, path: str) -> Iterator[Cause]:
 
 def _reference(reference: Fields, path: str) -> Iterator[Cause]:
     if reference.get("apiGroup") is not None:
-        yield from formed(reference["apiGroup"], f"{path}.apiGroup", subdomain_faults)
+        yield from format_causes(reference["apiGroup"], f"{path}.apiGroup", subdomain_faults)
     yield from segments(reference, path, "kind", "name")
 
 
 def ingress_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
-    """Where an ingress can be reached."""
+    """Check the addresses at which an ingress is reachable."""
     for index, point in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         path = f"status.loadBalancer.ingress[{index}]"
         if point.get("ip"):
-            yield from formed(point["ip"], f"{path}.ip", ip_faults)
+            yield from format_causes(point["ip"], f"{path}.ip", ip_faults)
         yield from host_causes(point.get("hostname") or "", f"{path}.hostname")
 
 
@@ -148,7 +150,7 @@ def _domain_path(text: str, path: str) -> Iterator[Cause]:
     if not domain or not rest:
         yield Cause.invalid(path, shown(text), 'must be a domain-prefixed path (such as "acme.io/foo")')
         return
-    yield from formed(domain, path, subdomain_faults)
+    yield from format_causes(domain, path, subdomain_faults)
     if not re.fullmatch(_PATH, rest):
         yield Cause.invalid(path, shown(rest), f"Invalid path (regex used for validation is '{_PATH}')")
 
@@ -159,6 +161,6 @@ def _scope(parameters: Fields, path: str) -> Iterator[Cause]:
     if scope == "Namespace" and namespace is None:
         yield Cause.required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
     elif scope == "Namespace":
-        yield from formed(str(namespace), f"{path}.namespace", label_faults)
+        yield from format_causes(str(namespace), f"{path}.namespace", label_faults)
     elif scope == "Cluster" and namespace is not None:
         yield Cause.forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")

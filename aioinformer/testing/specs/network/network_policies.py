@@ -1,4 +1,4 @@
-"""What must be true of network policies, of ranges of addresses of services, and of the addresses taken from them."""
+"""Validation of network policies, service CIDRs and IP addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aioinformer.testing.api.addresses import (
 )
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import segment_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, segments, selector_causes
+from aioinformer.testing.specs.terms.parts import format_causes, immutable, one_of, segments, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def _port(port: Fields, path: str) -> Iterator[Cause]:
             why = "non-numeric" if first is not None else "not specified"
             yield Cause.invalid(f"{path}.endPort", str(last), f"may not be specified when `port` is {why}")
         if first is not None:
-            yield from formed(first, f"{path}.port", port_name_faults)
+            yield from format_causes(first, f"{path}.port", port_name_faults)
         return
     yield from (Cause.invalid(f"{path}.port", str(first), why) for why in port_faults(first))
     if last is not None:
@@ -79,11 +79,11 @@ def _block(block: Fields, path: str) -> Iterator[Cause]:
     if not cidr:
         yield Cause.required(f"{path}.cidr")
         return
-    yield from formed(cidr, f"{path}.cidr", cidr_faults)
+    yield from format_causes(cidr, f"{path}.cidr", cidr_faults)
     network = network_of(cidr)
     for index, exception in enumerate((network is not None and block.get("except")) or ()):
         here = f"{path}.except[{index}]"
-        yield from formed(exception, here, cidr_faults)
+        yield from format_causes(exception, here, cidr_faults)
         part = network_of(exception)
         if network is None or part is None:
             continue
@@ -115,7 +115,7 @@ def _cidrs(cidrs: Sequence[str], path: str) -> Iterator[Cause]:
         yield Cause.invalid(path, shown({"CIDRs": cidrs}), "may only hold up to 2 values")
         return
     for index, cidr in enumerate(cidrs):
-        yield from formed(cidr, f"{path}[{index}]", canonical_cidr_faults)
+        yield from format_causes(cidr, f"{path}[{index}]", canonical_cidr_faults)
     families = [network.version for network in map(network_of, cidrs) if network is not None]
     if families in ([4, 4], [6, 6]):
         why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
@@ -127,18 +127,18 @@ def ip_address(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     if parent is None:
         yield Cause.required(path)
     if old is not None and parent != (old.get("spec") or {}).get("parentRef"):
-        yield Cause.invalid(path, shown(_inside(parent)), "field is immutable")
+        yield Cause.invalid(path, shown(_go_reference(parent)), "field is immutable")
     if old is not None or parent is None:
         return
     if parent.get("group"):
-        yield from formed(parent["group"], f"{path}.group", subdomain_faults)
+        yield from format_causes(parent["group"], f"{path}.group", subdomain_faults)
     yield from segments(parent, path, "resource", "name")
     if parent.get("namespace"):
-        yield from formed(parent["namespace"], f"{path}.namespace", segment_faults)
+        yield from format_causes(parent["namespace"], f"{path}.namespace", segment_faults)
 
 
-def _inside(parent: Fields | None) -> Fields | None:
-    """A reference as the server has it."""
+def _go_reference(parent: Fields | None) -> Fields | None:
+    """Return a reference with its Go field names."""
     if parent is None:
         return None
     return {field.title(): parent.get(field, "") for field in ("group", "resource", "namespace", "name")}

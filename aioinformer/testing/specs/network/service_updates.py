@@ -1,8 +1,8 @@
-"""What becomes of a service that is updated, before anybody looks at whether it is right.
+"""Prepare the update of a service before it is validated.
 
-Clients mean less than they say. One that leaves out the address or the ports that its service was given does not mean
-to give them back; one that changes the type does not mean to keep what the new type has no use for, if he did not touch
-it. So some fields are carried over from the old service, and some are dropped.
+A client that leaves out the addresses or ports that its service was given does not release them: they are carried over
+from the old service. A client that changes the type does not have to unset the fields that the new type does not use:
+if they are unchanged, they are dropped.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _WITH_NODE_PORTS = ("LoadBalancer", "NodePort")
 
 
 def name_addresses(spec: dict[str, Any]) -> None:
-    """Says in the plural what a client said of the address of a new service."""
+    """Copy `clusterIP` of a new service to `clusterIPs`."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def carry_over(spec: dict[str, Any], old: Fields) -> None:
-    """Takes over what the old service was given and the new one does not speak of.
+    """Copy allocated values of the old service that the new one leaves out.
 
     Args:
         spec: of the new service; is changed.
-        old: spec of the old one.
+        old: spec of the old service.
     """
     if _EXTERNAL not in (spec["type"], old["type"]):
         for field in ("clusterIP", "clusterIPs"):
@@ -42,16 +42,16 @@ def carry_over(spec: dict[str, Any], old: Fields) -> None:
     if needs_health_check(spec) and needs_health_check(old) and not spec.get("healthCheckNodePort"):
         spec["healthCheckNodePort"] = old.get("healthCheckNodePort", 0)
     if (spec.get("clusterIP") or "") != (old.get("clusterIP") or "") and _same(spec, old, "clusterIPs"):
-        # Who changes the one means the other as well.
+        # A client that changes `clusterIP` alone also means `clusterIPs`.
         _set(spec, "clusterIPs", [spec["clusterIP"]] if spec.get("clusterIP") else None)
 
 
 def drop_unneeded(spec: dict[str, Any], old: Fields) -> None:
-    """Drops what the new type has no use for, as long as it is still what the old service had.
+    """Drop unchanged fields that the new type does not use.
 
     Args:
         spec: of the new service; is changed.
-        old: spec of the old one.
+        old: spec of the old service.
     """
     if spec["type"] == _EXTERNAL != old["type"]:
         if _same(spec, old, "clusterIP") and _same(spec, old, "clusterIPs"):
@@ -71,18 +71,18 @@ def drop_unneeded(spec: dict[str, Any], old: Fields) -> None:
 
 
 def gets_node_ports(spec: Fields) -> bool:
-    """Whether nodes listen for a service, at ports that are looked for if it has none."""
+    """Return whether the service has node ports; missing ones are allocated."""
     balances = spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
     return spec["type"] == "NodePort" or balances
 
 
 def is_reached_from_outside(spec: Fields) -> bool:
-    """Whether there is a way in from outside of the cluster."""
+    """Return whether the service is reachable from outside of the cluster."""
     return spec["type"] in _WITH_NODE_PORTS or (spec["type"] == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def _carry_over_ports(ports: Any, others: Any) -> None:
-    """A port is known by its name, whatever else of it was changed."""
+    """Copy node ports between ports of the same name."""
     used = {port["nodePort"] for port in ports if port.get("nodePort")}
     former = {port.get("name", ""): port.get("nodePort", 0) for port in others}
     for port in ports:

@@ -1,7 +1,7 @@
-"""What must be true of services.
+"""Validation of services.
 
-A service is checked as it is after it was given addresses and ports: what is wrong with those that it asks for is told
-before anything else is looked at.
+A service is validated after its addresses and ports have been allocated: faults of requested addresses and ports are
+reported first, on their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aioinformer.testing.api.addresses import (
 )
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,16 +35,16 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _LONGEST_AFFINITY = 86400
 _SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
-_FOR_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
+_LOAD_BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
 def is_headless(spec: Fields) -> bool:
-    """Whether a service has no address by intention."""
+    """Return whether the service is headless (`clusterIP` is "None")."""
     return bool(spec.get("clusterIPs") == ["None"])
 
 
 def needs_health_check(spec: Fields) -> bool:
-    """Whether a service has a port at which nodes tell that they have pods of it."""
+    """Return whether the service needs a health check port, at which nodes report local endpoints."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
@@ -62,15 +62,15 @@ def service(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     for index, port in enumerate(ports):
         yield from _port(port, f"spec.ports[{index}]", names, several=len(ports) > 1)
     for name, value in (spec.get("selector") or {}).items():
-        yield from formed(name, "spec.selector", label_name_faults)
-        yield from formed(value, "spec.selector", label_value_faults)
+        yield from format_causes(name, "spec.selector", label_name_faults)
+        yield from format_causes(value, "spec.selector", label_value_faults)
     yield from _affinity(spec)
     yield from address_causes(spec, old)
     known = () if old is None else (old.get("spec") or {}).get("externalIPs") or ()
     for index, address in enumerate(spec.get("externalIPs") or ()):
         here = f"spec.externalIPs[{index}]"
-        wrong = [] if address in known else list(formed(address, here, ip_faults))
-        yield from wrong or formed(address, here, endpoint_ip_faults)
+        wrong = [] if address in known else list(format_causes(address, here, ip_faults))
+        yield from wrong or format_causes(address, here, endpoint_ip_faults)
     yield from one_of(spec.get("type"), "spec.type", _TYPES)
     yield from _numbers(spec)
     yield from _balancer(spec, annotations)
@@ -79,7 +79,7 @@ def service(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 def _changes(spec: Fields, old: Fields) -> Iterator[Cause]:
     if "ExternalName" not in (spec.get("type"), old.get("type")) and not (is_headless(spec) and is_headless(old)):
-        yield from _moved(spec, old)
+        yield from _changed_addresses(spec, old)
     name = spec.get("loadBalancerClass")
     if spec.get("type") == old.get("type") == "LoadBalancer" and name != old.get("loadBalancerClass"):
         yield Cause.invalid("spec.loadBalancerClass", shown(name), "may not change once set")
@@ -88,7 +88,7 @@ def _changes(spec: Fields, old: Fields) -> Iterator[Cause]:
         yield Cause.forbidden("spec.healthCheckNodePort", "field is immutable")
 
 
-def _moved(spec: Fields, old: Fields) -> Iterator[Cause]:
+def _changed_addresses(spec: Fields, old: Fields) -> Iterator[Cause]:
     addresses, former = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
     for index, (one, other) in enumerate(zip(addresses, former, strict=False)):
         if one != other:
@@ -111,14 +111,14 @@ def _type(spec: Fields) -> Iterator[Cause]:
             if spec.get(field):
                 yield Cause.forbidden(f"spec.{field}", "may not be set for ExternalName services")
         if name := (spec.get("externalName") or "").removesuffix("."):
-            yield from formed(name, "spec.externalName", subdomain_faults)
+            yield from format_causes(name, "spec.externalName", subdomain_faults)
         else:
             yield Cause.required("spec.externalName")
 
 
 def _port(port: Fields, path: str, names: set[str], *, several: bool) -> Iterator[Cause]:
     if name := port.get("name"):
-        yield from formed(name, f"{path}.name", label_faults)
+        yield from format_causes(name, f"{path}.name", label_faults)
         if name in names:
             yield duplicate(name, f"{path}.name")
         names.add(name)
@@ -129,7 +129,7 @@ def _port(port: Fields, path: str, names: set[str], *, several: bool) -> Iterato
     target = port.get("targetPort", 0)
     yield from (Cause.invalid(f"{path}.targetPort", shown(target), why) for why in target_port_faults(target))
     if (protocol := port.get("appProtocol")) is not None:
-        yield from formed(protocol, f"{path}.appProtocol", label_name_faults)
+        yield from format_causes(protocol, f"{path}.appProtocol", label_name_faults)
 
 
 def _affinity(spec: Fields) -> Iterator[Cause]:
@@ -143,10 +143,10 @@ def _affinity(spec: Fields) -> Iterator[Cause]:
 
 
 def address_causes(spec: Fields, old: Fields | None) -> Iterator[Cause]:
-    """What is wrong with the addresses of a service and with their families.
+    """Check the cluster IPs of a service and their families.
 
     Args:
-        old: the service before.
+        old: the service that is replaced.
     """
     if spec.get("type") == "ExternalName":
         return
@@ -179,7 +179,7 @@ def _malformed(addresses: list[str], known: Any) -> Iterator[Cause]:
         yield Cause.invalid("spec.clusterIPs", shown(addresses), "'None' must be the first and only value")
     for index, address in enumerate(addresses):
         if (index or address != "None") and address not in known:
-            yield from formed(address, f"spec.clusterIPs[{index}]", ip_faults)
+            yield from format_causes(address, f"spec.clusterIPs[{index}]", ip_faults)
 
 
 def _of_families(addresses: list[str], families: list[str]) -> Iterator[Cause]:
@@ -225,22 +225,22 @@ def _balancer(spec: Fields, annotations: Fields) -> Iterator[Cause]:
     balances = spec.get("type") == "LoadBalancer"
     path = "spec.LoadBalancerSourceRanges"
     ranges = {f"{path}[{index}]": text for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ())}
-    told = [(here, text.strip()) for here, text in ranges.items()]
+    sources = [(here, text.strip()) for here, text in ranges.items()]
     if not ranges and _SOURCE_RANGES in annotations:
         path = f"metadata.annotations[{_SOURCE_RANGES}]"
         text = annotations[_SOURCE_RANGES].strip()
-        told = [(path, each.strip()) for each in text.split(",")] if text else []
+        sources = [(path, each.strip()) for each in text.split(",")] if text else []
     if not balances and (ranges or _SOURCE_RANGES in annotations):
-        yield Cause.forbidden(path, _FOR_BALANCERS)
-    for here, text in told:
-        yield from formed(text, here, cidr_faults)
+        yield Cause.forbidden(path, _LOAD_BALANCERS_ONLY)
+    for here, text in sources:
+        yield from format_causes(text, here, cidr_faults)
     if spec.get("allocateLoadBalancerNodePorts") is not None and not balances:
-        yield Cause.forbidden("spec.allocateLoadBalancerNodePorts", _FOR_BALANCERS)
+        yield Cause.forbidden("spec.allocateLoadBalancerNodePorts", _LOAD_BALANCERS_ONLY)
     if (name := spec.get("loadBalancerClass")) is not None:
         if balances:
-            yield from formed(name, "spec.loadBalancerClass", label_name_faults)
+            yield from format_causes(name, "spec.loadBalancerClass", label_name_faults)
         else:
-            yield Cause.forbidden("spec.loadBalancerClass", _FOR_BALANCERS)
+            yield Cause.forbidden("spec.loadBalancerClass", _LOAD_BALANCERS_ONLY)
 
 
 def _traffic(spec: Fields) -> Iterator[Cause]:
@@ -262,7 +262,7 @@ def _traffic(spec: Fields) -> Iterator[Cause]:
 
 
 def service_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
-    """Where a load balancer says that it is."""
+    """Check the addresses of a load balancer."""
     points = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     path = "status.loadBalancer.ingress"
     if points and (obj.get("spec") or {}).get("type") != "LoadBalancer":
@@ -271,7 +271,7 @@ def service_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     for index, point in enumerate(points):
         here, mode = f"{path}[{index}]", point.get("ipMode")
         if address := point.get("ip"):
-            yield from formed(address, f"{here}.ip", ip_faults)
+            yield from format_causes(address, f"{here}.ip", ip_faults)
         if mode is not None and not address:
             yield Cause.forbidden(f"{here}.ipMode", "may not be specified when `ip` is not set")
         elif mode is not None:
@@ -280,8 +280,8 @@ def service_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 
 def host_causes(name: str, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of a host, which may be left out."""
+    """Check an optional host name."""
     if name:
-        yield from formed(name, path, subdomain_faults)
+        yield from format_causes(name, path, subdomain_faults)
     if address_of(name) is not None:
         yield Cause.invalid(path, shown(name), "must be a DNS name, not an IP address")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes, node_term_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of, selector_causes
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,12 +84,12 @@ def _pod_term(term: Part, path: str) -> Iterator[Cause]:
     for field in ("labelSelector", "namespaceSelector"):
         yield from selector_causes(term.get(field) or {}, f"{path}.{field}")
     for name in term.get("namespaces") or ():
-        yield from formed(name, f"{path}.namespace", label_faults)
+        yield from format_causes(name, f"{path}.namespace", label_faults)
     yield from _label_keys(term, path)
     key = term.get("topologyKey", "")
     if not key:
         yield Cause.required(f"{path}.topologyKey", "can not be empty")
-    yield from formed(key, f"{path}.topologyKey", label_name_faults)
+    yield from format_causes(key, f"{path}.topologyKey", label_name_faults)
 
 
 def _label_keys(holder: Part, path: str) -> Iterator[Cause]:
@@ -101,7 +101,7 @@ def _label_keys(holder: Part, path: str) -> Iterator[Cause]:
             yield Cause.forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set")
         elif keys:
             for index, key in enumerate(keys):
-                yield from formed(key, f"{path}.{field}[{index}]", label_name_faults)
+                yield from format_causes(key, f"{path}.{field}[{index}]", label_name_faults)
     if selector is not None:
         yield from _selected_twice(matching, selector, path)
     for index, key in enumerate(matching):

@@ -20,7 +20,7 @@ from aioinformer.testing.specs.pods.resources import pod_requirement_causes, req
 from aioinformer.testing.specs.pods.restarts import resize_causes, restart_causes
 from aioinformer.testing.specs.pods.security_contexts import security_context_causes
 from aioinformer.testing.specs.pods.volumes import sound_volumes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, not_found, one_of, required
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, not_found, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,7 +130,7 @@ def _added(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause
 
 def _common(container: Part, path: str, spec: Part, volumes: Mapping[str, Part]) -> Iterator[Cause]:
     if name := container.get("name"):
-        yield from formed(name, f"{path}.name", label_faults)
+        yield from format_causes(name, f"{path}.name", label_faults)
     else:
         yield Cause.required(f"{path}.name")
     yield from required(container, path, "image")

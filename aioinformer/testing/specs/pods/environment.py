@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import config_key_faults, label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.field_references import field_reference, resource_reference
-from aioinformer.testing.specs.terms.parts import containers_of, formed, not_found, required
-from aioinformer.testing.specs.terms.paths import no_way_back
+from aioinformer.testing.specs.terms.parts import containers_of, format_causes, not_found, required
+from aioinformer.testing.specs.terms.paths import no_parent_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ def variable_causes(variables: Sequence[Part], path: str) -> Iterator[Cause]:
     for index, variable in enumerate(variables):
         here = f"{path}[{index}]"
         if variable.get("name"):
-            yield from formed(variable["name"], f"{here}.name", _variable_faults)
+            yield from format_causes(variable["name"], f"{here}.name", _variable_faults)
         else:
             yield Cause.required(f"{here}.name")
         if variable.get("valueFrom") is not None:
@@ -43,12 +43,12 @@ def import_causes(imports: Sequence[Part], path: str) -> Iterator[Cause]:
     for index, each in enumerate(imports):
         here = f"{path}[{index}]"
         if each.get("prefix"):
-            yield from formed(each["prefix"], f"{here}.prefix", _variable_faults)
+            yield from format_causes(each["prefix"], f"{here}.prefix", _variable_faults)
         sources = [source for source in ("configMapRef", "secretRef") if each.get(source) is not None]
         for source in sources:
             yield from required(each[source], f"{here}.{source}", "name")
             if each[source].get("name"):
-                yield from formed(each[source]["name"], f"{here}.{source}.name", subdomain_faults)
+                yield from format_causes(each[source]["name"], f"{here}.{source}.name", subdomain_faults)
         if not sources:
             yield Cause.invalid(path, '""', "must specify one of: `configMapRef` or `secretRef`", left_out=True)
         elif len(sources) > 1:
@@ -88,10 +88,10 @@ def _origin(origin: Part, path: str, *, has_value: bool) -> Iterator[Cause]:
 
 
 def _key_reference(reference: Part, path: str) -> Iterator[Cause]:
-    yield from formed(reference.get("name", ""), f"{path}.name", subdomain_faults)
+    yield from format_causes(reference.get("name", ""), f"{path}.name", subdomain_faults)
     yield from required(reference, path, "key")
     if reference.get("key"):
-        yield from formed(reference["key"], f"{path}.key", config_key_faults)
+        yield from format_causes(reference["key"], f"{path}.key", config_key_faults)
 
 
 def _file_reference(reference: Part, path: str) -> Iterator[Cause]:
@@ -99,8 +99,8 @@ def _file_reference(reference: Part, path: str) -> Iterator[Cause]:
     for field in ("key", "volumeName", "path"):
         yield from required(reference, path, field)
         if reference.get(field) and field in forms:
-            yield from formed(reference[field], f"{path}.{field}", forms[field])
-    yield from no_way_back(reference.get("path", ""), f"{path}.path")
+            yield from format_causes(reference[field], f"{path}.{field}", forms[field])
+    yield from no_parent_steps(reference.get("path", ""), f"{path}.path")
 
 
 _SOURCES: Mapping[str, Callable[[Part, str], Iterator[Cause]]] = {

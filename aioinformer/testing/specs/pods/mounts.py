@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.terms.parts import not_found, one_of, required
-from aioinformer.testing.specs.terms.paths import descending_path, no_way_back
+from aioinformer.testing.specs.terms.paths import descending_path, no_parent_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def device_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> It
         yield from required(device, here, "devicePath")
         if place in places:
             yield Cause.invalid(f"{here}.devicePath", shown(place), "must be unique")
-        if any(no_way_back(place, here)):
+        if any(no_parent_steps(place, here)):
             yield Cause.invalid(f"{here}.devicePath", shown(place), "can not contain backsteps ('..')")
         else:
             places.add(place)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
-from aioinformer.testing.specs.terms.parts import duplicate, formed, one_of
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ def gate_causes(gates: Sequence[Part], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
-        yield from formed(name, f"{path}[{index}]", label_name_faults)
+        yield from format_causes(name, f"{path}[{index}]", label_name_faults)
         if name in seen:
             yield duplicate(name, f"{path}[{index}]")
         seen.add(name)
@@ -36,7 +36,7 @@ def gate_causes(gates: Sequence[Part], path: str) -> Iterator[Cause]:
 def _toleration(toleration: Part, path: str) -> Iterator[Cause]:
     key, operator, value, effect = (toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
     if key:
-        yield from formed(key, f"{path}.key", label_name_faults)
+        yield from format_causes(key, f"{path}.key", label_name_faults)
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield Cause.invalid(f"{path}.operator", shown(operator), why)

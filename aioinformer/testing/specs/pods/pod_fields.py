@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.addresses import ip_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import between, duplicate, formed, one_of, required
+from aioinformer.testing.specs.terms.parts import between, duplicate, format_causes, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def class_causes(spec: Part, path: str) -> Iterator[Cause]:
     """What is wrong with the classes a pod is of, and with whom it may push away."""
     for field in ("priorityClassName", "runtimeClassName"):
         if spec.get(field) or (field == "runtimeClassName" and spec.get(field) is not None):
-            yield from formed(spec[field], f"{path}.{field}", subdomain_faults)
+            yield from format_causes(spec[field], f"{path}.{field}", subdomain_faults)
     if spec.get("preemptionPolicy") is not None:
         yield from one_of(spec["preemptionPolicy"], f"{path}.preemptionPolicy", _PREEMPTIONS)
 
@@ -71,7 +71,7 @@ def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
         why = f"must not have more than {_MOST_SERVERS} nameservers"
         yield Cause.invalid(f"{here}.nameservers", shown(servers), why)
     for index, server in enumerate(servers):
-        yield from formed(server, f"{here}.nameservers[{index}]", ip_faults)
+        yield from format_causes(server, f"{here}.nameservers[{index}]", ip_faults)
     if len(searches) > _MOST_SEARCHES:
         why = f"must not have more than {_MOST_SEARCHES} search paths"
         yield Cause.invalid(f"{here}.searches", shown(searches), why)
@@ -80,7 +80,7 @@ def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
         yield Cause.invalid(f"{here}.searches", shown(searches), why)
     for index, search in enumerate(searches):
         if search != ".":
-            yield from formed(search.removesuffix("."), f"{here}.searches[{index}]", _search_faults)
+            yield from format_causes(search.removesuffix("."), f"{here}.searches[{index}]", _search_faults)
     for index, option in enumerate((config or {}).get("options") or ()):
         if not option.get("name"):
             yield Cause.required(f"{here}.options[{index}]", "must not be empty")
@@ -89,9 +89,9 @@ def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
 def alias_causes(aliases: Sequence[Part], path: str) -> Iterator[Cause]:
     """What is wrong with names that a pod knows by itself."""
     for index, alias in enumerate(aliases):
-        yield from formed(alias.get("ip", ""), f"{path}[{index}].ip", ip_faults)
+        yield from format_causes(alias.get("ip", ""), f"{path}[{index}].ip", ip_faults)
         for number, name in enumerate(alias.get("hostnames") or ()):
-            yield from formed(name, f"{path}[{index}].hostnames[{number}]", subdomain_faults)
+            yield from format_causes(name, f"{path}[{index}].hostnames[{number}]", subdomain_faults)
 
 
 def host_name_causes(spec: Part, path: str) -> Iterator[Cause]:
@@ -104,13 +104,13 @@ def host_name_causes(spec: Part, path: str) -> Iterator[Cause]:
             yield Cause.forbidden(here, f"may not be specified when {field} is true")
     if len(name) > _LONGEST_HOST:
         yield Cause("FieldValueTooLong", here, f"Too long: may not be more than {_LONGEST_HOST} bytes")
-    yield from formed(name, here, subdomain_faults)
+    yield from format_causes(name, here, subdomain_faults)
 
 
 def readiness_causes(gates: Sequence[Part], path: str) -> Iterator[Cause]:
     """What is wrong with the conditions that a pod has to fulfil to be ready."""
     for index, gate in enumerate(gates):
-        yield from formed(gate.get("conditionType", ""), f"{path}[{index}].conditionType", label_name_faults)
+        yield from format_causes(gate.get("conditionType", ""), f"{path}[{index}].conditionType", label_name_faults)
 
 
 def host_port_causes(spec: Part, path: str, *, of_pod: bool) -> Iterator[Cause]:
@@ -133,7 +133,7 @@ def resource_claim_causes(claims: Sequence[Part], path: str) -> Iterator[Cause]:
         if name in names:
             yield duplicate(name, f"{here}.name")
         elif name:
-            yield from formed(name, f"{here}.name", label_faults)
+            yield from format_causes(name, f"{here}.name", label_faults)
             names.add(name)
         direct, template = (claim.get(field) for field in ("resourceClaimName", "resourceClaimTemplateName"))
         if (direct is None) == (template is None):
@@ -146,7 +146,7 @@ def resource_claim_causes(claims: Sequence[Part], path: str) -> Iterator[Cause]:
             yield Cause.invalid(here, shown(fields), why)
         for field in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(field) is not None:
-                yield from formed(claim[field], f"{here}.{field}", subdomain_faults)
+                yield from format_causes(claim[field], f"{here}.{field}", subdomain_faults)
 
 
 def _search_faults(name: str) -> list[str]:
@@ -157,4 +157,4 @@ def _search_faults(name: str) -> list[str]:
 def _names(spec: Part, path: str, forms: Mapping[str, Callable[[str], list[str]]]) -> Iterator[Cause]:
     for field, faults in forms.items():
         if spec.get(field):
-            yield from formed(spec[field], f"{path}.{field}", faults)
+            yield from format_causes(spec[field], f"{path}.{field}", faults)

@@ -11,7 +11,7 @@ from aioinformer.testing.api.addresses import family_of, ip_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
 from aioinformer.testing.specs.pods.pod_annotations import annotation_causes, annotation_change_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, immutable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,13 +55,13 @@ def _conditions(conditions: Sequence[Part]) -> Iterator[Cause]:
         if (generation := condition.get("observedGeneration", 0)) < 0:
             yield Cause.invalid(f"{path}.observedGeneration", str(generation), _NOT_NEGATIVE)
         if (kind := condition.get("type", "")) not in _OF_SYSTEM:
-            yield from formed(kind, f"{path}.Type", label_name_faults)
+            yield from format_causes(kind, f"{path}.Type", label_name_faults)
 
 
 def _nomination(name: str, former: str, spec: Part) -> Iterator[Cause]:
     if not name or name == former:
         return
-    yield from formed(name, "status.nominatedNodeName", subdomain_faults)
+    yield from format_causes(name, "status.nominatedNodeName", subdomain_faults)
     if spec.get("nodeName"):
         why = "may not be set on pods that are already bound to a node"
         yield Cause.forbidden("status.nominatedNodeName", why)
@@ -94,7 +94,7 @@ def _claims(claims: Sequence[Part], spec: Part) -> Iterator[Cause]:
             yield duplicate(name, f"{path}.name")
         seen.add(name)
         if claim.get("resourceClaimName") is not None:
-            yield from formed(claim["resourceClaimName"], f"{path}.resourceClaimName", subdomain_faults)
+            yield from format_causes(claim["resourceClaimName"], f"{path}.resourceClaimName", subdomain_faults)
 
 
 def _addresses(status: Part, former: Part, field: str) -> Iterator[Cause]:
@@ -102,7 +102,7 @@ def _addresses(status: Part, former: Part, field: str) -> Iterator[Cause]:
     known = [each.get("ip", "") for each in former.get(field) or ()]
     for index, address in enumerate(found):
         if address not in known:
-            yield from formed(address, f"status.{field}[{index}]", ip_faults)
+            yield from format_causes(address, f"status.{field}[{index}]", ip_faults)
     families = [family_of(address) for address in found]
     if len(found) > 1 and sorted(families) != ["IPv4", "IPv6"]:
         why = "may specify no more than one IP for each IP family"

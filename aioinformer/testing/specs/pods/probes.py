@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import port_faults, target_port_faults
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, required
+from aioinformer.testing.specs.terms.parts import format_causes, non_negative, one_of, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def _request(request: Part, path: str) -> Iterator[Cause]:
     yield from _port(request, path)
     yield from one_of(request.get("scheme", ""), f"{path}.scheme", _SCHEMES)
     for header in request.get("httpHeaders") or ():
-        yield from formed(header.get("name", ""), f"{path}.httpHeaders", _header_faults)
+        yield from format_causes(header.get("name", ""), f"{path}.httpHeaders", _header_faults)
 
 
 def _port(action: Part, path: str) -> Iterator[Cause]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.storage.volume_sources import SOURCES
-from aioinformer.testing.specs.terms.parts import duplicate, formed, required
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ def sound_volumes(spec: Mapping[str, Any], path: str) -> dict[str, Mapping[str, 
 
 def _name_causes(name: str, path: str, names: set[str]) -> Iterator[Cause]:
     if name:
-        yield from formed(name, path, label_faults)
+        yield from format_causes(name, path, label_faults)
     else:
         yield Cause.required(path)
     if name in names:

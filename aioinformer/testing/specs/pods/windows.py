@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import subdomain_faults
-from aioinformer.testing.specs.terms.parts import containers_of, formed
+from aioinformer.testing.specs.terms.parts import containers_of, format_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,11 +77,11 @@ def host_process_causes(spec: Part, path: str) -> Iterator[Cause]:
 def windows_option_causes(options: Part, path: str) -> Iterator[Cause]:
     """What is wrong with the options for Windows, of a pod or a container."""
     if (name := options.get("gmsaCredentialSpecName")) is not None:
-        yield from formed(name, f"{path}.gmsaCredentialSpecName", subdomain_faults)
+        yield from format_causes(name, f"{path}.gmsaCredentialSpecName", subdomain_faults)
     if options.get("gmsaCredentialSpec") == "":
         yield Cause.invalid(f"{path}.gmsaCredentialSpec", '""', "gmsaCredentialSpec cannot be an empty string")
     if (user := options.get("runAsUserName")) is not None:
-        yield from formed(user, f"{path}.runAsUserName", _user_faults)
+        yield from format_causes(user, f"{path}.runAsUserName", _user_faults)
 
 
 def _user_faults(name: str) -> list[str]:

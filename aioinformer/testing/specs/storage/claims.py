@@ -1,7 +1,7 @@
-"""What must be true of claims for volumes, and of the templates of such claims.
+"""Validation of persistent volume claims and of claim templates.
 
-What a claim asks for is settled once it is there: only who has been given a volume may ask for a larger one, or for
-another class of its attributes.
+The spec of a claim is immutable, with two exceptions for bound claims: the size may grow, and the volume attributes
+class may change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
-from aioinformer.testing.specs.terms.parts import formed, immutable, one_of, required, selector_causes
+from aioinformer.testing.specs.terms.parts import format_causes, immutable, one_of, required, selector_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,10 +46,10 @@ def claim(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cau
 
 
 def claim_spec_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the specification of a claim, or of the template of one.
+    """Check the spec of a claim or of a claim template.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -69,7 +69,7 @@ def claim_spec_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def access_mode_causes(modes: Sequence[str], path: str) -> Iterator[Cause]:
-    """What is wrong with the ways in which a volume may be used."""
+    """Check the access modes of a volume."""
     for mode in modes:
         yield from one_of(mode, path, _ACCESS_MODES)
     if _EXCLUSIVE in modes and any(mode != _EXCLUSIVE and mode in _ACCESS_MODES for mode in modes):
@@ -77,13 +77,13 @@ def access_mode_causes(modes: Sequence[str], path: str) -> Iterator[Cause]:
 
 
 def class_name_causes(name: str | None, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of a class that may be left out."""
+    """Check an optional class name."""
     if name:
-        yield from formed(name, path, subdomain_faults)
+        yield from format_causes(name, path, subdomain_faults)
 
 
 def volume_mode_causes(mode: str | None, path: str) -> Iterator[Cause]:
-    """What is wrong with the form of a volume, which may be left out."""
+    """Check an optional volume mode."""
     if mode is not None:
         yield from one_of(mode, path, _VOLUME_MODES)
 
@@ -95,7 +95,7 @@ def _source_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
             yield from _reference_causes(each, f"{path}.{name}")
     if source is None or reference is None:
         return
-    # It is the field itself that is quoted, and a field shows nothing of itself.
+    # The API quotes its path object here, which is printed as "{}".
     if reference.get("namespace"):
         yield Cause.invalid(path, "{}", "may not be specified when dataSourceRef.namespace is specified")
     elif go_struct(source, _SOURCE) != go_struct(reference, _SOURCE):
@@ -109,9 +109,9 @@ def _reference_causes(reference: Mapping[str, Any], path: str) -> Iterator[Cause
         why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield Cause.invalid(path, shown(kind), why)
     if group:
-        yield from formed(group, f"{path}.apiGroup", subdomain_faults)
+        yield from format_causes(group, f"{path}.apiGroup", subdomain_faults)
     if namespace := reference.get("namespace"):
-        yield from formed(namespace, f"{path}.namespace", label_faults)
+        yield from format_causes(namespace, f"{path}.namespace", label_faults)
 
 
 def _change_causes(obj: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
@@ -135,15 +135,15 @@ def _change_causes(obj: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[C
 
 
 def _class_causes(obj: Mapping[str, Any], old: Mapping[str, Any], spec: dict[str, Any]) -> Iterator[Cause]:
-    """The class may be told later, and by the field instead of the annotation; it cannot be changed."""
+    """Check the storage class. It may be set later, or move from the annotation to the field; it is immutable then."""
     new, former = ((each["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION) for each in (obj, old))
-    name, untold = spec.get("storageClassName"), (old.get("spec") or {}).get("storageClassName") is None
-    if untold and former is not None and name == former and new in (None, former):
+    name, unset = spec.get("storageClassName"), (old.get("spec") or {}).get("storageClassName") is None
+    if unset and former is not None and name == former and new in (None, former):
         spec["storageClassName"] = None
         return
     if (new or "") != (former or ""):
         yield Cause.invalid(f"metadata.annotations.{_CLASS_ANNOTATION}", shown(new or ""), "field is immutable")
-    if untold and name is not None and former in (None, name):
+    if unset and name is not None and former in (None, name):
         spec["storageClassName"] = None
 
 

@@ -1,4 +1,4 @@
-"""What must be true of persistent volumes, whose source stays what it is."""
+"""Validation of persistent volumes, whose source is immutable."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aioinformer.testing.specs.storage.volume_sources import SOURCES, driver_nam
 from aioinformer.testing.specs.storage.volume_structs import NODE_AFFINITY, SOURCE
 from aioinformer.testing.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.specs.terms.node_selectors import node_selector_causes
-from aioinformer.testing.specs.terms.parts import between, formed, immutable, one_of, required
-from aioinformer.testing.specs.terms.paths import no_way_back
+from aioinformer.testing.specs.terms.parts import between, format_causes, immutable, one_of, required
+from aioinformer.testing.specs.terms.paths import no_parent_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _TOO_LONG = (
 )
 _INITIATOR = re.compile(r"iqn\.\d{4}-\d{2}\.[a-zA-Z0-9.-]+:[^,;*&$|\s]+$|eui.[a-zA-Z0-9]{16}$|naa.[a-zA-Z0-9]{32}$")
 _SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
-#: In the order in which they are looked for, with what one that is too many is called.
+#: In the order in which the API checks them, with their names in the message about a second source.
 # fmt: off
 _SOURCES = {name: name for name in (
     "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs",
@@ -45,7 +45,7 @@ def persistent_volume(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
     if old is None:
         yield from causes
     else:
-        # An update is looked at twice, and all of it is told.
+        # The API validates an update twice and reports the causes of both passes.
         yield from causes * 2
         yield from _change_causes(spec, old.get("spec") or {})
 
@@ -88,10 +88,10 @@ def _capacity_causes(capacity: Mapping[str, str] | None) -> Iterator[Cause]:
 
 
 def _source_causes(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
-    there = [source for source in _SOURCES if spec.get(source) is not None]
-    if not there:
+    present = [source for source in _SOURCES if spec.get(source) is not None]
+    if not present:
         yield Cause.required("spec", "must specify a volume type")
-    for index, source in enumerate(there):
+    for index, source in enumerate(present):
         path = f"spec.{source}"
         if index and source != "flexVolume":
             yield Cause.forbidden(f"spec.{_SOURCES[source]}", "may not specify more than 1 volume type")
@@ -109,7 +109,7 @@ def _source_causes(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
 
 def _local(source: Mapping[str, Any], path: str) -> Iterator[Cause]:
     yield from required(source, path, "path")
-    yield from no_way_back(source.get("path") or "", f"{path}.path")
+    yield from no_parent_steps(source.get("path") or "", f"{path}.path")
 
 
 def _iscsi(source: Mapping[str, Any], path: str, name: str) -> Iterator[Cause]:
@@ -146,13 +146,13 @@ def _csi(source: Mapping[str, Any], path: str) -> Iterator[Cause]:
         for part, faults in (("name", subdomain_faults), ("namespace", label_faults)):
             yield from required(secret, f"{path}.{field}", part)
             if secret.get(part):
-                yield from formed(secret[part], f"{path}.{field}.{part}", faults)
+                yield from format_causes(secret[part], f"{path}.{field}.{part}", faults)
 
 
 def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
     before, after = go_struct(old, SOURCE), go_struct(spec, SOURCE)
     if before["CSI"] and after["CSI"] and before["CSI"]["ControllerExpandSecretRef"] is None:
-        # This secret may be told later.
+        # This secret may be set later.
         after["CSI"]["ControllerExpandSecretRef"] = None
     if before != after:
         why = f"spec.persistentvolumesource is immutable after creation\n{difference(before, after)}"

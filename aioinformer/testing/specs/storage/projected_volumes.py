@@ -1,7 +1,6 @@
-"""What must be true of volumes that show keys, fields and tokens as files, one kind at a time or several together.
+"""Validation of volumes that project keys, fields and tokens as files: one source or several.
 
-Bundles of trusted certificates and certificates of pods are not looked at: as long as nobody turns them on, the API
-leaves them out.
+Cluster trust bundles and pod certificates are not checked: the API drops them while their feature gates are off.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SHORTEST, _LONGEST = 10 * 60, 2**32
 
 
 def projected(source: Source, path: str) -> Iterator[Cause]:
-    """What is wrong with a volume of several sources."""
+    """Check a projected volume."""
     yield from mode(source.get("defaultMode"), f"{path}.defaultMode")
     paths: set[str] = set()
     for index, each in enumerate(source.get("sources") or ()):
@@ -41,13 +40,13 @@ def projected(source: Source, path: str) -> Iterator[Cause]:
 
 
 def key_paths(items: Sequence[Source], path: str) -> Iterator[Cause]:
-    """What is wrong with the keys that become files, and where."""
+    """Check the items that map keys to file paths."""
     for index, item in enumerate(items):
         yield from _key_path(item, f"{path}[{index}]")
 
 
 def downward_file(item: Source, path: str) -> Iterator[Cause]:
-    """What is wrong with a file that tells of the pod. All files are told by the path of what they are in."""
+    """Check a file of the downward API. The API reports all files under the path of their parent."""
     yield from required(item, path, "path")
     yield from unreserved_path(item.get("path", ""), f"{path}.path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")

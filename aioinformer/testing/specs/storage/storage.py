@@ -1,4 +1,4 @@
-"""What must be true of objects that tell how volumes come to be and where they go: classes, drivers, attachments."""
+"""Validation of storage classes, drivers, attachments and capacities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from aioinformer.testing.api.validation import label_name_faults, subdomain_faul
 from aioinformer.testing.specs.storage.volume_sources import driver_name
 from aioinformer.testing.specs.terms.go_structs import go_struct
 from aioinformer.testing.specs.terms.node_selectors import topology_causes
-from aioinformer.testing.specs.terms.parts import duplicate, formed, immutable, non_negative, one_of, selector_causes
+from aioinformer.testing.specs.terms.parts import (
+    duplicate,
+    format_causes,
+    immutable,
+    non_negative,
+    one_of,
+    selector_causes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,7 +67,7 @@ def _provisioner(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield Cause.required(path)
     else:
-        yield from formed(name.lower(), path, label_name_faults)
+        yield from format_causes(name.lower(), path, label_name_faults)
 
 
 def _parameters(parameters: Mapping[str, str]) -> Iterator[Cause]:
@@ -78,7 +85,7 @@ def _too_long(path: str, most: int) -> Cause:
 
 
 def volume_attachment(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """What is to be attached is named; of what is told inline nothing is looked at."""
+    """Check an attachment. An inline volume spec is not checked."""
     spec = obj.get("spec") or {}
     yield from driver_name(spec.get("attacher") or "", "spec.attacher")
     source = spec.get("source") or {}
@@ -89,9 +96,9 @@ def volume_attachment(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
         yield Cause.forbidden("spec.source", _EITHER)
     elif name == "":
         yield Cause.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName")
-    yield from formed(spec.get("nodeName") or "", "spec.nodeName", subdomain_faults)
+    yield from format_causes(spec.get("nodeName") or "", "spec.nodeName", subdomain_faults)
     if name is not None:
-        yield from formed(name, "spec.source.persistentVolumeName", subdomain_faults)
+        yield from format_causes(name, "spec.source.persistentVolumeName", subdomain_faults)
     if old is not None and spec != (old.get("spec") or {}):
         yield Cause.invalid("spec", shown(go_struct(spec, _ATTACHMENT)), "field is immutable")
 
@@ -115,8 +122,11 @@ def csi_driver(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterato
         why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
         yield Cause.invalid("spec.serviceAccountTokenInSecrets", shown(in_secrets), why)
     if old is not None:
-        for field, named in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
-            yield from immutable(spec.get(field), (old.get("spec") or {}).get(field), f"spec.{named}")
+        for field, reported in (
+            ("attachRequired", "attachedRequired"),
+            ("volumeLifecycleModes", "volumeLifecycleModes"),
+        ):
+            yield from immutable(spec.get(field), (old.get("spec") or {}).get(field), f"spec.{reported}")
 
 
 def _token_causes(request: Mapping[str, Any], known: list[str], path: str) -> Iterator[Cause]:
@@ -144,10 +154,10 @@ def csi_node(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[
         yield from _topology_keys(driver.get("topologyKeys") or (), path)
     former = {each["name"]: each for each in ((old or {}).get("spec") or {}).get("drivers") or ()}
     for driver in drivers:
-        told = go_struct(driver | {"allocatable": None}, _NODE_DRIVER)
+        current = go_struct(driver | {"allocatable": None}, _NODE_DRIVER)
         if driver.get("name") in former:
             known = go_struct(former[driver["name"]] | {"allocatable": None}, _NODE_DRIVER)
-            yield from immutable(told, known, "spec.drivers")
+            yield from immutable(current, known, "spec.drivers")
 
 
 def _node_id(name: str, path: str) -> Iterator[Cause]:
@@ -163,13 +173,13 @@ def _topology_keys(keys: Any, path: str) -> Iterator[Cause]:
             yield Cause.required(path)
         if key in keys[:index]:
             yield duplicate(key, path)
-        yield from formed(key, path, label_name_faults)
+        yield from format_causes(key, path, label_name_faults)
 
 
 def csi_storage_capacity(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     if obj.get("nodeTopology") is not None:
         yield from selector_causes(obj["nodeTopology"], "nodeTopology")
-    yield from formed(obj.get("storageClassName") or "", "storageClassName", subdomain_faults)
+    yield from format_causes(obj.get("storageClassName") or "", "storageClassName", subdomain_faults)
     if (size := obj.get("capacity")) is not None and amount(size) < 0:
         yield Cause.invalid("capacity", shown(size), "must be greater than or equal to 0")
     if old is not None:

@@ -1,6 +1,6 @@
-"""What must be true of each kind of source that a volume can have.
+"""Validation of each kind of volume source.
 
-Of the sources that clouds and storage systems had before there were drivers (CSI), only what is required is looked at.
+Sources of clouds and storage systems that CSI drivers have replaced are only checked for required fields.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import labelling_causes, subdomain_faults
 from aioinformer.testing.specs.storage.claims import claim_spec_causes
 from aioinformer.testing.specs.storage.projected_volumes import downward_file, key_paths, projected
-from aioinformer.testing.specs.terms.parts import between, formed, one_of, required
-from aioinformer.testing.specs.terms.paths import descending_path, mode, no_way_back
+from aioinformer.testing.specs.terms.parts import between, format_causes, one_of, required
+from aioinformer.testing.specs.terms.paths import descending_path, mode, no_parent_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ _INITIATORS = {
 }
 
 
-def _needing(*fields: str) -> Check:
+def _with_required(*fields: str) -> Check:
     return lambda source, path: required(source, path, *fields)
 
 
@@ -47,7 +47,7 @@ def _host_path(source: Source, path: str) -> Iterator[Cause]:
     if not source.get("path"):
         yield Cause.required(f"{path}.path")
         return
-    yield from no_way_back(source["path"], f"{path}.path")
+    yield from no_parent_steps(source["path"], f"{path}.path")
     yield from one_of(source.get("type", ""), f"{path}.type", _HOST_PATHS)
 
 
@@ -122,11 +122,11 @@ def _driver(source: Source, path: str) -> Iterator[Cause]:
     if secret is not None and not secret.get("name"):
         yield Cause.required(f"{path}.nodePublishSecretRef.name")
     elif secret is not None:
-        yield from formed(secret["name"], f"{path}.name", subdomain_faults)
+        yield from format_causes(secret["name"], f"{path}.name", subdomain_faults)
 
 
 def driver_name(name: str, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of a storage driver."""
+    """Check the name of a storage driver."""
     if not name:
         yield Cause.required(path)
         return
@@ -154,7 +154,7 @@ def _image(source: Source, path: str) -> Iterator[Cause]:
     yield from one_of(source.get("pullPolicy", ""), f"{path}.pullPolicy", _PULL_POLICIES)
 
 
-#: By name, in the order in which they are looked for.
+#: By name, in the order in which the API checks them.
 SOURCES: Mapping[str, Check] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
@@ -164,25 +164,25 @@ SOURCES: Mapping[str, Check] = {
     "secret": partial(_keys, named="secretName"),
     "nfs": _nfs,
     "iscsi": _iscsi,
-    "glusterfs": _needing("endpoints", "path"),
-    "flocker": _needing(),
-    "persistentVolumeClaim": _needing("claimName"),
-    "rbd": _needing("monitors", "image"),
-    "cinder": _needing("volumeID"),
-    "cephfs": _needing("monitors"),
-    "quobyte": _needing("registry", "volume"),
+    "glusterfs": _with_required("endpoints", "path"),
+    "flocker": _with_required(),
+    "persistentVolumeClaim": _with_required("claimName"),
+    "rbd": _with_required("monitors", "image"),
+    "cinder": _with_required("volumeID"),
+    "cephfs": _with_required("monitors"),
+    "quobyte": _with_required("registry", "volume"),
     "downwardAPI": _downward,
     "fc": _fibre_channel,
-    "flexVolume": _needing("driver"),
+    "flexVolume": _with_required("driver"),
     "configMap": partial(_keys, named="name"),
-    "azureFile": _needing("secretName", "shareName"),
-    "vsphereVolume": _needing("volumePath"),
-    "photonPersistentDisk": _needing("pdID"),
-    "portworxVolume": _needing("volumeID"),
-    "azureDisk": _needing("diskName", "diskURI"),
-    "storageos": _needing("volumeName"),
+    "azureFile": _with_required("secretName", "shareName"),
+    "vsphereVolume": _with_required("volumePath"),
+    "photonPersistentDisk": _with_required("pdID"),
+    "portworxVolume": _with_required("volumeID"),
+    "azureDisk": _with_required("diskName", "diskURI"),
+    "storageos": _with_required("volumeName"),
     "projected": projected,
-    "scaleIO": _needing("gateway", "system", "volumeName"),
+    "scaleIO": _with_required("gateway", "system", "volumeName"),
     "csi": _driver,
     "ephemeral": _ephemeral,
     "image": _image,

@@ -1,6 +1,6 @@
-"""The sources of persistent volumes as Go has them: differences between two are told in this form.
+"""The sources of persistent volumes as Go structs, in which the API shows differences.
 
-What has long stopped to work (Ceph, GlusterFS, Quobyte and the like) is told as in JSON.
+Removed sources (Ceph, GlusterFS, Quobyte and the like) are shown as in JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""References to fields and resources of a pod, for what a container is to be told of its own pod."""
+"""References to fields and resources of a pod, as used by `valueFrom` and downward API volumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.quantities import amount, canonical
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
-from aioinformer.testing.specs.terms.parts import formed, one_of
+from aioinformer.testing.specs.terms.parts import format_causes, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ _DIVISORS = {
 
 
 def field_reference(reference: Mapping[str, Any], path: str, known: Sequence[str]) -> Iterator[Cause]:
-    """What is wrong with a reference to a field.
+    """Check a reference to a field of the pod.
 
     Args:
-        known: the fields that may be referred to here, sorted.
+        known: the fields that may be referenced here, sorted.
     """
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     for name, value in (("apiVersion", version), ("fieldPath", field)):
@@ -47,20 +47,20 @@ def field_reference(reference: Mapping[str, Any], path: str, known: Sequence[str
             yield Cause.required(f"{path}.{name}")
             return
     subscripted = _SUBSCRIPTED.fullmatch(field)
-    if why := _unconverted(version, field, subscripted):
+    if why := _conversion_fault(version, field, subscripted):
         yield Cause.invalid(f"{path}.fieldPath", shown(field), f"error converting fieldPath: {why}")
     elif subscripted:
         key = subscripted[2].lower() if subscripted[1] == "metadata.annotations" else subscripted[2]
-        yield from formed(key, path, label_name_faults)
+        yield from format_causes(key, path, label_name_faults)
     else:
         yield from one_of(_CONVERTED.get(field, field), f"{path}.fieldPath", known)
 
 
 def resource_reference(reference: Mapping[str, Any], path: str, *, of_volume: bool) -> Iterator[Cause]:
-    """What is wrong with a reference to what a container may use.
+    """Check a reference to a resource limit or request of a container.
 
     Args:
-        of_volume: whether it has to say which container.
+        of_volume: whether the reference must name the container.
     """
     resource = reference.get("resource", "")
     pages = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
@@ -73,11 +73,11 @@ def resource_reference(reference: Mapping[str, Any], path: str, *, of_volume: bo
     divisor = reference.get("divisor") or "0"
     allowed = _DIVISORS.get("hugepages" if pages else resource.partition(".")[2])
     if allowed and (pages or resource in _RESOURCES) and amount(divisor) and canonical(divisor) not in allowed[0]:
-        why = f"only divisor's values {_told(allowed[0])} are supported with the {allowed[1]}"
+        why = f"only divisor's values {_joined(allowed[0])} are supported with the {allowed[1]}"
         yield Cause.invalid(f"{path}.divisor", shown(resource), why)
 
 
-def _unconverted(version: str, field: str, subscripted: re.Match[str] | None) -> str:
+def _conversion_fault(version: str, field: str, subscripted: re.Match[str] | None) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscripted:
@@ -87,5 +87,5 @@ def _unconverted(version: str, field: str, subscripted: re.Match[str] | None) ->
     return "" if field in _KNOWN else f"field label not supported: {field}"
 
 
-def _told(divisors: Sequence[str]) -> str:
+def _joined(divisors: Sequence[str]) -> str:
     return " and ".join(divisors) if len(divisors) == 2 else ", ".join(divisors)

@@ -1,6 +1,6 @@
-"""Values as Go's programs have them inside: with all their fields, by their names in Go.
+"""Values in the form of Go structs: with all fields, by their Go names.
 
-The API quotes some values, and the differences between some, in this form.
+The API quotes some values, and some differences between values, in this form.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Shape = Mapping[str, Any]
-    """By name in Go: the zero value; the shape of a struct, in a tuple if it is pointed to, in a list if it is many."""
+    """By Go name: the zero value, or the shape of a struct (in a tuple for a pointer, in a list for a slice)."""
 
 _ACRONYM = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]+$|[A-Z]")
-#: Where the name in JSON does not follow from that in Go.
-_NAMED_OTHERWISE = {
+#: Go names whose JSON name does not follow from the general rule.
+_IRREGULAR_NAMES = {
     "CephFS": "cephfs",
     "DataDiskURI": "diskURI",
     "DiscoveryCHAPAuth": "chapAuthDiscovery",
@@ -29,30 +29,30 @@ _NAMED_OTHERWISE = {
 
 
 def go_struct(value: Mapping[str, Any] | None, shape: Shape) -> dict[str, Any]:
-    """A JSON object as a struct.
+    """Return a JSON object as a struct.
 
     Args:
-        value: None for one that has nothing set.
-        shape: its fields in their order.
+        value: the object; None is an empty one.
+        shape: the fields of the struct in order.
     """
     value = value or {}
     return {name: _field(value.get(json_name(name)), zero) for name, zero in shape.items()}
 
 
 def json_name(go_name: str) -> str:
-    """How a field is called in JSON: "APIGroup" is "apiGroup", "NFS" is "nfs"."""
-    return _NAMED_OTHERWISE.get(go_name) or _ACRONYM.sub(lambda found: found[0].lower(), go_name, count=1)
+    """Return the JSON name of a field: "APIGroup" becomes "apiGroup", "NFS" becomes "nfs"."""
+    return _IRREGULAR_NAMES.get(go_name) or _ACRONYM.sub(lambda found: found[0].lower(), go_name, count=1)
 
 
 def difference(old: Any, new: Any) -> str:
-    """What changed between two values, line by line."""
-    before, after = ([f"{line}\n" for line in _written(each).split("\n")] for each in (old, new))
-    # The names of files are left out, and so are the lines that would tell them.
+    """Return the unified diff of two values, line by line."""
+    before, after = ([f"{line}\n" for line in _go_json(each).split("\n")] for each in (old, new))
+    # Drop the two header lines with the file names.
     return "".join(list(difflib.unified_diff(before, after))[2:])
 
 
-def _written(value: Any) -> str:
-    """As Go writes JSON, which may be part of a web page."""
+def _go_json(value: Any) -> str:
+    """Return the value as Go's encoding/json writes it, with HTML characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -66,6 +66,6 @@ def _field(value: Any, zero: Any) -> Any:
         case dict():
             return go_struct(value, zero)
     if isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
-        # A map has no order of its own, and is told sorted.
+        # Go prints maps sorted by key.
         return dict(sorted(value.items()))
     return zero if value is None else value

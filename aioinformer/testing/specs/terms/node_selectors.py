@@ -1,4 +1,4 @@
-"""What must be true of choices of nodes: by their labels and names, or by where they are."""
+"""Validation of node selectors: by label, by name or by topology."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults, subdomain_faults
-from aioinformer.testing.specs.terms.parts import duplicate, formed
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ _NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def node_selector_causes(selector: Mapping[str, Any], path: str, *, strict: bool = True) -> Iterator[Cause]:
-    """What is wrong with a selector of nodes.
+    """Check a node selector.
 
     Args:
-        strict: whether values have to be such that a label can have them.
+        strict: whether the values must be valid label values.
     """
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
@@ -28,7 +28,7 @@ def node_selector_causes(selector: Mapping[str, Any], path: str, *, strict: bool
 
 
 def node_term_causes(term: Mapping[str, Any], path: str, *, strict: bool = True) -> Iterator[Cause]:
-    """What is wrong with one term of such a selector."""
+    """Check one term of a node selector."""
     for index, wanted in enumerate(term.get("matchExpressions") or ()):
         yield from _label_causes(wanted, f"{path}.matchExpressions[{index}]", strict)
     for index, wanted in enumerate(term.get("matchFields") or ()):
@@ -51,9 +51,9 @@ def _label_causes(wanted: Mapping[str, Any], path: str, strict: bool) -> Iterato
                 yield Cause.required(f"{path}.values", why)
         case _:
             yield Cause.invalid(f"{path}.operator", shown(operator), _NOT_AN_OPERATOR)
-    yield from formed(wanted.get("key", ""), f"{path}.key", label_name_faults)
+    yield from format_causes(wanted.get("key", ""), f"{path}.key", label_name_faults)
     for index, value in enumerate(values if strict else ()):
-        yield from formed(value, f"{path}.values[{index}]", label_value_faults)
+        yield from format_causes(value, f"{path}.values[{index}]", label_value_faults)
 
 
 def _field_causes(wanted: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -67,11 +67,11 @@ def _field_causes(wanted: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield Cause.invalid(f"{path}.key", shown(key), "not a valid field selector key")
         return
     for index, value in enumerate(values):
-        yield from formed(value, f"{path}.values[{index}]", subdomain_faults)
+        yield from format_causes(value, f"{path}.values[{index}]", subdomain_faults)
 
 
 def topology_causes(terms: Sequence[Mapping[str, Any]], path: str) -> Iterator[Cause]:
-    """What is wrong with the places where volumes may be."""
+    """Check the topology terms of a storage class."""
     known: list[Mapping[str, set[str]]] = []
     for index, term in enumerate(terms):
         here, found = f"{path}[{index}].matchLabelExpressions", dict[str, set[str]]()
@@ -92,4 +92,4 @@ def _place_causes(key: str, values: Sequence[str], path: str) -> Iterator[Cause]
     for index, value in enumerate(values):
         if value in values[:index]:
             yield duplicate(value, f"{path}.values[{index}]")
-    yield from formed(key, f"{path}.key", label_name_faults)
+    yield from format_causes(key, f"{path}.key", label_name_faults)

@@ -1,4 +1,4 @@
-"""Checks of what many kinds have in common: selectors, references and numbers."""
+"""Checks that many kinds share: label selectors, references, numbers and formats."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ if TYPE_CHECKING:
 
 
 def non_negative(value: Any, path: str) -> Iterator[Cause]:
-    """A number that may be left out, and must not be below zero."""
+    """Check that an optional number is not negative."""
     if value is not None and value < 0:
         yield Cause.invalid(path, str(value), "must be greater than or equal to 0")
 
 
 def immutable(value: Any, old: Any, path: str) -> Iterator[Cause]:
-    """A field that stays what it is."""
+    """Check that a field keeps its value."""
     if value != old:
         yield Cause.invalid(path, shown(value), "field is immutable")
 
 
 def duplicate(value: Any, path: str) -> Cause:
-    """A value that is there twice where it may be once."""
+    """Return the cause for a value that occurs more than once."""
     return Cause("FieldValueDuplicate", path, f"Duplicate value: {shown(value)}")
 
 
 def not_found(value: Any, path: str) -> Cause:
-    """A name of something that would have to be there."""
+    """Return the cause for a reference to a name that does not exist."""
     return Cause("FieldValueNotFound", path, f"Not found: {shown(value)}", left_out=True)
 
 
 def required(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
-    """Fields that are to be there, and not to be empty."""
+    """Check that the fields are present and not empty."""
     return (Cause.required(f"{path}.{field}") for field in fields if not holder.get(field))
 
 
-def formed(value: str, path: str, faults: Callable[[str], Sequence[str]]) -> Iterator[Cause]:
-    """A text with a form.
+def format_causes(value: str, path: str, faults: Callable[[str], Sequence[str]]) -> Iterator[Cause]:
+    """Check the format of a string.
 
     Args:
-        faults: what is wrong with the text, such as `label_faults`.
+        faults: returns what is wrong with a string, such as `label_faults`.
     """
     return (Cause.invalid(path, shown(value), why) for why in faults(value))
 
 
 def segments(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
-    """Texts that are to be there, and to be segments of a path."""
+    """Check that the fields are present and are valid path segments."""
     for field in fields:
         if value := holder.get(field):
-            yield from formed(value, f"{path}.{field}", segment_faults)
+            yield from format_causes(value, f"{path}.{field}", segment_faults)
         else:
             yield Cause.required(f"{path}.{field}")
 
 
 def one_of(value: Any, path: str, known: Sequence[str]) -> Iterator[Cause]:
-    """A word that is one of some, told in this order."""
+    """Check that a value is one of `known`; the message lists them in this order."""
     if value not in known:
         yield Cause.unsupported(path, shown(value), known)
 
 
 def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator[Cause]:
-    """A number that may be left out, and has bounds."""
+    """Check that an optional number lies within the bounds."""
     if value is not None and not lowest <= value <= highest:
         yield Cause.invalid(path, str(value), f"must be between {lowest} and {highest}, inclusive")
 
 
 def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with a label selector."""
+    """Check a label selector."""
     for name, value in (selector.get("matchLabels") or {}).items():
         yield from (Cause.invalid(f"{path}.matchLabels", shown(name), why) for why in label_name_faults(name))
         yield from (Cause.invalid(f"{path}.matchLabels", shown(value), why) for why in label_value_faults(value))
@@ -85,13 +85,13 @@ def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
         else:
             yield Cause.invalid(f"{here}.operator", shown(operator), "not a valid selector operator")
         name = expression.get("key", "")
-        yield from formed(name, f"{here}.key", label_name_faults)
+        yield from format_causes(name, f"{here}.key", label_name_faults)
         for place, value in enumerate(expression.get("values") or ()):
-            yield from formed(value, f"{here}.values[{place}]", label_value_faults)
+            yield from format_causes(value, f"{here}.values[{place}]", label_value_faults)
 
 
 def containers_of(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """All containers of a pod with their paths, in the order in which the API visits them."""
+    """Yield all containers of a pod with their paths, in the order in which the API visits them."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield container, f"{path}.{field}[{index}]"

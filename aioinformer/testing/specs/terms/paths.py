@@ -1,4 +1,4 @@
-"""Paths of files in volumes, and their modes."""
+"""Validation of file paths in volumes and of file modes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _MODES = range(0o777 + 1)
 
 
 def mode(value: int | None, path: str) -> Iterator[Cause]:
-    """The mode of files, which may be left out."""
+    """Check an optional file mode."""
     if value is not None and value not in _MODES:
         yield Cause.invalid(path, str(value), "must be a number between 0 and 0777 (octal), both inclusive")
 
 
-def no_way_back(place: str, path: str) -> Iterator[Cause]:
-    """A path that never leads up."""
+def no_parent_steps(place: str, path: str) -> Iterator[Cause]:
+    """Check that a path does not contain ".."."""
     if ".." in place.split("/"):
         yield Cause.invalid(path, shown(place), "must not contain '..'")
 
 
 def descending_path(place: str, path: str) -> Iterator[Cause]:
-    """A path that begins here and never leads up."""
+    """Check that a path is relative and does not contain ".."."""
     if isabs(place):
         yield Cause.invalid(path, shown(place), "must be a relative path")
-    yield from no_way_back(place, path)
+    yield from no_parent_steps(place, path)
 
 
 def unreserved_path(place: str, path: str) -> Iterator[Cause]:
-    """The same, and nothing that kubelets keep for themselves."""
+    """Check that a path is relative, does not contain "..", and is not reserved for the kubelet."""
     yield from descending_path(place, path)
     if place.startswith("..") and not place.startswith("../"):
         yield Cause.invalid(path, shown(place), "must not start with '..'")

@@ -1,4 +1,4 @@
-"""Selectors of those who make pods: what they select, how they are quoted, and that they stay what they are."""
+"""Pod selectors of workloads: matching, quoting, and the check that they do not change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether labels are what a selector that is well formed asks for."""
+    """Return whether the labels match a valid label selector."""
     named = (selector.get("matchLabels") or {}).items()
     expressions = selector.get("matchExpressions") or ()
     return all(labels.get(name) == value for name, value in named) and all(_holds(each, labels) for each in expressions)
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> str:
-    """A selector as the API quotes it."""
+    """Return a selector as the API quotes it."""
     if selector is None:
         return "null"
     parts = {
@@ -32,18 +32,18 @@ def shown_selector(selector: Mapping[str, Any] | None) -> str:
 
 
 def same_selector(spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """The selector of what is there already."""
+    """Check that an update keeps the selector."""
     if old is not None and spec.get("selector") != (old.get("spec") or {}).get("selector"):
         yield Cause.invalid("spec.selector", shown_selector(spec.get("selector")), "field is immutable")
 
 
 def mismatch(labels: Mapping[str, str] | None, path: str, *, left_out: bool = False) -> Cause:
-    """What is said of a template whose pods would not be selected.
+    """Return the cause for a template whose labels do not match the selector.
 
     Args:
         labels: of the template.
         path: of the labels.
-        left_out: whether there is no selector, or nothing to be selected.
+        left_out: whether the selector or the labels are missing.
     """
     said = shown(None if labels is None else dict(sorted(labels.items())))
     return Cause.invalid(path, said, "`selector` does not match template `labels`", left_out=left_out)

@@ -1,4 +1,4 @@
-"""What must be true of autoscalers, in the newer of their versions, which is how they are kept."""
+"""Validation of autoscalers in version v2, in which they are stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, segment_faults
 from aioinformer.testing.specs.pods.resources import container_resource_causes
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of
+from aioinformer.testing.specs.terms.parts import format_causes, non_negative, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -19,7 +19,7 @@ _LONGEST_PERIOD = 1800
 _LONGEST_WINDOW = 3600
 _TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _TARGETS = ("Utilization", "Value", "AverageValue")
-_RAW_OR_SHARE = "may not set both a target raw value and a target utilization"
+_VALUE_AND_UTILIZATION = "may not set both a target raw value and a target utilization"
 
 
 def autoscaler(obj: Part, old: Part | None) -> Iterator[Cause]:
@@ -58,10 +58,10 @@ def autoscaler_status(obj: Part, old: Part | None) -> Iterator[Cause]:
 
 
 def _reference(reference: Part, path: str) -> Iterator[Cause]:
-    """A reference to something by its kind and name."""
+    """Check a reference by kind and name."""
     for field in ("kind", "name"):
         if value := reference.get(field):
-            yield from formed(value, f"{path}.{field}", segment_faults)
+            yield from format_causes(value, f"{path}.{field}", segment_faults)
         else:
             yield Cause.required(f"{path}.{field}")
     version = reference.get("apiVersion") or ""
@@ -122,7 +122,7 @@ def _pods(source: Part, path: str) -> Iterator[Cause]:
 def _resource(source: Part, path: str) -> Iterator[Cause]:
     if not source.get("name"):
         yield Cause.required(f"{path}.name", "must specify a resource name")
-    yield from _use(source, path)
+    yield from _resource_target(source, path)
 
 
 def _container_resource(source: Part, path: str) -> Iterator[Cause]:
@@ -131,13 +131,13 @@ def _container_resource(source: Part, path: str) -> Iterator[Cause]:
     else:
         yield Cause.required(f"{path}.name", "must specify a resource name")
     if container := source.get("container"):
-        yield from formed(container, f"{path}.container", label_faults)
+        yield from format_causes(container, f"{path}.container", label_faults)
     else:
         yield Cause.required(f"{path}.container", "must specify a container")
-    yield from _use(source, path)
+    yield from _resource_target(source, path)
 
 
-#: In the order in which they are looked at.
+#: In the order in which the API checks them.
 _SOURCES: Mapping[str, Callable[[Part, str], Iterator[Cause]]] = {
     "object": _object,
     "external": _external,
@@ -147,26 +147,26 @@ _SOURCES: Mapping[str, Callable[[Part, str], Iterator[Cause]]] = {
 }
 
 
-def _use(source: Part, path: str) -> Iterator[Cause]:
-    """How much of a resource is to be used: so much of it, or such a share."""
+def _resource_target(source: Part, path: str) -> Iterator[Cause]:
+    """Check the target for a resource: an absolute value or a utilization."""
     target = yield from _target(source, path)
     given = [target.get(field) is not None for field in ("averageUtilization", "averageValue")]
     if not any(given):
         why = "must set either a target raw value or a target utilization"
         yield Cause.required(f"{path}.target.averageUtilization", why)
     if all(given):
-        yield Cause.forbidden(f"{path}.target.averageValue", _RAW_OR_SHARE)
+        yield Cause.forbidden(f"{path}.target.averageValue", _VALUE_AND_UTILIZATION)
 
 
 def _identifier(source: Part, path: str) -> Iterator[Cause]:
     if name := (source.get("metric") or {}).get("name"):
-        yield from formed(name, f"{path}.metric.name", segment_faults)
+        yield from format_causes(name, f"{path}.metric.name", segment_faults)
     else:
         yield Cause.required(f"{path}.metric.name", "must specify a metric name")
 
 
 def _target(source: Part, path: str) -> Generator[Cause, None, Part]:
-    """What is wrong with a target, which is returned."""
+    """Check a metric target and return it."""
     target, here = source.get("target") or {}, f"{path}.target"
     kind = target.get("type") or ""
     if not kind:

@@ -1,4 +1,4 @@
-"""What must be true of what makes jobs on a schedule."""
+"""Validation of cron jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aioinformer.testing.specs.workloads.jobs import job_spec_causes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# The names of its jobs have the minute in them.
+# The names of the created jobs append the scheduled minute.
 _LONGEST_NAME = 63 - 11
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _JOB = "spec.jobTemplate.spec"

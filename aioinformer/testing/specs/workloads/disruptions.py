@@ -1,4 +1,4 @@
-"""What must be true of budgets for how many pods may be away at a time."""
+"""Validation of pod disruption budgets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.specs.terms.go_structs import go_struct
 from aioinformer.testing.specs.terms.parts import non_negative, one_of, selector_causes
-from aioinformer.testing.specs.workloads.rollouts import more_than_all, number_or_share
+from aioinformer.testing.specs.workloads.rollouts import at_most_all, number_or_percentage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,8 +23,8 @@ def disruption_budget(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
         why = "minAvailable and maxUnavailable cannot be both set"
         yield Cause.invalid("spec", shown(go_struct(spec, _BUDGET)), why)
     for field, value in bounds.items():
-        yield from number_or_share(value, f"spec.{field}")
-        yield from more_than_all(value, f"spec.{field}")
+        yield from number_or_percentage(value, f"spec.{field}")
+        yield from at_most_all(value, f"spec.{field}")
     yield from selector_causes(spec.get("selector") or {}, "spec.selector")
     if (policy := spec.get("unhealthyPodEvictionPolicy")) is not None:
         yield from one_of(policy, "spec.unhealthyPodEvictionPolicy", ("AlwaysAllow", "IfHealthyBudget"))

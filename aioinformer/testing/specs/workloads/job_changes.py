@@ -1,4 +1,4 @@
-"""What may become of jobs: what they are they stay, but where nothing has been made of it yet."""
+"""Validation of updates of jobs: most fields are immutable, some may change until pods have been started."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from aioinformer.testing.specs.workloads.job_policies import FAILURE_POLICY, SUC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# What says where pods may run may be changed before there are any.
+# Scheduling directives may change before the job has pods.
 _PLACEMENT = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
-    """What of a job may not be changed like this.
+    """Check the update of a job.
 
     Args:
-        spec: of the job as it is to be.
+        spec: the new spec.
         old: the job that is replaced.
     """
     former = old.get("spec") or {}
@@ -56,7 +56,7 @@ def _policy(
 
 
 def _template(template: Mapping[str, Any], former: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
-    """The template, of which something may be changed as long as the job is suspended and has no pods."""
+    """Check the template. Its scheduling directives may change while the job is suspended and has no pods."""
     status = old.get("status") or {}
     suspended = bool((old.get("spec") or {}).get("suspend"))
     halted = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
@@ -66,31 +66,31 @@ def _template(template: Mapping[str, Any], former: Mapping[str, Any], old: Mappi
         return
     wanted, pods = deepcopy(dict(former.get("spec") or {})), template.get("spec") or {}
     for field in _PLACEMENT:
-        _take(wanted, pods, field)
-    _take_node_affinity(wanted, pods)
-    _take_resources(wanted, pods)
+        _copy_field(wanted, pods, field)
+    _copy_node_affinity(wanted, pods)
+    _copy_resources(wanted, pods)
     if wanted != pods:
         yield Cause.invalid("spec.template.spec", shown(go_pod_spec(pods)), "field is immutable")
 
 
-def _take(wanted: dict[str, Any], given: Mapping[str, Any], field: str) -> None:
+def _copy_field(wanted: dict[str, Any], given: Mapping[str, Any], field: str) -> None:
     wanted.pop(field, None)
     if field in given:
         wanted[field] = given[field]
 
 
-def _take_node_affinity(wanted: dict[str, Any], pods: Mapping[str, Any]) -> None:
+def _copy_node_affinity(wanted: dict[str, Any], pods: Mapping[str, Any]) -> None:
     affinity = dict(wanted.get("affinity") or {})
-    _take(affinity, pods.get("affinity") or {}, "nodeAffinity")
+    _copy_field(affinity, pods.get("affinity") or {}, "nodeAffinity")
     wanted["affinity"] = affinity
     if not affinity and "affinity" not in pods:
         del wanted["affinity"]
 
 
-def _take_resources(wanted: dict[str, Any], pods: Mapping[str, Any]) -> None:
+def _copy_resources(wanted: dict[str, Any], pods: Mapping[str, Any]) -> None:
     for field in ("containers", "initContainers"):
         pairs = zip(wanted.get(field) or (), pods.get(field) or (), strict=False)
         if len(wanted.get(field) or ()) == len(pods.get(field) or ()):
             for mine, theirs in pairs:
                 if mine["name"] == theirs["name"]:
-                    _take(mine, theirs, "resources")
+                    _copy_field(mine, theirs, "resources")

@@ -1,4 +1,4 @@
-"""What must be true of the policies of jobs: which failures of pods count, and which successes are enough."""
+"""Validation of the policies of jobs: which pod failures count, and when a job has succeeded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.specs.terms.go_structs import go_struct
-from aioinformer.testing.specs.terms.parts import duplicate, formed, non_negative, one_of
+from aioinformer.testing.specs.terms.parts import duplicate, format_causes, non_negative, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _OPERATORS = ("In", "NotIn")
 _STATES = ("False", "True", "Unknown")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 
-#: Both policies as Go has them.
+#: The shapes of both policies as Go structs.
 FAILURE_POLICY = {
     "Rules": [
         {
@@ -36,7 +36,7 @@ SUCCESS_POLICY = {"Rules": [{"SucceededIndexes": None, "SucceededCount": None}]}
 
 
 def failure_policy_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with what a job does about pods that fail.
+    """Check the pod failure policy of a job.
 
     Args:
         spec: of the job.
@@ -52,7 +52,7 @@ def failure_policy_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]
             if spec.get("backoffLimitPerIndex") is None:
                 yield Cause.invalid(f"{here}.action", '"FailIndex"', "requires the backoffLimitPerIndex to be set")
         else:
-            yield from _given_one_of(rule.get("action"), f"{here}.action", _ACTIONS)
+            yield from _required_one_of(rule.get("action"), f"{here}.action", _ACTIONS)
         codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
         if codes is not None:
             yield from _exit_codes(codes, f"{here}.onExitCodes", names)
@@ -64,12 +64,12 @@ def failure_policy_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]
 
 
 def success_policy_causes(spec: Mapping[str, Any], path: str, *, indexed: bool) -> Iterator[Cause]:
-    """What is wrong with when a job is content.
+    """Check the success policy of a job.
 
     Args:
         spec: of the job.
         path: of the policy.
-        indexed: whether the pods of the job have an index each.
+        indexed: whether the completion mode is Indexed.
     """
     policy, completions = spec["successPolicy"], spec.get("completions") or 0
     if not indexed:
@@ -108,10 +108,10 @@ def _success(rule: Mapping[str, Any], path: str, completions: int) -> Iterator[C
 
 
 def _index_count(text: str, completions: int) -> int:
-    """How many indexes "0,2-4" are.
+    """Return how many indexes an expression such as "0,2-4" has.
 
     Raises:
-        ValueError: they are malformed, too large, or in no order.
+        ValueError: the indexes are malformed, too large or not increasing.
     """
     count, last = 0, None
     for interval in text.split(",") if text else ():
@@ -141,7 +141,7 @@ def _interval(text: str, completions: int) -> tuple[int, int]:
 
 def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[Any]) -> Iterator[Cause]:
     operator, values, container = codes.get("operator"), codes.get("values") or [], codes.get("containerName")
-    yield from _given_one_of(operator, f"{path}.operator", _OPERATORS)
+    yield from _required_one_of(operator, f"{path}.operator", _OPERATORS)
     if container is not None and container not in containers:
         why = "must be one of the container or initContainer names in the pod template"
         yield Cause.invalid(f"{path}.containerName", shown(container), why)
@@ -161,11 +161,11 @@ def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[Any]) -> It
 def _conditions(patterns: Sequence[Mapping[str, Any]], path: str) -> Iterator[Cause]:
     yield from _too_many(patterns, path, _MOST_PATTERNS)
     for index, pattern in enumerate(patterns):
-        yield from formed(pattern.get("type", ""), f"{path}[{index}].type", label_name_faults)
-        yield from _given_one_of(pattern.get("status"), f"{path}[{index}].status", _STATES)
+        yield from format_causes(pattern.get("type", ""), f"{path}[{index}].type", label_name_faults)
+        yield from _required_one_of(pattern.get("status"), f"{path}[{index}].status", _STATES)
 
 
-def _given_one_of(value: str | None, path: str, known: Sequence[str]) -> Iterator[Cause]:
+def _required_one_of(value: str | None, path: str, known: Sequence[str]) -> Iterator[Cause]:
     if value:
         yield from one_of(value, path, known)
     else:

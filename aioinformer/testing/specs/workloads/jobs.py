@@ -1,6 +1,6 @@
-"""What must be true of jobs, and of the jobs to come that are part of what makes them on a schedule.
+"""Validation of jobs and of the job templates of cron jobs.
 
-The API looks at a job that replaces another twice: as at a new one, and at what may be changed. It tells all of it.
+The API checks an updated job twice: as a new job, and for forbidden changes. The answer lists the causes of both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aioinformer.testing.api.job_selectors import PREFIX, own_labels, settle_sel
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.specs.pods.pods import template_causes
-from aioinformer.testing.specs.terms.parts import formed, non_negative, one_of, selector_causes
+from aioinformer.testing.specs.terms.parts import format_causes, non_negative, one_of, selector_causes
 from aioinformer.testing.specs.terms.selectors import matches, mismatch, shown_selector
 from aioinformer.testing.specs.workloads.job_changes import change_causes
 from aioinformer.testing.specs.workloads.job_policies import failure_policy_causes, success_policy_causes
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 INDEXED = "Indexed"
-_MANY = 100_000
-_FEWER = 10_000
+_MOST_INDEXES = 100_000
+_MOST_WITH_BACKOFF_LIMIT = 10_000
 _LONGEST_MANAGER = 63
 _PATH_PATTERN = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _PATH = re.compile(_PATH_PATTERN)
@@ -46,17 +46,17 @@ def job(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause
     spec, metadata = obj.get("spec") or {}, obj.get("metadata") or {}
     yield from _generated(spec, metadata, old)
     yield from _whole_spec(spec)
-    yield from _index_room(spec, metadata)
+    yield from _indexed_names(spec, metadata)
     if old is not None:
         yield from _whole_spec(spec)
         yield from change_causes(spec, old)
 
 
 def job_spec_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the specification of a job, but for its selector.
+    """Check the spec of a job, except for its selector.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     for field in _COUNTS:
         yield from non_negative(spec.get(field), f"{path}.{field}")
@@ -82,11 +82,13 @@ def job_spec_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield from one_of(spec["podReplacementPolicy"], f"{path}.podReplacementPolicy", replaced)
     template = spec.get("template") or {}
     yield from template_causes(template, f"{path}.template")
-    yield from _ending(spec, (template.get("spec") or {}).get("restartPolicy"), f"{path}.template.spec.restartPolicy")
+    yield from _restart_policy(
+        spec, (template.get("spec") or {}).get("restartPolicy"), f"{path}.template.spec.restartPolicy"
+    )
 
 
 def _generated(spec: Mapping[str, Any], metadata: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """The selector and the labels that the server made up, which nobody is to have meddled with."""
+    """Check that the generated selector and labels are unchanged."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return
@@ -117,8 +119,8 @@ def _whole_spec(spec: Mapping[str, Any]) -> Iterator[Cause]:
         yield mismatch(labels or None, "spec.template.metadata.labels", left_out=selector is None or not labels)
 
 
-def _index_room(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Cause]:
-    """Pods that have an index have it in their names."""
+def _indexed_names(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Cause]:
+    """Check that the name of the last indexed pod is valid."""
     completions, name = spec.get("completions"), metadata.get("name", "")
     if spec.get("completionMode") == INDEXED and completions is not None and completions > 0:
         last = f"{name}-{completions - 1}"
@@ -131,17 +133,17 @@ def _indexed(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
     completions, parallelism, failed = (spec.get(field) for field in ("completions", "parallelism", "maxFailedIndexes"))
     if completions is None:
         yield Cause.required(f"{path}.completions", f"when completion mode is {INDEXED}")
-    yield from _at_most(parallelism, f"{path}.parallelism", _MANY, f" when completion mode is {INDEXED}")
+    yield from _at_most(parallelism, f"{path}.parallelism", _MOST_INDEXES, f" when completion mode is {INDEXED}")
     if completions is not None and failed is not None and failed > completions:
         yield Cause.invalid(f"{path}.maxFailedIndexes", str(failed), "must be less than or equal to completions")
-    yield from _at_most(failed, f"{path}.maxFailedIndexes", _MANY)
-    if completions is not None and completions > _MANY and spec.get("backoffLimitPerIndex") is not None:
+    yield from _at_most(failed, f"{path}.maxFailedIndexes", _MOST_INDEXES)
+    if completions is not None and completions > _MOST_INDEXES and spec.get("backoffLimitPerIndex") is not None:
         if failed is None:
-            why = f"must be specified when completions is above {_MANY}"
+            why = f"must be specified when completions is above {_MOST_INDEXES}"
             yield Cause.required(f"{path}.maxFailedIndexes", why)
-        why = f" when completions are above {_MANY} and used with backoff limit per index"
-        yield from _at_most(parallelism, f"{path}.parallelism", _FEWER, why)
-        yield from _at_most(failed, f"{path}.maxFailedIndexes", _FEWER, why)
+        why = f" when completions are above {_MOST_INDEXES} and used with backoff limit per index"
+        yield from _at_most(parallelism, f"{path}.parallelism", _MOST_WITH_BACKOFF_LIMIT, why)
+        yield from _at_most(failed, f"{path}.maxFailedIndexes", _MOST_WITH_BACKOFF_LIMIT, why)
 
 
 def _at_most(value: int | None, path: str, highest: int, when: str = "") -> Iterator[Cause]:
@@ -150,14 +152,14 @@ def _at_most(value: int | None, path: str, highest: int, when: str = "") -> Iter
 
 
 def _manager(name: str, path: str) -> Iterator[Cause]:
-    """Who works on a job instead of the controller: a path under a domain."""
+    """Check `managedBy`, a path prefixed with a domain."""
     host, _, rest = name.partition("/")
     if not name:
         yield Cause.required(path)
     elif not host or not rest:
         yield Cause.invalid(path, shown(name), 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
-        yield from formed(host, path, subdomain_faults)
+        yield from format_causes(host, path, subdomain_faults)
         if not _PATH.fullmatch(rest):
             why = f"Invalid path (regex used for validation is '{_PATH_PATTERN}')"
             yield Cause.invalid(path, shown(rest), why)
@@ -165,8 +167,8 @@ def _manager(name: str, path: str) -> Iterator[Cause]:
         yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {_LONGEST_MANAGER} bytes")
 
 
-def _ending(spec: Mapping[str, Any], policy: str | None, path: str) -> Iterator[Cause]:
-    """Pods of jobs come to an end."""
+def _restart_policy(spec: Mapping[str, Any], policy: str | None, path: str) -> Iterator[Cause]:
+    """Check that the restart policy lets pods end."""
     if policy in (None, "", "Always"):
         yield Cause.required(path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):

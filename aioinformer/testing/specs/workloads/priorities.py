@@ -1,4 +1,4 @@
-"""What must be true of priorities that pods may have."""
+"""Validation of priority classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _HIGHEST = 1_000_000_000
 _PREFIX = "system-"
-_OF_THE_SYSTEM = {"system-node-critical": 2 * _HIGHEST + 1000, "system-cluster-critical": 2 * _HIGHEST}
+_SYSTEM_CLASSES = {"system-node-critical": 2 * _HIGHEST + 1000, "system-cluster-critical": 2 * _HIGHEST}
 
 
 def priority_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -24,7 +24,7 @@ def priority_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Ite
         return
     name = (obj.get("metadata") or {}).get("name", "")
     if name.startswith(_PREFIX):
-        if why := _system_fault(name, value, everywhere=bool(obj.get("globalDefault"))):
+        if why := _system_fault(name, value, is_default=bool(obj.get("globalDefault"))):
             reserved = f"priority class names with '{_PREFIX}' prefix are reserved for system use only. error: {why}"
             yield Cause.forbidden("metadata.name", reserved)
     elif value > _HIGHEST:
@@ -35,10 +35,10 @@ def priority_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Ite
         yield from one_of(preemption, "preemptionPolicy", ("PreemptLowerPriority", "Never"))
 
 
-def _system_fault(name: str, value: int, *, everywhere: bool) -> str:
-    """Why this is not one of the two classes that the system has."""
-    if name not in _OF_THE_SYSTEM:
+def _system_fault(name: str, value: int, *, is_default: bool) -> str:
+    """Return why this is not one of the two system classes, or ""."""
+    if name not in _SYSTEM_CLASSES:
         return f"{name} is not a known system priority class"
-    if value != _OF_THE_SYSTEM[name]:
-        return f"value of {name} PriorityClass must be {_OF_THE_SYSTEM[name]}"
-    return f"globalDefault of {name} PriorityClass must be false" if everywhere else ""
+    if value != _SYSTEM_CLASSES[name]:
+        return f"value of {name} PriorityClass must be {_SYSTEM_CLASSES[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""

@@ -1,4 +1,4 @@
-"""How pods are replaced by newer ones: numbers that may be shares, and the strategies that are made of them."""
+"""Validation of update strategies and of their numbers, which may be percentages."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ _PARTITION = {"Partition": 0, "MaxUnavailable": None}
 _STATEFUL_SET_STRATEGY = {"Type": "", "RollingUpdate": (_PARTITION,)}
 
 
-def number_or_share(value: int | str, path: str) -> Iterator[Cause]:
-    """What is wrong with a number, or a share in percent."""
+def number_or_percentage(value: int | str, path: str) -> Iterator[Cause]:
+    """Check a number or a percentage."""
     if not isinstance(value, str):
         yield from non_negative(value, path)
     elif not _PERCENT.fullmatch(value):
         yield Cause.invalid(path, shown(value), _NO_PERCENT)
 
 
-def more_than_all(value: int | str, path: str) -> Iterator[Cause]:
-    """A share that is larger than the whole."""
+def at_most_all(value: int | str, path: str) -> Iterator[Cause]:
+    """Check that a percentage is at most 100%."""
     if isinstance(value, str) and _PERCENT.fullmatch(value) and _count(value) > 100:
         yield Cause.invalid(path, shown(value), "must not be greater than 100%")
 
 
 def deployment_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with how a deployment replaces its pods."""
+    """Check the update strategy of a deployment."""
     kind, rolling, here = strategy.get("type"), strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
     if kind == "Recreate":
         if rolling is not None:
             yield Cause.forbidden(here, "may not be specified when strategy `type` is 'Recreate'")
     elif kind == _ROLLING:
         surge, unavailable = _bounds(rolling)
-        yield from number_or_share(unavailable, f"{here}.maxUnavailable")
-        yield from number_or_share(surge, f"{here}.maxSurge")
+        yield from number_or_percentage(unavailable, f"{here}.maxUnavailable")
+        yield from number_or_percentage(surge, f"{here}.maxSurge")
         if not _count(unavailable) and not _count(surge):
             yield Cause.invalid(f"{here}.maxUnavailable", shown(unavailable), "may not be 0 when `maxSurge` is 0")
-        yield from more_than_all(unavailable, f"{here}.maxUnavailable")
+        yield from at_most_all(unavailable, f"{here}.maxUnavailable")
     else:
         value = shown(go_struct(strategy, _DEPLOYMENT_STRATEGY))
         yield Cause.unsupported(path, value, ("Recreate", _ROLLING))
 
 
 def daemon_set_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with how a daemon set replaces its pods."""
+    """Check the update strategy of a daemon set."""
     kind, here = strategy.get("type"), f"{path}.rollingUpdate"
     if kind == _ROLLING:
         surge, unavailable = _bounds(strategy.get("rollingUpdate"))
-        for check in (number_or_share, more_than_all):
+        for check in (number_or_percentage, at_most_all):
             yield from check(unavailable, f"{here}.maxUnavailable")
             yield from check(surge, f"{here}.maxSurge")
         if _count(unavailable) and _count(surge):
@@ -74,7 +74,7 @@ def daemon_set_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Caus
 
 
 def stateful_set_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with how a stateful set replaces its pods."""
+    """Check the update strategy of a stateful set."""
     kind, rolling, here = strategy.get("type"), strategy.get("rollingUpdate"), f"{path}.rollingUpdate"
     if kind == _ROLLING:
         yield from non_negative((rolling or {}).get("partition"), f"{here}.partition")
@@ -92,7 +92,7 @@ def _bounds(rolling: Mapping[str, Any] | None) -> tuple[int | str, int | str]:
 
 
 def _count(value: int | str) -> int:
-    """The number, or that of percents; what is neither counts nothing."""
+    """Return the number, or the number of percents. Other values count as 0."""
     try:
         return int(str(value).removesuffix("%"))
     except ValueError:

@@ -1,7 +1,7 @@
-"""What must be true of what keeps pods running: deployments, replica sets, stateful sets, daemon sets, and the others.
+"""Validation of deployments, replica sets, stateful sets, daemon sets, replication controllers and revisions.
 
-All of them select the pods that they make, and differ in what they say of selectors that do not: some do not even look
-at the template when the selector cannot be read.
+The kinds differ in what they report for a selector that does not match the template. Some skip the template if the
+selector is invalid.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, labelling_causes
 from aioinformer.testing.specs.pods.pods import template_causes
 from aioinformer.testing.specs.storage.claims import claim_spec_causes
-from aioinformer.testing.specs.terms.parts import formed, immutable, non_negative, one_of, selector_causes
+from aioinformer.testing.specs.terms.parts import format_causes, immutable, non_negative, one_of, selector_causes
 from aioinformer.testing.specs.terms.selectors import matches, mismatch, same_selector, shown_selector
 from aioinformer.testing.specs.workloads.rollouts import daemon_set_strategy, deployment_strategy, stateful_set_strategy
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TEMPLATE = "spec.template"
-# The controller gives each pod its own, whatever the template says.
-_GIVEN_TO_PODS = frozenset({"hostname", "subdomain"})
+# The controller sets these in each pod and ignores the template's values.
+_SET_BY_CONTROLLER = frozenset({"hostname", "subdomain"})
 _MUTABLE_IN_STATEFUL_SETS = (
     "replicas",
     "ordinals",
@@ -63,7 +63,7 @@ def daemon_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterato
     if selector is not None:
         yield from _emptiness(selector, "daemonset")
     yield from template_causes(template, _TEMPLATE)
-    yield from _kept_running(template, "DaemonSet")
+    yield from _always_restarted(template, "DaemonSet")
     yield from _numbers(spec, "minReadySeconds")
     yield from daemon_set_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     yield from _numbers(spec, "revisionHistoryLimit")
@@ -82,7 +82,7 @@ def stateful_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Itera
     yield from _numbers(spec, "replicas", "minReadySeconds")
     yield from non_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
     if old is None and (service := spec.get("serviceName")):
-        yield from formed(service, "spec.serviceName", label_faults)
+        yield from format_causes(service, "spec.serviceName", label_faults)
     selector, template = spec.get("selector"), _with_claims(spec)
     wrong = list(_selector(selector, "statefulset"))
     yield from wrong
@@ -92,8 +92,8 @@ def stateful_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Itera
         yield from _mismatch(template, selector)
         yield from template_causes(template, _TEMPLATE)
         yield from labelling_causes(template.get("metadata") or {}, _TEMPLATE)
-    yield from _kept_running(template, "StatefulSet")
-    if old is not None and _lasting(spec) != _lasting(old.get("spec") or {}):
+    yield from _always_restarted(template, "StatefulSet")
+    if old is not None and _immutable_fields(spec) != _immutable_fields(old.get("spec") or {}):
         *others, last = (f"'{field}'" for field in _MUTABLE_IN_STATEFUL_SETS)
         changeable = f"{', '.join(others)} and {last}"
         why = f"updates to statefulset spec for fields other than {changeable} are forbidden"
@@ -112,11 +112,11 @@ def replication_controller(obj: Mapping[str, Any], old: Mapping[str, Any] | None
         return
     yield from _mismatch(template, {"matchLabels": selector})
     yield from template_causes(template, _TEMPLATE)
-    yield from _kept_running(template, "ReplicationController")
+    yield from _always_restarted(template, "ReplicationController")
 
 
 def controller_revision(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """What a stateful set or a daemon set once was."""
+    """Check a former state of a stateful set or daemon set."""
     data = obj.get("data")
     yield from non_negative(obj.get("revision"), "revision")
     if old is not None:
@@ -131,7 +131,7 @@ def _numbers(spec: Mapping[str, Any], *fields: str) -> Iterator[Cause]:
 
 
 def _replicated(spec: Mapping[str, Any]) -> Iterator[Cause]:
-    """Selector and template of what has replicas that are all the same."""
+    """Check the selector and the template of a deployment or replica set."""
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from _selector(selector, "deployment")
     if selector and any(selector_causes(selector, "")):
@@ -139,7 +139,7 @@ def _replicated(spec: Mapping[str, Any]) -> Iterator[Cause]:
         return
     yield from _mismatch(template, selector)
     yield from template_causes(template, _TEMPLATE)
-    yield from _kept_running(template, "ReplicaSet")
+    yield from _always_restarted(template, "ReplicaSet")
 
 
 def _selector(selector: Mapping[str, Any] | None, kind: str) -> Iterator[Cause]:
@@ -157,14 +157,14 @@ def _emptiness(selector: Mapping[str, Any], kind: str) -> Iterator[Cause]:
 
 
 def _mismatch(template: Mapping[str, Any], selector: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """Where there is no selector, nothing is selected."""
+    """Check that the selector matches the template. A missing selector matches nothing."""
     labels = (template.get("metadata") or {}).get("labels")
     if selector is None or not matches(selector, labels or {}):
         yield mismatch(labels, f"{_TEMPLATE}.metadata.labels", left_out=selector is None or not labels)
 
 
-def _kept_running(template: Mapping[str, Any], kind: str) -> Iterator[Cause]:
-    """What ends cannot be kept running."""
+def _always_restarted(template: Mapping[str, Any], kind: str) -> Iterator[Cause]:
+    """Check that the pods are restarted and have no deadline."""
     spec, path = template.get("spec") or {}, f"{_TEMPLATE}.spec"
     yield from one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", ("Always",))
     if spec.get("activeDeadlineSeconds") is not None:
@@ -172,15 +172,15 @@ def _kept_running(template: Mapping[str, Any], kind: str) -> Iterator[Cause]:
 
 
 def _with_claims(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The template with what its pods will have: claims as volumes, in place of others of the same name."""
+    """Return the template with a volume for each claim, as the pods get it. Claims replace volumes of the same name."""
     template = spec.get("template") or {}
     names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
-    pods = {field: value for field, value in (template.get("spec") or {}).items() if field not in _GIVEN_TO_PODS}
+    pods = {field: value for field, value in (template.get("spec") or {}).items() if field not in _SET_BY_CONTROLLER}
     claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     pods["volumes"] = claims + [each for each in pods.get("volumes") or () if each.get("name") not in names]
     return {**template, "spec": pods}
 
 
-def _lasting(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a stateful set cannot be changed; what is empty is as if it were not there."""
+def _immutable_fields(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the immutable fields of a stateful set that are not empty."""
     return {field: value for field, value in spec.items() if value and field not in _MUTABLE_IN_STATEFUL_SETS}
