@@ -1,12 +1,12 @@
-"""The API server of `aioinformer.testing` with many pods, for questions about the server itself.
+"""Serve many pods with the API server of `aioinformer.testing`, for benchmarks of the server itself.
 
     python benchmarks/api_server.py --pods 50000
 
-The first line on stdout is its URL. Its config map `default/server` says which process it is, and what it took to fill
-it; other arguments of a load server are accepted and not used.
+The first line on stdout is the URL. The ConfigMap `default/server` contains the process id and the CPU time for loading
+the pods. The program accepts and ignores the other arguments of a load server.
 
-Python's garbage collector is told to leave the pods alone, as a server's own process may: otherwise it would look at
-all of them again and again, 0.2 s each time.
+The pods are excluded from garbage collection (`gc.freeze`), as a server process may do. Otherwise each full collection
+would take 0.2 s.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from aioinformer.testing.population import populate
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pods", type=int, default=50_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pods", type=int, default=50_000, help="number of pods")
     pods = parser.parse_known_args()[0].pods
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,13 +1,13 @@
-"""What do others need for the same: client-go, kube-rs, and the Python libraries?
+"""Compare aioinformer with client-go, kube-rs and Python libraries.
 
-Each is optional: who cannot be built or installed is named, with the reason. client-go needs `go`, kube-rs `cargo`;
-the Python libraries come from `peers/requirements.txt` into an environment of their own. All are kept in
-`peers/.built/`.
+Each of the others is optional: if it cannot be built or installed, the notes give the reason. client-go needs `go`, and
+kube-rs needs `cargo`. The Python libraries are installed from `peers/requirements.txt` into an environment of their
+own. Everything is built in `peers/.built/`.
 
-client-go and the official Python client have an informer, kube-rs has a reflector. kopf runs its operator, which keeps
-no objects; its handler does. lightkube and kubernetes_asyncio have nothing of the kind; for them, what a program would
-write is written out (list, keep all objects, watch, replace), so that they are measured by what they decode, not by
-what they lack.
+client-go and the official Python client have an informer, and kube-rs has a reflector. kopf runs its operator with a
+handler that keeps the objects, because the operator does not. lightkube and kubernetes_asyncio have nothing like that,
+so they run the loop that a program would need: list, keep all objects, watch, replace. The benchmark then compares
+decoding, not features.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clients import measure_floor, measure_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 from peers import Peers
 
 if TYPE_CHECKING:
@@ -33,25 +33,33 @@ _OWN: dict[str, Measure | list[str]] = {
 
 
 def question() -> Question:
-    """With everybody who is there."""
+    """Return the question with all peers that can be built."""
     peers = Peers()
     subjects = _OWN | peers.go(_EVENTS) | peers.rust(_EVENTS) | peers.python(_EVENTS)
     event, json, protobuf = "watch_us_per_event", "client-go typed, JSON", "client-go typed, protobuf"
     metadata = "client-go metadata, protobuf"
     return Question(
         "beside_others",
-        "What do others need for the same?",
+        "How does aioinformer compare with client-go, kube-rs and Python libraries?",
         subjects,
         Offer(_PODS, _EVENTS, forms="json,metadata", protobuf_tool=peers.protobuf_tool),
         requirements=[
-            Requirement("an event, to client-go on JSON", "aioinformer", event, 1 / 15, json),
-            Requirement("an event, to client-go on protobuf", "aioinformer", event, 1 / 2, protobuf),
+            Requirement("CPU of an event, ratio to client-go with JSON", "aioinformer", event, 1 / 15, json),
+            Requirement("CPU of an event, ratio to client-go with protobuf", "aioinformer", event, 1 / 2, protobuf),
             Requirement(
-                "an event of metadata, to client-go on protobuf", "aioinformer, metadata", event, 1.0, metadata
+                "CPU of a metadata-only event, ratio to client-go with protobuf",
+                "aioinformer, metadata",
+                event,
+                1.0,
+                metadata,
             ),
-            Requirement("first list, to client-go on JSON", "aioinformer", "sync_wall_seconds", 1 / 6, json),
+            Requirement("first list, ratio to client-go with JSON", "aioinformer", "sync_wall_seconds", 1 / 6, json),
             Requirement(
-                "memory, compressed, to client-go typed", "aioinformer, compressed", "kib_per_object", 1 / 8, json
+                "memory, compressed, ratio to client-go, typed",
+                "aioinformer, compressed",
+                "kib_per_object",
+                1 / 8,
+                json,
             ),
         ],
         rounds=3,
@@ -61,5 +69,5 @@ def question() -> Question:
 
 
 if __name__ == "__main__":
-    # A measurement of our own is a process of its own, which need not look for the others.
-    answer(Question("beside_others", "", _OWN) if "--subject" in sys.argv else question())
+    # The process of a single measurement does not build the peers.
+    run(Question("beside_others", "", _OWN) if "--subject" in sys.argv else question())

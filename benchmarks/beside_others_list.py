@@ -1,4 +1,4 @@
-"""How soon is a cache of 100,000 pods complete, beside client-go and kube-rs? See `beside_others.py`."""
+"""Measure how long client-go, kube-rs and aioinformer take to list 100,000 pods. See `beside_others.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clients import measure_floor, measure_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 from peers import Peers
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ _OWN: dict[str, Measure | list[str]] = {
 
 
 def question() -> Question:
-    """With everybody who is there."""
+    """Return the question with all peers that can be built."""
     peers = Peers()
     subjects = _OWN | peers.go(0, large=True) | peers.rust(0, large=True)
     ready, json = "sync_wall_seconds", "client-go typed, JSON"
     return Question(
         "beside_others_list",
-        f"How soon is a cache of {_PODS:,} pods complete, beside others?",
+        f"How long do aioinformer and others take to list {_PODS:,} pods?",
         subjects,
         Offer(_PODS, 0, protobuf_tool=peers.protobuf_tool),
         requirements=[
-            Requirement("streaming, to client-go on JSON", "aioinformer, streaming", ready, 1 / 6, json),
-            Requirement("pages, to client-go on JSON", "aioinformer, pages", ready, 1 / 6, json),
+            Requirement("streaming, ratio to client-go with JSON", "aioinformer, streaming", ready, 1 / 6, json),
+            Requirement("pages, ratio to client-go with JSON", "aioinformer, pages", ready, 1 / 6, json),
         ],
         rounds=2,
         seconds=400.0,
@@ -42,5 +42,5 @@ def question() -> Question:
 
 
 if __name__ == "__main__":
-    # A measurement of our own is a process of its own, which need not look for the others.
-    answer(Question("beside_others_list", "", _OWN) if "--subject" in sys.argv else question())
+    # The process of a single measurement does not build the peers.
+    run(Question("beside_others_list", "", _OWN) if "--subject" in sys.argv else question())

@@ -1,4 +1,4 @@
-"""What is measured: the informer and the floor, through the same phases, counted by the same figures."""
+"""The measurements of informer and floor: the same phases and the same figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PODS = _PODS
 
 
 def rss_kib() -> float:
-    """The process's resident memory, without what the allocator keeps in reserve."""
+    """Return the resident memory of the process, after returning unused memory to the system."""
     gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -38,7 +38,7 @@ def rss_kib() -> float:
 
 
 class Stopwatch:
-    """Wall and CPU seconds since it was made, and how many of these were not the system's."""
+    """Measures wall time, CPU time and user time in seconds since its creation."""
 
     def __init__(self) -> None:
         self._wall, self._cpu, self._user = perf_counter(), process_time(), _user_seconds()
@@ -61,7 +61,7 @@ def _user_seconds() -> float:
 
 
 def microseconds(call: Callable[[], Any], seconds: float = 0.1) -> float:
-    """CPU time of a call, over as many calls as there is time for."""
+    """Return the CPU time of a call, as the mean of the calls within `seconds` of CPU time."""
     call()
     watch, calls = Stopwatch(), 0
     while watch.cpu < seconds:
@@ -71,11 +71,11 @@ def microseconds(call: Callable[[], Any], seconds: float = 0.1) -> float:
 
 
 class Flood:
-    """Counts notifications, and takes the time from the word "go" to the last.
+    """Measures from the first event of the server to the last notification.
 
     Args:
-        events: that the server sends.
-        handlers: that count each of them.
+        events: the number of events that the server sends.
+        handlers: the number of handlers that count each event.
     """
 
     def __init__(self, events: int, handlers: int = 1) -> None:
@@ -86,6 +86,7 @@ class Flood:
         self._watch: Stopwatch | None = None
 
     def count(self) -> None:
+        """Count one notification."""
         if self._watch is None:
             return
         self._left -= 1
@@ -99,7 +100,7 @@ class Flood:
             self._done.set()
 
     async def run(self, url: str, rate: float = 0.0) -> Figures:
-        """Lets the server begin, and waits for the last notification."""
+        """Start the events of the server, wait for the last notification, and return the figures."""
         async with aiohttp.ClientSession() as session:
             self._watch = Stopwatch()
             async with session.post(f"{url}/go?rate={rate}"):
@@ -110,7 +111,7 @@ class Flood:
 
 
 def synced_figures(watch: Stopwatch, before_kib: float, objects: int) -> Figures:
-    """What the first list cost."""
+    """Return the figures of the first list."""
     cpu, wall, user = watch.cpu, watch.wall, watch.user
     return {
         "objects": objects,
@@ -122,7 +123,7 @@ def synced_figures(watch: Stopwatch, before_kib: float, objects: int) -> Figures
 
 
 async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) -> Figures:
-    """The floor: first list, then all events."""
+    """Measure the floor: first list, then all events."""
     store: floor.Store = {}
     synced = asyncio.Event()
     flood = Flood(events)
@@ -149,7 +150,7 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) 
 def pods_informer(
     transport: HttpTransport, *, pages: bool = False, first: int = 0, **options: Any
 ) -> SharedIndexInformer[Any]:
-    """An informer of all pods, or of the first."""
+    """Return an informer for all pods, or for the first ones."""
     reflector = ReflectorOptions(streaming_list=not pages)
     lister_watcher = ListWatch(transport, PODS, label_selector=f"first={first}" if first else "")
     return SharedIndexInformer(lister_watcher, options=reflector, **options)
@@ -166,15 +167,15 @@ async def measure_informer(
     then: Callable[[SharedIndexInformer[Any]], Figures] = lambda informer: {},
     **options: Any,
 ) -> Figures:
-    """The informer: first list, until its handlers have seen it, then all events.
+    """Measure the informer: first list, until all handlers have synced, then all events.
 
     Args:
-        events: how many the server has.
-        pages: list in pages.
-        handlers: how many; all are awaited.
+        events: the number of events that the server sends.
+        pages: list in pages instead of a stream.
+        handlers: the number of handlers, which are coroutine functions.
         transport: arguments of the transport.
-        handler: what the first handler does with each new object.
-        then: measures more, in the end.
+        handler: what the counting handler does with each new object.
+        then: returns more figures at the end.
         options: of the informer.
     """
     flood = Flood(events)
@@ -189,7 +190,7 @@ async def measure_informer(
 
     async with HttpTransport(url, **(transport or {})) as connection:
         informer = pods_informer(connection, pages=pages, **options)
-        # The last to be registered is the last to be told.
+        # The last handler to be added is the last one to be called.
         for _ in range(handlers - 1):
             informer.add_event_handler(on_add=on_add, on_update=silent)
         registration = informer.add_event_handler(on_add=on_add, on_update=on_update)

@@ -1,31 +1,31 @@
-"""What do declared fields cost, on top of the metadata that is read anyway?"""
+"""Measure what declared fields add to the cost of an event."""
 
 from functools import partial
 
 from clients import measure_informer
-from harness import Question, Requirement, answer
+from harness import Question, Requirement, run
 
 _FIELDS = ["spec.nodeName", "status.phase"]
 
 
 QUESTION = Question(
     "declared_fields",
-    "What do declared fields cost an event, on top of the metadata that is read anyway?",
+    "How much do declared fields add to the cost of an event?",
     {
         "none": measure_informer,
         "one": partial(measure_informer, fields=_FIELDS[:1]),
         "two": partial(measure_informer, fields=_FIELDS),
-        "two, and an index of each": partial(
+        "two, each with an index": partial(
             measure_informer, indexers={"node": "spec.nodeName", "phase": "status.phase"}
         ),
-        "none, body read by the handler": partial(measure_informer, handler=lambda pod: pod.spec.node_name),
+        "none, handler reads the body": partial(measure_informer, handler=lambda pod: pod.spec.node_name),
     },
     requirements=[
-        Requirement("two fields, to none", "two", "watch_us_per_event", 1.15, "none"),
+        Requirement("two fields, ratio to none", "two", "watch_us_per_event", 1.15, "none"),
     ],
     rounds=9,
     seconds=85.0,
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

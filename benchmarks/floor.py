@@ -1,7 +1,7 @@
-"""The floor: the simplest loop that splits, decodes type and metadata, and keeps the bytes; aiohttp with its defaults.
+"""The floor: the simplest loop that splits lines, decodes type and metadata, and keeps the bytes, on default aiohttp.
 
-It is fixed: what the informer costs is told as a multiple of it. It has no queue, no index, no resync, no
-reconnection, and one handler that is awaited.
+Benchmarks report the informer's cost as a multiple of this fixed program. It has no queue, no index, no resync, no
+reconnection, and one handler, which is awaited.
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ _head = msgspec.json.Decoder(Head).decode
 _page = msgspec.json.Decoder(Page).decode
 _bookmark = msgspec.json.Decoder(Bookmark).decode
 
-#: key -> (metadata, the object's own bytes)
+#: The metadata and the bytes of each object, by key.
 Store = dict[str, tuple[Meta, bytes]]
 
 
 def keep(store: Store, raw: bytes) -> None:
+    """Decode the metadata of an object and store both."""
     meta = _head(raw).metadata
     store[f"{meta.namespace}/{meta.name}"] = (meta, raw)
 
 
 async def list_pages(session: aiohttp.ClientSession, url: str, store: Store) -> str:
-    """Lists in pages of 500; returns the version."""
+    """List in pages of 500 and return the resourceVersion."""
     token = ""
     while True:
         async with session.get(f"{url}/api/v1/pods?limit=500" + (f"&continue={token}" if token else "")) as response:
@@ -81,7 +82,7 @@ async def watch(
     handler: Callable[[bytes], Awaitable[None]],
     synced: Callable[[], None] = lambda: None,
 ) -> None:
-    """Follows a watch for ever."""
+    """Follow a watch without end: store each object, then await the handler."""
     rest = b""
     async with session.get(f"{url}/api/v1/pods?watch=true&{query}") as response:
         async for chunk in response.content.iter_any():

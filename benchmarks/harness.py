@@ -1,15 +1,15 @@
-"""How every benchmark measures: the same machine, the same server, taking turns, medians.
+"""Run benchmarks: one machine, one load server, subjects that alternate, and medians.
 
-A benchmark is a `Question`: what the server offers, who is measured, and what is required of the figures. Run as a
-program, it starts one load server, and measures everybody once a round, each in a process of its own. So a machine
-that changes its speed changes it for all, and ratios are taken of what belongs to the same round. Where the system
-allows it, server and client have a core each. What comes out goes to `benchmarks/results/`, with the rounds, the
-machine and the day.
+A benchmark is a `Question`: what the load server offers, the subjects that are measured, and the requirements for their
+figures. `run` starts one load server and measures each subject once a round, in a process of its own. All subjects
+therefore see the same changes in the speed of the machine, and ratios compare figures of the same round. If the system
+allows it, server and client each have a core. `run` writes the figures to `benchmarks/results/`, with the number of
+rounds, the machine and the date.
 
-No round is begun that would end after the question's time, so that all questions together have a limit; there is one
-round at least. Somebody else's program is optional: who cannot be had, or fails, is named.
+A round starts only if it is likely to end within the time limit of the question; there is at least one round. Subjects
+that are programs of other projects are optional: if one cannot be built or fails, the notes say so.
 
-CPU time is user and system time together, of the whole process. Seconds and milliseconds are what their names say.
+CPU time is the user and system time of the whole process. The names of figures contain their units.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 
 Figures: TypeAlias = dict[str, float]
-#: The server's URL -> figures. Runs in a process of its own.
+#: Takes the URL of the load server and returns figures. Runs in a process of its own.
 Measure: TypeAlias = Callable[[str], Awaitable[Figures]]
 
 
@@ -42,12 +42,12 @@ class Offer:
     """What the load server prepares.
 
     Attributes:
-        pods: objects in the list.
-        events: changes, when they are asked for.
-        spread: the events are about so many of the pods, 0 for all.
-        forms: what can be asked for.
+        pods: number of objects in the list.
+        events: number of changes that a client can request.
+        spread: the number of pods that change, 0 for all.
+        forms: the available formats, separated by commas.
         protobuf_tool: the command that encodes protobuf.
-        program: the server.
+        program: the file of the server.
     """
 
     pods: int = 20_000
@@ -60,26 +60,26 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is required of a figure, or of its ratio to somebody else's.
+    """A limit for a figure, or for its ratio to a figure of another subject.
 
     Attributes:
-        says: for people.
-        subject: whose figure.
-        figure: which.
+        title: describes the requirement on the page.
+        subject: the subject that has the figure.
+        figure: the name of the figure.
         at_most: the limit.
-        base: if given, the limit is for the ratio to this subject's figure.
-        base_figure: which of its figures; the same one by default.
+        base: if given, the limit applies to the ratio to a figure of this subject.
+        base_figure: the name of that figure; the same one by default.
     """
 
-    says: str
+    title: str
     subject: str
     figure: str
     at_most: float
     base: str = ""
     base_figure: str = ""
 
-    def reached(self, rounds: list[dict[str, Figures]]) -> float | None:
-        """The median, None if nobody measured it."""
+    def median_of(self, rounds: list[dict[str, Figures]]) -> float | None:
+        """Return the median over the rounds, None if the figure was not measured."""
         values = []
         for each in rounds:
             if self.subject not in each or (self.base and self.base not in each):
@@ -95,18 +95,18 @@ class Question:
 
     Attributes:
         name: of the file with the results.
-        asks: for people.
-        subjects: who is measured: by a function, or by a command that is given the URL.
+        text: the question in words.
+        subjects: a function, or a command with URL as a placeholder, for each name.
         offer: what the server offers.
-        requirements: of the figures.
-        rounds: how often, if there is time.
-        seconds: no round is begun that would end later than this, after the server is ready.
-        patience: seconds for one measurement; who takes longer has failed.
-        notes: what people should know who read the figures.
+        requirements: limits for the figures.
+        rounds: the number of rounds, if the time allows it.
+        seconds: the time limit for all rounds, without the start of the server.
+        patience: seconds after which a measurement has failed.
+        notes: remarks for the page.
     """
 
     name: str
-    asks: str
+    text: str
     subjects: dict[str, Measure | list[str]]
     offer: Offer = field(default_factory=Offer)
     requirements: list[Requirement] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Question:
 
 
 def machine() -> str:
-    """What it runs on, in a line, without its name."""
+    """Describe the machine in one line, without its host name."""
     model = platform.machine()
     with open("/proc/cpuinfo") as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), model)
@@ -125,26 +125,26 @@ def machine() -> str:
 
 
 def on_core(core: int, command: list[str]) -> list[str]:
-    """The command, on one core of those there are."""
+    """Return the command pinned to one of the available cores, or unchanged if there are not enough."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return ["taskset", "-c", str(cores[core]), *command] if len(cores) > core else command
 
 
-def answer(question: Question) -> None:
-    """Runs a benchmark as a program: all of it, or with `--subject` one measurement of it."""
-    parser = argparse.ArgumentParser(description=question.asks)
-    parser.add_argument("--rounds", type=int, default=question.rounds)
-    parser.add_argument("--only", action="append", help="measure only this one; may be repeated")
+def run(question: Question) -> None:
+    """Run a benchmark as a program: completely, or with `--subject` one measurement."""
+    parser = argparse.ArgumentParser(description=question.text)
+    parser.add_argument("--rounds", type=int, default=question.rounds, help="maximum number of rounds")
+    parser.add_argument("--only", action="append", metavar="SUBJECT", help="measure only this subject; can be repeated")
     parser.add_argument("--subject", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.subject:
         measure = question.subjects[arguments.subject]
         assert callable(measure)
-        print(json.dumps(asyncio.run(_awaited(measure(arguments.url)))))
+        print(json.dumps(asyncio.run(_await(measure(arguments.url)))))
         return
     subjects = [name for name in question.subjects if not arguments.only or name in arguments.only]
-    print(question.asks)
+    print(question.text)
     rounds: list[dict[str, Figures]] = []
     notes = list(question.notes)
     begin = perf_counter()
@@ -154,12 +154,12 @@ def answer(question: Question) -> None:
             measured: dict[str, Figures] = {}
             for name in list(subjects):
                 try:
-                    measured[name] = _measured(question, name, url)
+                    measured[name] = _measure(question, name, url)
                 except (OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
                     if callable(question.subjects[name]):
                         raise
                     subjects.remove(name)
-                    notes.append(f"{name} is absent: {_reason(error)}.")
+                    notes.append(f"{name} was not measured: {_reason(error)}.")
                     print(f"  {notes[-1]}", flush=True)
             rounds.append(measured)
             spent = perf_counter() - ready
@@ -172,19 +172,19 @@ def answer(question: Question) -> None:
 def _reason(error: Exception) -> str:
     match error:
         case subprocess.TimeoutExpired():
-            return f"it did not end within {error.timeout:.0f} seconds"
+            return f"it did not end within {error.timeout:.0f} s"
         case subprocess.CalledProcessError():
-            return f"it ended with code {error.returncode}"
+            return f"it exited with status {error.returncode}"
         case _:
-            return f"it could not be run, or said something else than figures ({type(error).__name__})"
+            return f"it could not be started, or did not print figures ({type(error).__name__})"
 
 
-async def _awaited(figures: Awaitable[Figures]) -> Figures:
+async def _await(figures: Awaitable[Figures]) -> Figures:
     return await figures
 
 
 class Server:
-    """`with Server(offer) as url:` a load server in a process of its own."""
+    """A load server in a process of its own: `with Server(offer) as url:`."""
 
     def __init__(self, offer: Offer) -> None:
         arguments = ["--pods", str(offer.pods), "--events", str(offer.events)]
@@ -204,7 +204,7 @@ class Server:
         self._process.communicate()
 
 
-def _measured(question: Question, subject: str, url: str) -> Figures:
+def _measure(question: Question, subject: str, url: str) -> Figures:
     measure = question.subjects[subject]
     if callable(measure):
         script = HERE / f"{question.name}.py"
@@ -230,22 +230,22 @@ def _report(
         print(f"  {name}: " + ", ".join(f"{figure} {value:g}" for figure, value in figures.items()))
     requirements: list[dict[str, Any]] = []
     for each in question.requirements:
-        reached = each.reached(rounds)
-        if reached is None:
+        measured = each.median_of(rounds)
+        if measured is None:
             continue
-        met = reached <= each.at_most
+        met = measured <= each.at_most
         requirements.append(
             {
-                "says": each.says,
+                "title": each.title,
                 "at_most": each.at_most,
-                "reached": reached,
+                "measured": measured,
                 "met": met,
                 "is_ratio": bool(each.base),
             }
         )
-        print(f"  {'met   ' if met else 'MISSED'}  {each.says}: at most {each.at_most:g}, reached {reached:g}")
+        print(f"  {'met   ' if met else 'MISSED'}  {each.title}: at most {each.at_most:g}, measured {measured:g}")
     result = {
-        "asks": question.asks,
+        "question": question.text,
         "machine": machine(),
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(seconds),
@@ -255,7 +255,7 @@ def _report(
         "notes": notes,
         "requirements": requirements,
         "medians": medians,
-        "measured": rounds,
+        "figures": rounds,
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{question.name}.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -1,6 +1,6 @@
-"""Where do the microseconds of an event go, from the chunk to the handler? Each subject does one thing more.
+"""Measure the parts of the way of an event, from the chunk to the handler: each subject adds one part.
 
-All read the same 20,000 events; what a part costs is the difference to the subject before it.
+All subjects read the same 20,000 events. The cost of a part is the difference to the previous subject.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clients import Stopwatch, measure_informer, pods_informer
-from harness import Question, answer
+from harness import Question, run
 
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
@@ -28,7 +28,7 @@ _EVENTS = 20_000
 
 
 async def follow(url: str, take: Callable[[bytes], int], accept: str = "") -> Figures:
-    """Reads the watch; `take` is given each chunk and says how many events were complete in it."""
+    """Measure reading the watch with `take`, which processes a chunk and returns the number of complete events."""
     import aiohttp
 
     async with HttpTransport(url) as transport, aiohttp.ClientSession() as session:
@@ -55,27 +55,27 @@ async def follow(url: str, take: Callable[[bytes], int], accept: str = "") -> Fi
 
 
 async def transport_alone(url: str) -> Figures:
-    """Bytes are read and counted."""
+    """Measure reading bytes and counting lines."""
     return await follow(url, lambda chunk: chunk.count(b"\n"))
 
 
 async def lines(url: str) -> Figures:
-    """They are cut into lines."""
+    """Measure splitting lines, too."""
     values = ValueStream()
     return await follow(url, lambda chunk: len(_taken(values, chunk, len)))
 
 
 def _taken(values: ValueStream, chunk: bytes, decode: Callable[[bytes], Any]) -> list[Any]:
-    """What a chunk completes, without the pauses."""
+    """Return the values that a chunk completes, without pauses."""
     return [value for value in values.read(chunk, decode, _refuse) if value is not None]
 
 
 def _refuse(value: bytes) -> Any:
-    raise ValueError("no event of this benchmark is so heavy that it is read in steps")
+    raise ValueError("events of this benchmark must be small enough to be read in one step")
 
 
 async def records(url: str, accept: str = "") -> Figures:
-    """Metadata is decoded, and a record made."""
+    """Measure decoding metadata into records, too."""
     values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
 
     def take(chunk: bytes) -> int:
@@ -85,7 +85,7 @@ async def records(url: str, accept: str = "") -> Figures:
 
 
 async def queued(url: str) -> Figures:
-    """Deltas go through the queue."""
+    """Measure passing deltas through the queue, too."""
     values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
     queue: DeltaFIFO[Any] = DeltaFIFO(lambda record: str(record.key))
     left: list[int] = []
@@ -103,7 +103,7 @@ async def queued(url: str) -> Figures:
 
 
 def _finish(coroutine: Any) -> None:
-    """Runs what does not have to wait; what lets go of the loop goes on at once."""
+    """Run a coroutine that waits for nothing; each pause continues immediately."""
     try:
         while True:
             coroutine.send(None)
@@ -112,7 +112,7 @@ def _finish(coroutine: Any) -> None:
 
 
 async def cached(url: str) -> Figures:
-    """The whole informer, without any handler: the protocol and the store besides."""
+    """Measure the whole informer without handlers: protocol and store, too."""
     async with HttpTransport(url) as transport:
         informer = pods_informer(transport)
         async with informer:
@@ -128,16 +128,16 @@ async def cached(url: str) -> Figures:
 
 QUESTION = Question(
     "hot_path",
-    "Where do the microseconds of an event go, from the chunk to the handler?",
+    "How is the cost of an event distributed, from the chunk to the handler?",
     {
         "transport": transport_alone,
-        "and lines": lines,
-        "and records": records,
-        "and queue": queued,
-        "and protocol and store": cached,
-        "and a handler: all of it": measure_informer,
+        "+ lines": lines,
+        "+ records": records,
+        "+ queue": queued,
+        "+ protocol and store": cached,
+        "+ handler (everything)": measure_informer,
     },
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

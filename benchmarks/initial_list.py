@@ -1,17 +1,17 @@
-"""How soon is a cache of 20,000 pods complete, streamed and in pages, beside the simplest loop?"""
+"""Measure how long listing 20,000 pods takes, as a streaming list and in pages, compared with the floor."""
 
 from functools import partial
 
 from clients import measure_floor, measure_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 
 
 def question(name: str, pods: int, rounds: int) -> Question:
-    """The question for so many pods."""
+    """Return the question for a number of pods."""
     wall, cpu = "sync_wall_seconds", "sync_cpu_seconds"
     return Question(
         name,
-        f"How soon is a cache of {pods:,} pods complete?",
+        f"How long does listing {pods:,} pods take?",
         {
             "floor, streaming": partial(measure_floor, events=0),
             "streaming": partial(measure_informer, events=0),
@@ -20,7 +20,7 @@ def question(name: str, pods: int, rounds: int) -> Question:
         },
         Offer(pods=pods, events=0),
         requirements=[
-            Requirement(f"{form}: {what} seconds, to the floor", form, figure, 1.25, f"floor, {form}")
+            Requirement(f"{form}: {what} seconds, ratio to the floor", form, figure, 1.25, f"floor, {form}")
             for form in ("streaming", "pages")
             for what, figure in (("wall", wall), ("CPU", cpu))
         ],
@@ -31,4 +31,4 @@ def question(name: str, pods: int, rounds: int) -> Question:
 QUESTION = question("initial_list", 20_000, 5)
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

@@ -1,9 +1,9 @@
-"""How soon is a cache of 100,000 pods complete, streamed and in pages, beside the simplest loop?"""
+"""Measure how long listing 100,000 pods takes, as a streaming list and in pages, compared with the floor."""
 
-from harness import answer
+from harness import run
 from initial_list import question
 
 QUESTION = question("initial_list_large", 100_000, 3)
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

@@ -1,16 +1,18 @@
-"""A load server that is never the bottleneck: it writes bytes that were prepared once, and does nothing else.
+"""Serve load that never limits a benchmark: the server only writes bytes that it has prepared in advance.
 
     python benchmarks/load_server.py --pods 20000 --events 20000 --forms json,metadata
 
-The first line on stdout is its URL. It serves `/api/v1/pods`: lists in pages (`limit`, `continue`), streaming lists,
-and watches, in the form that `Accept` asks for. A watch brings nothing until it is told to:
+The first line on stdout is the URL. The server has `/api/v1/pods`: lists in pages (`limit`, `continue`), streaming
+lists, and watches, in the format that `Accept` requests. A watch delivers nothing until one of these requests arrives:
 
-- `POST /go`: every watch gets all events as fast as its socket takes them, each a new version of one of the pods.
-  `/go?rate=1000` paces them, in events a second. It waits until there is a watch.
-- `POST /expire`: every watch ends with 410 Gone, so that the client lists again: the same, at a later version.
-- `GET /times`: when each event of the last paced run was handed to the socket, in seconds of the monotonic clock.
+- `POST /go`: each watch receives all events as fast as its socket accepts them. Each event is a new version of a pod.
+  `/go?rate=1000` limits the rate, in events per second. The request waits until there is a watch.
+- `POST /expire`: each watch ends with 410 Gone, so the client relists: the same objects, at a later resourceVersion.
+- `GET /times`: the times at which the server passed each event of the last run with a rate to the socket, in seconds of
+  the monotonic clock.
 
-Many clients may come one after the other: each sees the same. `labelSelector=first=1000` asks for the first 1,000 pods.
+Clients can connect one after the other, and all receive the same. `labelSelector=first=1000` selects the first 1,000
+pods.
 """
 
 from __future__ import annotations
@@ -31,14 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BATCH = 32
-#: So many times the list may be asked for anew before its version is that of an event.
+#: The number of relists before the version of the list reaches that of the first event.
 _ROOM = 1_000_000
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
 
-#: For clients that look what there is before they ask for it.
+#: For clients that use discovery first.
 _DISCOVERY: dict[str, Any] = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
@@ -61,13 +63,15 @@ def _chunk(data: bytes) -> bytes:
 
 
 class Form:
-    """Everything that is ever written in one form of JSON, prepared.
+    """All responses in one format of JSON, prepared in advance.
 
     Args:
-        spread: the events are about so many of the pods.
-        encode: number and version of a pod -> its JSON.
-        kind: what goes in front of an object of a watch.
-        list_kind: what goes in front of a list.
+        pods: the number of pods.
+        events: the number of events.
+        spread: the number of pods that change.
+        encode: returns the JSON of a pod, given its number and version.
+        kind: the members in front of an object of a watch.
+        list_kind: the members in front of a list.
     """
 
     content_type = b"application/json"
@@ -97,11 +101,11 @@ class Form:
         self._pages: dict[tuple[int, int, int, int], bytes] = {}
 
     def initial(self, version: int, first: int) -> list[bytes]:
-        """The streaming list of the first pods, a whole number of batches."""
+        """Return the streaming list of the first pods, rounded up to a whole number of batches."""
         return [*self._initial[: -(-first // _BATCH)], _chunk(self._end % version)]
 
     def page(self, limit: int, start: int, version: int, first: int) -> bytes:
-        """A page of the list of the first pods; made when it is first asked for."""
+        """Return a page of the list of the first pods. It is created at the first request."""
         page = self._pages.get((limit, start, version, first))
         if page is None:
             stop = min(start + limit, first) if limit else first
@@ -114,11 +118,12 @@ class Form:
 
 
 class ProtobufForm(Form):
-    """The same stream in protobuf, as a tool that knows it encodes it.
+    """All responses of a stream in protobuf, encoded by an external tool.
 
     Args:
         plain: the same in JSON.
-        tool: the command; it is given the events, a line each, and returns frames, each with its length before it.
+        pods: the number of pods.
+        tool: the command. It reads events, one per line, and writes frames, each preceded by its length.
     """
 
     content_type = b"application/vnd.kubernetes.protobuf"
@@ -137,7 +142,7 @@ class ProtobufForm(Form):
         return self._initial
 
     def page(self, limit: int, start: int, version: int, first: int) -> bytes:
-        raise NotImplementedError("lists are streamed in protobuf")
+        raise NotImplementedError("protobuf supports streaming lists only")
 
 
 def _chunks_of(batch: bytes) -> list[bytes]:
@@ -164,7 +169,7 @@ def _frames_of(data: bytes) -> list[bytes]:
 
 
 class Load:
-    """The forms there are, and the watches that are open."""
+    """The prepared formats and the open watches."""
 
     def __init__(self, pods: int, events: int, spread: int, forms: list[str], protobuf_tool: list[str]) -> None:
         self.forms: dict[str, Form] = {}
@@ -179,21 +184,21 @@ class Load:
             for name, form in list(self.forms.items()):
                 self.forms[f"{name} in protobuf"] = ProtobufForm(form, pods, protobuf_tool)
         self.pods = pods
-        #: Of the lists.
+        #: The resourceVersion of lists.
         self.version = pods
         self.watches: set[asyncio.Queue[float | None]] = set()
         self.arrived = asyncio.Event()
         self.times: list[float] = []
 
     def form(self, accept: str) -> Form:
-        """The form that is asked for."""
+        """Return the format that an Accept header requests."""
         name = "metadata" if "as=PartialObjectMetadata" in accept else "json"
         if accept.startswith("application/vnd.kubernetes.protobuf"):
             return self.forms.get(f"{name} in protobuf") or self.forms[name]
         return self.forms[name]
 
-    async def tell(self, command: float | None) -> None:
-        """Gives all watches a command, as soon as there is one."""
+    async def send_command(self, command: float | None) -> None:
+        """Wait until there is a watch, and send all watches a command: a rate of events, or None for 410."""
         while not self.watches:
             self.arrived.clear()
             await self.arrived.wait()
@@ -202,6 +207,8 @@ class Load:
 
 
 class Connection:
+    """Serves one connection."""
+
     def __init__(self, load: Load) -> None:
         self._load = load
 
@@ -212,25 +219,25 @@ class Connection:
                 headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in fields)}
                 await reader.readexactly(int(headers.get("content-length", 0)))
                 method, target, _ = line.split(" ", 2)
-                await self._answer(method, target, headers.get("accept", ""), reader, writer)
+                await self._respond(method, target, headers.get("accept", ""), reader, writer)
                 await writer.drain()
         writer.close()
 
-    async def _answer(
+    async def _respond(
         self, method: str, target: str, accept: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         url = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         match method, url.path:
             case "POST", "/go":
-                await self._load.tell(float(query.get("rate", 0)))
-                self._whole(writer, b"{}")
+                await self._load.send_command(float(query.get("rate", 0)))
+                self._send(writer, b"{}")
             case "POST", "/expire":
                 self._load.version += 1
-                await self._load.tell(None)
-                self._whole(writer, b"{}")
+                await self._load.send_command(None)
+                self._send(writer, b"{}")
             case "GET", "/times":
-                self._whole(writer, json.dumps(self._load.times).encode())
+                self._send(writer, json.dumps(self._load.times).encode())
             case "GET", "/api/v1/pods":
                 form = self._load.form(accept)
                 first = int(query.get("labelSelector", "first=0").removeprefix("first=")) or self._load.pods
@@ -241,13 +248,13 @@ class Connection:
                 else:
                     limit, start = int(query.get("limit", 0)), int(query.get("continue", 0))
                     page = form.page(limit, start, self._load.version, first)
-                    self._whole(writer, page, form.content_type)
+                    self._send(writer, page, form.content_type)
             case "GET", path if path in _DISCOVERY:
-                self._whole(writer, json.dumps(_DISCOVERY[path]).encode())
+                self._send(writer, json.dumps(_DISCOVERY[path]).encode())
             case _:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 
-    def _whole(self, writer: asyncio.StreamWriter, body: bytes, kind: bytes = b"application/json") -> None:
+    def _send(self, writer: asyncio.StreamWriter, body: bytes, kind: bytes = b"application/json") -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (kind, len(body)))
         writer.write(body)
 
@@ -299,12 +306,12 @@ class Connection:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pods", type=int, default=20_000)
-    parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--spread", type=int, default=0, help="events are about so many pods; 0 for all")
-    parser.add_argument("--forms", default="json", help="which to prepare: json, metadata")
-    parser.add_argument("--protobuf-tool", default="[]", help="a command that encodes watch events, as a JSON list")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="end by itself after so long")
+    parser.add_argument("--pods", type=int, default=20_000, help="number of pods")
+    parser.add_argument("--events", type=int, default=20_000, help="number of events")
+    parser.add_argument("--spread", type=int, default=0, help="number of pods that change; 0 for all")
+    parser.add_argument("--forms", default="json", help="formats to prepare: json, metadata")
+    parser.add_argument("--protobuf-tool", default="[]", help="command that encodes watch events, as a JSON list")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="exit after this time")
     arguments = parser.parse_args()
     tool = json.loads(arguments.protobuf_tool)
     spread = arguments.spread or arguments.pods

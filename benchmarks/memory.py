@@ -1,8 +1,8 @@
-"""What does a cached object weigh, in each form that a cache can have, and what does it cost to come in and to be read?
+"""Measure the memory of a cached object in each storage tier, and the cost of reading it.
 
-Resident memory of the process, garbage collected and the allocator's reserve given back, over what it was before the
-list. The pods are 5.8 KB of JSON each. A read looks into the spec, where there is one, and at a label otherwise: the
-first look at an object that nobody holds, one while somebody does, and the metadata alone.
+The memory is the growth of resident memory by the list, after a garbage collection and after returning unused memory to
+the system. The pods have 5.8 KB of JSON each. A read accesses the spec, or a label if there is no spec: first while the
+caller retains no view of the object, then while it does. Reading metadata is measured separately.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clients import measure_floor, measure_informer, microseconds
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 from pods import encoded
 
 if TYPE_CHECKING:
@@ -42,31 +42,31 @@ def _reads(informer: SharedIndexInformer[Any], look: Callable[[Any], Any]) -> Fi
     key = indexer.list_keys()[_PODS // 2]
     first = microseconds(lambda: look(indexer.get_by_key(key)))
     metadata = microseconds(lambda: _name(indexer.get_by_key(key)))
-    held = indexer.get_by_key(key)
-    assert look(held)
+    retained = indexer.get_by_key(key)
+    assert look(retained)
     again = microseconds(lambda: look(indexer.get_by_key(key)))
-    assert held is not None
-    return {"first_look_us": first, "look_while_held_us": again, "metadata_us": metadata}
+    assert retained is not None
+    return {"first_look_us": first, "look_again_us": again, "metadata_us": metadata}
 
 
 async def measure(url: str, **options: Any) -> Figures:
-    """One tier; with the limits that depend on the data."""
+    """Measure one tier, and its share of the limit, which depends on the size of the JSON."""
     look = _label if options.get("storage") == "metadata" else _node
     figures = await measure_informer(url, events=0, then=partial(_reads, look=look), **options)
     sizes = [len(encoded(number, number + 1)) for number in range(0, _PODS, 100)]
     json_kib = sum(sizes) / len(sizes) / 1024
-    weight = figures["kib_per_object"]
-    return figures | {"json_kib": json_kib, "of_the_allowed": weight / (1.1 * json_kib + 1.0)}
+    kib = figures["kib_per_object"]
+    return figures | {"json_kib": json_kib, "share_of_limit": kib / (1.1 * json_kib + 1.0)}
 
 
 QUESTION = Question(
     "memory",
-    "What does a cached object weigh?",
+    "How much memory does a cached object need?",
     {
         "floor": partial(measure_floor, events=0),
         "bytes": measure,
         "bytes, two fields": partial(measure, fields=_FIELDS),
-        "bytes, an index more": partial(measure, indexers={"node": "spec.nodeName"}),
+        "bytes, one more index": partial(measure, indexers={"node": "spec.nodeName"}),
         "stripped": partial(measure, storage="stripped"),
         "compressed": partial(measure, storage="compressed"),
         "projection": partial(measure, storage="projection", fields=_FIELDS),
@@ -75,11 +75,11 @@ QUESTION = Question(
     },
     Offer(pods=_PODS, events=0, forms="json,metadata"),
     requirements=[
-        Requirement("bytes, as a share of 1.1 times the JSON plus 1 KiB", "bytes", "of_the_allowed", 1.0),
-        Requirement("compressed, in KiB", "compressed", "kib_per_object", 1.6),
+        Requirement("bytes, ratio to 1.1 times the JSON plus 1 KiB", "bytes", "share_of_limit", 1.0),
+        Requirement("compressed, KiB per object", "compressed", "kib_per_object", 1.6),
     ],
     rounds=3,
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

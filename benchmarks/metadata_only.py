@@ -1,13 +1,13 @@
-"""What does an event cost when nothing but metadata is asked for?"""
+"""Measure the cost of an event if only metadata is requested."""
 
 from functools import partial
 
 from clients import measure_floor, measure_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 
 QUESTION = Question(
     "metadata_only",
-    "What does an event cost when nothing but metadata is asked for?",
+    "How much does an event cost if only metadata is requested?",
     {
         "floor, whole objects": measure_floor,
         "whole objects": measure_informer,
@@ -16,7 +16,7 @@ QUESTION = Question(
     Offer(forms="json,metadata"),
     requirements=[
         Requirement(
-            "metadata only, to the floor on whole objects",
+            "metadata only, ratio to the floor with whole objects",
             "metadata only",
             "watch_us_per_event",
             0.9,
@@ -26,4 +26,4 @@ QUESTION = Question(
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

@@ -1,4 +1,4 @@
-"""Pods as a cluster has them: about 5.8 KB of JSON each, with managed fields, conditions and environment."""
+"""Realistic pods: about 5.8 KB of JSON each, with managed fields, conditions and environment variables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _STATUS_FIELDS: dict[str, Any] = {
 
 
 def pod(number: int, version: int) -> dict[str, Any]:
-    """The pod of a number, in a version; without kind and apiVersion, as lists have it."""
+    """Return a pod, given its number and version, without kind and apiVersion, as in lists."""
     app, namespace = f"app-{number % 97}", f"team-{number % 50}"
     time = "2026-03-01T09:10:11Z"
     return {
@@ -194,10 +194,10 @@ def pod(number: int, version: int) -> dict[str, Any]:
 
 
 def encoded(number: int, version: int) -> bytes:
-    """The pod as compact JSON, as lists have it."""
+    """Return the pod as compact JSON, as in lists."""
     return json.dumps(pod(number, version), separators=(",", ":")).encode()
 
 
 def encoded_metadata(number: int, version: int) -> bytes:
-    """The same pod, of which nothing but the metadata was asked for."""
+    """Return only the metadata of the pod as compact JSON."""
     return json.dumps({"metadata": pod(number, version)["metadata"]}, separators=(",", ":")).encode()

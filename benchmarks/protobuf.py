@@ -1,8 +1,8 @@
-"""Would the metadata come cheaper out of protobuf, read in Python, than out of JSON, read by msgspec's C?
+"""Compare metadata from protobuf, read in Python, with metadata from JSON, read by msgspec in C.
 
-Both are followed from the socket to records, without a cache: the part of the path that the form of the wire decides.
-In protobuf the server sends two thirds of the bytes, frames say their length, metadata stands in front of everything
-else, and what comes after it is never looked at: the best case that there is. It takes `go` to make the frames.
+Both are read from the socket into records, without a cache: only this part depends on the format. In protobuf the
+server sends two thirds of the bytes, frames state their length, metadata comes first, and the rest of an object is not
+read. This is the best case for protobuf. Encoding the frames needs `go`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import hot_path
 import msgspec
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 from peers import Peers
 
 from aioinformer.cache.objects.record import Record
@@ -29,12 +29,13 @@ _LONG = 0x80
 
 
 class Frames:
-    """Cuts chunks into frames, each with four bytes of length before it."""
+    """Splits chunks into frames, each preceded by four bytes of length."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the frames that a chunk completes."""
         data = self._rest + chunk if self._rest else chunk
         frames, at, end = [], 0, len(data)
         while end - at >= 4:
@@ -48,18 +49,18 @@ class Frames:
 
 
 def _inside(data: bytes, at: int) -> int:
-    """Where the value of the field begins whose tag is here."""
+    """Return the start of the value of the field whose tag is at this position."""
     while data[at + 1] > 127:
         at += 1
     return at + 2
 
 
 def record_of(frame: bytes) -> Record:
-    """The record of a watch event."""
-    at = 2 + frame[1]  # behind the type
+    """Return the record of a watch event."""
+    at = 2 + frame[1]  # after the type
     at = _inside(frame, at)  # in the RawExtension
-    at = _inside(frame, at) + 4  # in its bytes, behind the magic number
-    at += 2 + frame[at + 1]  # behind the TypeMeta
+    at = _inside(frame, at) + 4  # in its bytes, after the magic number
+    at += 2 + frame[at + 1]  # after the TypeMeta
     at = _inside(frame, at)  # in the object
     name = namespace = uid = version = ""
     labels: list[bytes] = []
@@ -85,11 +86,12 @@ def record_of(frame: bytes) -> Record:
         elif tag > _LABEL:
             break
         at += size
-    # In the place of what is JSON otherwise, as a record has it: still encoded.
+    # Records keep labels and body encoded: here as protobuf instead of JSON.
     return Record(f"{namespace}/{name}", namespace, name, uid, version, msgspec.Raw(b"".join(labels)), frame)
 
 
 async def protobuf(url: str, *, metadata: bool = False) -> Figures:
+    """Measure reading protobuf."""
     frames, checked = Frames(), False
 
     def take(chunk: bytes) -> int:
@@ -104,6 +106,7 @@ async def protobuf(url: str, *, metadata: bool = False) -> Figures:
 
 
 async def json(url: str, *, metadata: bool = False) -> Figures:
+    """Measure reading JSON."""
     return await hot_path.records(url, f"application/json;{_METADATA}" if metadata else "")
 
 
@@ -116,20 +119,20 @@ _SUBJECTS: dict[str, Measure | list[str]] = {
 
 
 def question() -> Question:
-    """With the tool that makes the frames."""
+    """Return the question with the tool that encodes the frames, if it can be built."""
     peers = Peers()
     peers.go(0)
     subjects = _SUBJECTS if peers.protobuf_tool else {name: _SUBJECTS[name] for name in ("JSON", "JSON, metadata only")}
     event = "watch_us_per_event"
     return Question(
         "protobuf",
-        "Would the metadata come cheaper out of protobuf, read in Python?",
+        "Is reading metadata from protobuf, in Python, cheaper than from JSON?",
         subjects,
         Offer(forms="json,metadata", protobuf_tool=peers.protobuf_tool),
-        requirements=[Requirement("from socket to record, JSON to protobuf", "JSON", event, 1.0, "protobuf")],
+        requirements=[Requirement("from socket to record: JSON, ratio to protobuf", "JSON", event, 1.0, "protobuf")],
         notes=peers.notes,
     )
 
 
 if __name__ == "__main__":
-    answer(Question("protobuf", "", _SUBJECTS) if "--subject" in sys.argv else question())
+    run(Question("protobuf", "", _SUBJECTS) if "--subject" in sys.argv else question())

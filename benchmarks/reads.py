@@ -1,8 +1,8 @@
-"""What does it cost to read a cache of 50,000 pods: all of it, a part of it, one object, an object's body?
+"""Measure reads from a cache of 50,000 pods: everything, a part, one object, and the body of an object.
 
-Parts are measured by what they return: a list of a namespace should cost a pod of it about the same as a list of
-everything costs a pod. For a selector without an index, every object has to be looked at; with one, only what is
-returned.
+The cost of a part is divided by the number of returned objects. A pod should cost about the same in a list of its
+namespace as in a list of everything. A selector without an index checks every object, and one with an index only those
+that it returns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clients import microseconds, pods_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 
 from aioinformer.transport.http import HttpTransport
 
@@ -25,11 +25,12 @@ _INDEXERS = {"node": "spec.nodeName", "app": "metadata.labels.app"}
 
 
 def _each(call: Callable[[], list[Any]]) -> float:
-    """Microseconds for each object of the result."""
+    """Return microseconds for each object of the result."""
     return microseconds(call) / len(call())
 
 
 async def measure(url: str, **options: Any) -> Figures:
+    """Measure all reads with one storage tier."""
     async with HttpTransport(url) as transport:
         informer = pods_informer(transport, indexers=_INDEXERS, **options)
         async with informer:
@@ -37,16 +38,16 @@ async def measure(url: str, **options: Any) -> Figures:
             lister, indexer = informer.lister(), informer.get_indexer()
             team = lister.namespaced("team-7")
             key = indexer.list_keys()[_PODS // 2]
-            held: Any = indexer.get_by_key(key)
+            retained: Any = indexer.get_by_key(key)
 
-            def body() -> Any:
+            def read_body() -> Any:
                 obj: Any = indexer.get_by_key(key)
                 return obj.spec.node_name
 
-            def decoded() -> Any:
-                nonlocal held
-                held = None
-                return body()
+            def decode_body() -> Any:
+                nonlocal retained
+                retained = None
+                return read_body()
 
             figures = {
                 "list_us_each": _each(lister.list),
@@ -55,20 +56,20 @@ async def measure(url: str, **options: Any) -> Figures:
                 "label_indexed_us_each": _each(lambda: lister.list("app=app-7")),
                 "label_in_namespace_us_each": _each(lambda: team.list("tier=web")),
                 "field_indexed_us_each": _each(lambda: lister.list(field_selector="spec.nodeName=node-7")),
-                "label_not_indexed_us_each_held": microseconds(lambda: lister.list("tier=web")) / _PODS,
+                "label_not_indexed_us_each_cached": microseconds(lambda: lister.list("tier=web")) / _PODS,
                 "get_us": microseconds(lambda: indexer.get_by_key(key)),
-                "first_look_us": microseconds(decoded),
+                "first_look_us": microseconds(decode_body),
             }
-            held = indexer.get_by_key(key)
-            assert body()
-            keep = held.spec
-            assert keep is not None
-            return figures | {"look_while_held_us": microseconds(body)}
+            retained = indexer.get_by_key(key)
+            assert read_body()
+            spec = retained.spec
+            assert spec is not None
+            return figures | {"look_again_us": microseconds(read_body)}
 
 
-def _same_as_all(what: str, figure: str, at_most: float) -> Requirement:
+def _limit_to_list(what: str, figure: str, at_most: float) -> Requirement:
     return Requirement(
-        f"{what}: cost of an object that is returned, to a list of all",
+        f"{what}: CPU per returned object, ratio to listing everything",
         "bytes",
         figure,
         at_most,
@@ -79,27 +80,27 @@ def _same_as_all(what: str, figure: str, at_most: float) -> Requirement:
 
 QUESTION = Question(
     "reads",
-    "What does it cost to read a cache of 50,000 pods?",
+    "How much do reads from a cache of 50,000 pods cost?",
     {
         "bytes": measure,
         "compressed": partial(measure, storage="compressed"),
     },
     Offer(pods=_PODS, events=0),
     requirements=[
-        _same_as_all("by namespace", "namespace_us_each", 2.0),
-        _same_as_all("by index", "index_us_each", 2.0),
+        _limit_to_list("by namespace", "namespace_us_each", 2.0),
+        _limit_to_list("by index", "index_us_each", 2.0),
         Requirement(
-            "by a label with an index: cost of an object that is returned, to looking at one without an index",
+            "by an indexed label: CPU per returned object, ratio to checking an object without an index",
             "bytes",
             "label_indexed_us_each",
             2.0,
             "bytes",
-            "label_not_indexed_us_each_held",
+            "label_not_indexed_us_each_cached",
         ),
         Requirement(
-            "a body while somebody holds it, to decoding it",
+            "reading a retained body, ratio to decoding it",
             "bytes",
-            "look_while_held_us",
+            "look_again_us",
             0.2,
             "bytes",
             "first_look_us",
@@ -109,4 +110,4 @@ QUESTION = Question(
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

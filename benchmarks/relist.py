@@ -1,7 +1,7 @@
-"""What does it cost to list 50,000 pods again, of which none has changed?
+"""Measure a relist of 50,000 unchanged pods.
 
-The cache has three indices, by namespace, by a path and by a function. Nobody is to be told anything, no index is to
-be written, every body is to stay the one that it was, and the list is to cost no more than the first.
+The cache has three indices: by namespace, by a path and by a function. A relist should deliver no notification, write
+to no index, replace no body, and cost no more than the first list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from clients import Stopwatch, pods_informer, rss_kib
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 
 from aioinformer.cache.indices import Index
 from aioinformer.transport.http import HttpTransport
@@ -23,14 +23,14 @@ _PODS = 50_000
 
 
 class IndexWrites:
-    """Counts what is written to any index, from now on."""
+    """Counts writes to all indices from its creation on."""
 
     def __init__(self) -> None:
         self.count = 0
         for name in ("put", "remove"):
-            setattr(Index, name, self._counting(getattr(Index, name)))
+            setattr(Index, name, self._count_calls(getattr(Index, name)))
 
-    def _counting(self, write: Any) -> Any:
+    def _count_calls(self, write: Any) -> Any:
         def counted(*arguments: Any) -> None:
             self.count += 1
             write(*arguments)
@@ -39,16 +39,16 @@ class IndexWrites:
 
 
 async def relist(url: str, *, pages: bool = False) -> Figures:
-    """The first list, and the same again."""
-    told = 0
+    """Measure the first list and a relist."""
+    delivered = 0
 
     async def on_add(obj: Any) -> None:
-        nonlocal told
-        told += 1
+        nonlocal delivered
+        delivered += 1
 
     async def on_update(old: Any, new: Any) -> None:
-        nonlocal told
-        told += 1
+        nonlocal delivered
+        delivered += 1
 
     async with HttpTransport(url) as transport, aiohttp.ClientSession() as session:
         indexers = {"node": "spec.nodeName", "name": lambda pod: [pod.metadata.name]}
@@ -61,14 +61,14 @@ async def relist(url: str, *, pages: bool = False) -> Figures:
             cells = informer.get_indexer().cells
             bodies = {record.key: id(record.raw) for record in cells.items()}
             version = int(informer.last_sync_resource_version)
-            told, writes, before = 0, IndexWrites(), rss_kib()
+            delivered, writes, before = 0, IndexWrites(), rss_kib()
             again = Stopwatch()
             async with session.post(f"{url}/expire"):
                 pass
             await informer.wait_for_resource_version(str(version + 1))
             figures |= {"relist_cpu_seconds": again.cpu, "relist_wall_seconds": again.wall}
             figures |= {
-                "relist_notifications": told,
+                "relist_notifications": delivered,
                 "relist_index_writes": writes.count,
                 "relist_bodies": sum(bodies[record.key] != id(record.raw) for record in cells.items()),
                 "relist_kib_per_object": (rss_kib() - before) / len(bodies),
@@ -81,15 +81,15 @@ def _required() -> list[Requirement]:
     for form in ("streaming", "pages"):
         for what in ("notifications", "index_writes", "bodies"):
             found.append(Requirement(f"{form}: {what.replace('_', ' ')}", form, f"relist_{what}", 0))
-        found.append(Requirement(f"{form}: KiB more for an object", form, "relist_kib_per_object", 0.1))
+        found.append(Requirement(f"{form}: additional KiB per object", form, "relist_kib_per_object", 0.1))
         cpu, first = "relist_cpu_seconds", "sync_cpu_seconds"
-        found.append(Requirement(f"{form}: CPU, to the first list", form, cpu, 1.0, form, first))
+        found.append(Requirement(f"{form}: CPU, ratio to the first list", form, cpu, 1.0, form, first))
     return found
 
 
 QUESTION = Question(
     "relist",
-    "What does it cost to list 50,000 pods again, of which none has changed?",
+    "How much does a relist of 50,000 unchanged pods cost?",
     {"streaming": relist, "pages": partial(relist, pages=True)},
     Offer(pods=_PODS, events=1),
     requirements=_required(),
@@ -97,4 +97,4 @@ QUESTION = Question(
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

@@ -1,4 +1,4 @@
-"""Writes `docs/benchmarks.md` and its plots from the results that there are.
+"""Generate `docs/benchmarks.md` and its plots from the results in `benchmarks/results/`.
 
 python benchmarks/report.py
 """
@@ -33,9 +33,9 @@ def main() -> None:
 
 
 def _summary(results: dict[str, Any]) -> str:
-    lines = ["## What is aimed for, and what was measured", ""]
-    lines += ["Ratios are to what stands behind the comma or *to*; no result is left out.", ""]
-    lines += ["| | aim | measured | |", "|---|--:|--:|---|"]
+    lines = ["## Limits and measurements", ""]
+    lines += ["The table contains all limits, met or missed.", ""]
+    lines += ["| | limit | measured | |", "|---|--:|--:|---|"]
     titles = {section.name: section.title for section in SECTIONS}
     for topic, questions in TOPICS:
         lines.append(f"| **{topic}** | | | |")
@@ -43,12 +43,12 @@ def _summary(results: dict[str, Any]) -> str:
             if name not in results:
                 lines.append(f"| {titles[name]} | | not measured | |")
                 continue
-            required = [each for each in results[name]["requirements"] if each["says"].startswith(beginning)]
-            for each in _worst(required) if name == "loop_holds" else required:
+            required = [each for each in results[name]["requirements"] if each["title"].startswith(beginning)]
+            for each in _highest(required) if name == "loop_blocking" else required:
                 title = "" if len(questions) == 1 or titles[name] == topic else f"{titles[name]}: "
-                aim, reached = (_ratio(each[value], each) for value in ("at_most", "reached"))
+                limit, measured = (_ratio(each[value], each) for value in ("at_most", "measured"))
                 mark = "" if each["met"] else "**missed**"
-                lines.append(f"| {title}{each['says']} | ≤ {aim} | {reached} | {mark} |")
+                lines.append(f"| {title}{each['title']} | ≤ {limit} | {measured} | {mark} |")
     return "\n".join([*lines, ""])
 
 
@@ -58,16 +58,16 @@ def _ratio(value: float, requirement: dict[str, Any]) -> str:
     return svg.number(value)
 
 
-def _worst(required: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of what is required of each phase, the phase that comes off worst."""
+def _highest(required: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Reduce the requirements of all phases to the phase with the highest figure."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for each in required:
-        subject, _, what = each["says"].partition(": ")
+        subject, _, what = each["title"].partition(": ")
         phase, parted, figure = what.partition(": ")
         if not parted:
             found[subject, what] = each
-        elif (subject, figure) not in found or each["reached"] > found[subject, figure]["reached"]:
-            found[subject, figure] = each | {"says": f"{subject}: {figure} (worst of all phases: {phase})"}
+        elif (subject, figure) not in found or each["measured"] > found[subject, figure]["measured"]:
+            found[subject, figure] = each | {"title": f"{subject}: {figure} (highest of all phases: {phase})"}
     return list(found.values())
 
 
@@ -82,8 +82,8 @@ def _section(section: Section, result: dict[str, Any]) -> str:
         others, limit = section.name.startswith("beside"), section.limits.get(figure, 0.0)
         lines += [_plot(name, title, svg.bars(title, _column(medians, figure), unit, others=others, limit=limit))]
     match section.name:
-        case "loop_holds":
-            lines += _holds(medians)
+        case "loop_blocking":
+            lines += _blocking(medians)
         case "hot_path":
             title = f"{section.title}: {FIGURES['watch_us_per_event']}"
             lines += [_plot("hot_path", title, svg.steps(title, _column(medians, "watch_us_per_event"), "µs"))]
@@ -92,10 +92,10 @@ def _section(section: Section, result: dict[str, Any]) -> str:
             lines += [*_scale(medians), "", *_table(medians)]
         case _:
             lines += _table(medians)
-    told = f"{result['rounds']} rounds" + (
+    origin = f"{result['rounds']} rounds" + (
         f" on {result['date']}, in {result['seconds']} s" if "date" in result else ""
     )
-    lines += ["", *(f"{note}\n" for note in result["notes"]), f"{told}. {result['machine']}.", ""]
+    lines += ["", *(f"{note}\n" for note in result["notes"]), f"{origin}. {result['machine']}.", ""]
     return "\n".join(lines)
 
 
@@ -112,12 +112,12 @@ def _table(medians: dict[str, dict[str, float]]) -> list[str]:
     return lines
 
 
-def _holds(medians: dict[str, dict[str, float]]) -> list[str]:
-    lines = ["| | CPU, s | held p99, ms | held max, ms | by the clock, p99, ms | by the clock, max, ms |"]
+def _blocking(medians: dict[str, dict[str, float]]) -> list[str]:
+    lines = ["| | CPU, s | blocked p99, ms | blocked max, ms | by the clock: p99, ms | by the clock: max, ms |"]
     lines += ["|---|--:|--:|--:|--:|--:|"]
     for name, figures in medians.items():
         for phase in PHASES:
-            shown = ("cpu_seconds", "held_p99_ms", "held_max_ms", "p99_ms", "max_ms")
+            shown = ("cpu_seconds", "blocked_p99_ms", "blocked_max_ms", "p99_ms", "max_ms")
             cells = [svg.number(figures[f"{phase}_{figure}"]) for figure in shown]
             lines.append(f"| {name}: {phase.replace('_', ' ')} | " + " | ".join(cells) + " |")
     return lines
@@ -129,33 +129,39 @@ def _plot(name: str, title: str, document: str) -> str:
 
 
 def _scale(medians: dict[str, dict[str, float]]) -> list[str]:
-    """Plots by size, and what the largest costs an object over what a quarter of it does: 1 is proportion."""
+    """Return plots by size, and the growth of each cost from a quarter of the largest size to that size."""
     sizes = {int(name.split()[0].replace(",", "")): each for name, each in medians.items() if name.endswith(" pods")}
-    told = {int(name.split()[0]): each for name, each in medians.items() if re.fullmatch(r"\d+ handlers?", name)}
+    by_count = {int(name.split()[0]): each for name, each in medians.items() if re.fullmatch(r"\d+ handlers?", name)}
     by_size: dict[str, list[tuple[float, float]]] = {
         "first list, CPU s": [(size, each["sync_cpu_seconds"]) for size, each in sorted(sizes.items())],
         "memory, MiB": [
             (size, each["kib_per_object"] * each["objects"] / 1024) for size, each in sorted(sizes.items())
         ],
-        "CPU, µs an event": [(size, each["watch_us_per_event"]) for size, each in sorted(sizes.items())],
+        "CPU per event, µs": [(size, each["watch_us_per_event"]) for size, each in sorted(sizes.items())],
     }
     by_handlers: dict[str, list[tuple[float, float]]] = {
-        "CPU, µs an event": [(count, each["watch_us_per_event"]) for count, each in sorted(told.items())],
-        "CPU, µs a notification": [(count, each["watch_us_per_notification"]) for count, each in sorted(told.items())],
+        "CPU per event, µs": [(count, each["watch_us_per_event"]) for count, each in sorted(by_count.items())],
+        "CPU per notification, µs": [
+            (count, each["watch_us_per_notification"]) for count, each in sorted(by_count.items())
+        ],
     }
     found = []
     if len(sizes) > 1:
-        found.append(_plot("scale_objects", "By the number of pods", svg.panels("By pods", by_size, "pods")))
+        found.append(_plot("scale_objects", "By number of pods", svg.panels("By number of pods", by_size, "pods")))
         most = max(sizes)
         if (quarter := most // 4) in sizes:
-            found += [f"| {most:,} pods to {quarter:,} | of an object, or an event |", "|---|--:|"]
+            found += [f"| ratio of {most:,} to {quarter:,} pods | per object or event |", "|---|--:|"]
             for figure in ("sync_cpu_seconds", "kib_per_object", "watch_us_per_event"):
                 ratio = sizes[most][figure] / sizes[quarter][figure]
                 ratio *= sizes[quarter]["objects"] / sizes[most]["objects"] if figure == "sync_cpu_seconds" else 1
                 found.append(f"| {FIGURES[figure]} | {svg.number(ratio)} |")
             found.append("")
-    if len(told) > 1:
-        found.append(_plot("scale_handlers", "By handlers", svg.panels("By handlers", by_handlers, "handlers")))
+    if len(by_count) > 1:
+        found.append(
+            _plot(
+                "scale_handlers", "By number of handlers", svg.panels("By number of handlers", by_handlers, "handlers")
+            )
+        )
     return found
 
 

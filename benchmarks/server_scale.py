@@ -1,9 +1,9 @@
-"""Does the API server for tests send 50 changes a second to each of 1,000 watches, with 50,000 pods, on one core?
+"""Check that the API server for tests, with 50,000 pods, sends 50 changes per second to each of 1,000 watches.
 
-The server is a process of its own on one core. On another, 1,000 connections watch all pods and count what comes, and
-one more patches a pod every 20 ms over HTTP. How late a change is, is the time from the moment at which its patch was
-due to its event at the last of the watches: a server that takes its time for the patch is late, too. The server's share
-of its core, and its memory, are those that the system tells.
+The server is a process on a core of its own. On another core, 1,000 connections watch all pods and count events, and
+one more connection patches a pod every 20 ms over HTTP. The delay of a change is the time from the moment its patch was
+due until the last of the watches has received its event, so slow patches count, too. The server's CPU time and memory
+are read from the system.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 from ticker import quantile
 
 if TYPE_CHECKING:
@@ -31,45 +31,45 @@ _END = b"}\n"
 
 
 class Process:
-    """What the system tells about another process."""
+    """Figures of a process from the system."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
 
     @property
     def cpu(self) -> float:
-        """Seconds that it has used, user and system."""
+        """Return the user and system time in seconds."""
         with open(f"/proc/{self._pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def kib(self) -> float:
-        """Its resident memory."""
+        """Return the resident memory."""
         with open(f"/proc/{self._pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
 
 
-class Audience:
-    """Everybody who watches: when the last of them had each event."""
+class Arrivals:
+    """The time at which the last of the watches received each event."""
 
     def __init__(self) -> None:
-        self.had = [0.0] * _EVENTS
+        self.times = [0.0] * _EVENTS
         self.received = 0
         self.done = asyncio.Event()
 
 
 class Reader(asyncio.BufferedProtocol):
-    """One watch: counts the ends of lines, and keeps nothing.
+    """One watch, which counts line ends and discards the data.
 
     Args:
-        audience: that it belongs to.
-        buffer: shared by all, as nothing stays in it.
-        request: what it sends first.
+        arrivals: of all watches.
+        buffer: shared by all watches, because no data stays in it.
+        request: the HTTP request.
     """
 
-    def __init__(self, audience: Audience, buffer: bytearray, request: bytes) -> None:
-        self._audience, self._buffer, self._request = audience, buffer, request
+    def __init__(self, arrivals: Arrivals, buffer: bytearray, request: bytes) -> None:
+        self._arrivals, self._buffer, self._request = arrivals, buffer, request
         self._events = 0
         self._in_line = False
         self.opened = asyncio.get_running_loop().create_future()
@@ -89,12 +89,12 @@ class Reader(asyncio.BufferedProtocol):
         self._in_line = self._buffer[nbytes - 1] == 125
         if not count:
             return
-        now, audience = perf_counter(), self._audience
-        audience.had[self._events : self._events + count] = [now] * count
+        now, arrivals = perf_counter(), self._arrivals
+        arrivals.times[self._events : self._events + count] = [now] * count
         self._events += count
-        audience.received += count
-        if audience.received == _EVENTS * _WATCHES:
-            audience.done.set()
+        arrivals.received += count
+        if arrivals.received == _EVENTS * _WATCHES:
+            arrivals.done.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.opened.done():
@@ -102,11 +102,12 @@ class Reader(asyncio.BufferedProtocol):
 
 
 async def measure(url: str, query: str = "") -> Figures:
+    """Measure the server under the load of all watches."""
     address = urlsplit(url)
     assert address.hostname is not None
     assert address.port is not None
     open_one = partial(asyncio.get_running_loop().create_connection, host=address.hostname, port=address.port)
-    audience, buffer = Audience(), bytearray(1 << 20)
+    arrivals, buffer = Arrivals(), bytearray(1 << 20)
     async with aiohttp.ClientSession() as session:
         facts = (await _get(session, f"{url}/api/v1/namespaces/default/configmaps/server"))["data"]
         server = Process(int(facts["pid"]))
@@ -125,7 +126,7 @@ async def measure(url: str, query: str = "") -> Figures:
         transports = []
         for _ in range(_WATCHES // _AT_ONCE):
             made = await asyncio.gather(
-                *(open_one(partial(Reader, audience, buffer, request)) for _ in range(_AT_ONCE))
+                *(open_one(partial(Reader, arrivals, buffer, request)) for _ in range(_AT_ONCE))
             )
             await asyncio.gather(*(reader.opened for _, reader in made))
             transports += [transport for transport, _ in made]
@@ -136,18 +137,18 @@ async def measure(url: str, query: str = "") -> Figures:
         due = await _write(session, url, pods)
         try:
             async with asyncio.timeout(_SECONDS):
-                await audience.done.wait()
+                await arrivals.done.wait()
         except TimeoutError:
-            print(f"  {audience.received} of {_EVENTS * _WATCHES} arrived", flush=True)
+            print(f"  {arrivals.received} of {_EVENTS * _WATCHES} events arrived", flush=True)
         wall = perf_counter() - begin
         cpu, own_cpu = server.cpu - cpu, Process(os.getpid()).cpu - own_cpu
         sending_kib = (server.kib - before_kib) / _WATCHES
         for transport in transports:
             transport.abort()
-    late = [(had - beat) * 1000 for had, beat in zip(audience.had, due, strict=True) if had]
+    late = [(had - due_time) * 1000 for had, due_time in zip(arrivals.times, due, strict=True) if had]
     return {
-        "events_per_second": audience.received / wall,
-        "events_lost": _EVENTS * _WATCHES - audience.received,
+        "events_per_second": arrivals.received / wall,
+        "events_lost": _EVENTS * _WATCHES - arrivals.received,
         "latency_ms_p50": quantile(late, 0.5),
         "latency_ms_p99": quantile(late, 0.99),
         "latency_ms_max": quantile(late, 1.0),
@@ -166,38 +167,38 @@ async def _get(session: aiohttp.ClientSession, url: str) -> Any:
 
 
 async def _write(session: aiohttp.ClientSession, url: str, pods: list[tuple[str, str]]) -> list[float]:
-    """Changes a pod at each beat; returns when each change was due."""
+    """Patch one pod at each time that is due, and return these times."""
     headers = {"Content-Type": "application/merge-patch+json"}
     begin = perf_counter()
-    beats = [begin + number / _RATE for number in range(_EVENTS)]
-    for number, beat in enumerate(beats):
-        await asyncio.sleep(max(0.0, beat - perf_counter()))
+    due_times = [begin + number / _RATE for number in range(_EVENTS)]
+    for number, due_time in enumerate(due_times):
+        await asyncio.sleep(max(0.0, due_time - perf_counter()))
         namespace, name = pods[number % len(pods)]
         body = json.dumps({"metadata": {"annotations": {"change": f"{begin}-{number}"}}})
         where = f"{url}/api/v1/namespaces/{namespace}/pods/{name}"
         async with session.patch(where, data=body, headers=headers, raise_for_status=True) as response:
             await response.read()
-    return beats
+    return due_times
 
 
 QUESTION = Question(
     "server_scale",
-    "Does the API server for tests send 50 changes a second to each of 1,000 watches, with 50,000 pods, on one core?",
+    "Does the API server for tests send 50 changes per second to each of 1,000 watches, with 50,000 pods, on one core?",
     {"1,000 watches": measure},
     Offer(pods=_PODS, events=_EVENTS, program="api_server.py"),
     requirements=[
-        Requirement("events that did not arrive", "1,000 watches", "events_lost", 0),
-        Requirement("change to the last watch, p99, ms", "1,000 watches", "latency_ms_p99", 100.0),
+        Requirement("lost events", "1,000 watches", "events_lost", 0),
+        Requirement("delay until the last watch, p99, ms", "1,000 watches", "latency_ms_p99", 100.0),
         Requirement("the server's share of its core", "1,000 watches", "server_cpu_share", 1.0),
-        Requirement("50,000 pods loaded, CPU s", "1,000 watches", "populate_cpu_seconds", 10.0),
+        Requirement("loading 50,000 pods, CPU s", "1,000 watches", "populate_cpu_seconds", 10.0),
     ],
     rounds=3,
     seconds=110.0,
     notes=[
-        "The garbage collector of the server's process leaves the pods alone (`gc.freeze`). Where it does not, as in a "
-        "process that has more to do than to serve, a full collection holds the server for 0.2 s, and p99 is that."
+        "The server process excludes the pods from garbage collection (`gc.freeze`). Without that, as in a process "
+        "that also does other work, a full collection blocks the server for 0.2 s, which is then the p99."
     ],
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

@@ -1,9 +1,9 @@
-"""What does one slow handler cost the ten others?
+"""Measure what a slow handler costs ten other handlers.
 
-What a slow handler has not been told yet waits for it, old states of objects included, which nobody else has any more:
-so memory grows. What that alone costs shows beside a handler that is quick, and keeps all it is told. The kernel hands
-out memory that a process never had a page at a time, and fills each with zeros: that is system time. User time is what
-is calculated.
+The notifications of a slow handler wait in its buffer. They retain old states of objects that are cached no longer, so
+memory grows. To separate this cost, another subject has a fast handler that retains everything it receives. The kernel
+provides new memory page by page, and fills each page with zeros, which is system time. User time shows the work of the
+process itself.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clients import Flood, pods_informer
-from harness import Offer, Question, Requirement, answer
+from harness import Offer, Question, Requirement, run
 
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from harness import Figures
 
-_EVENTS, _QUICK = 20_000, 10
-_WITHOUT, _SLOW, _KEEPING = "10 handlers", "10 handlers and a slow one", "10 handlers and one that keeps all"
+_EVENTS, _FAST = 20_000, 10
+_WITHOUT, _SLOW, _RETAINING = "10 handlers", "10 handlers and a slow one", "10 handlers and one that retains everything"
 _COMPRESSED, _COMPRESSED_SLOW = "compressed, 10 handlers", "compressed, 10 handlers and a slow one"
 
 
 async def measure(url: str, *, more: str = "", storage: str = "bytes") -> Figures:
-    """Ten handlers, and perhaps one more; until the last of the ten has been told everything."""
-    flood = Flood(_EVENTS, _QUICK)
-    kept: list[tuple[Any, Any]] = []
+    """Measure ten handlers, and one more if given, until the ten have received all events."""
+    flood = Flood(_EVENTS, _FAST)
+    retained: list[tuple[Any, Any]] = []
 
     async def on_update(old: Any, new: Any) -> None:
         flood.count()
 
-    async def dawdle(old: Any, new: Any) -> None:
+    async def on_update_slowly(old: Any, new: Any) -> None:
         await asyncio.sleep(0.01)
 
-    async def keep(old: Any, new: Any) -> None:
-        kept.append((old, new))
+    async def retain(old: Any, new: Any) -> None:
+        retained.append((old, new))
 
     async with HttpTransport(url) as transport:
         informer = pods_informer(transport, storage=storage)
-        registrations = [informer.add_event_handler(on_update=on_update) for _ in range(_QUICK)]
+        registrations = [informer.add_event_handler(on_update=on_update) for _ in range(_FAST)]
         if more:
-            informer.add_event_handler(on_update=dawdle if more == "slow" else keep)
+            informer.add_event_handler(on_update=on_update_slowly if more == "slow" else retain)
         async with informer:
             for registration in registrations:
                 await registration.wait_for_sync()
@@ -59,29 +59,33 @@ async def measure(url: str, *, more: str = "", storage: str = "bytes") -> Figure
 
 QUESTION = Question(
     "slow_handler",
-    "What does one slow handler cost the ten others?",
+    "What does a slow handler cost ten other handlers?",
     {
         _WITHOUT: measure,
         _SLOW: partial(measure, more="slow"),
-        _KEEPING: partial(measure, more="keeping"),
+        _RETAINING: partial(measure, more="retaining"),
         _COMPRESSED: partial(measure, storage="compressed"),
         _COMPRESSED_SLOW: partial(measure, more="slow", storage="compressed"),
     },
     Offer(pods=20_000, events=_EVENTS),
     requirements=[
-        Requirement("CPU of an event beside a slow handler, to without", _SLOW, "watch_us_per_event", 1.1, _WITHOUT),
+        Requirement("CPU per event with a slow handler, ratio to without", _SLOW, "watch_us_per_event", 1.1, _WITHOUT),
         Requirement(
-            "user time of an event beside a slow handler, to without", _SLOW, "watch_user_us_per_event", 1.05, _WITHOUT
+            "user time per event with a slow handler, ratio to without",
+            _SLOW,
+            "watch_user_us_per_event",
+            1.05,
+            _WITHOUT,
         ),
         Requirement(
-            "CPU of an event beside a slow handler, to beside one that keeps all",
+            "CPU per event with a slow handler, ratio to one that retains everything",
             _SLOW,
             "watch_us_per_event",
             1.05,
-            _KEEPING,
+            _RETAINING,
         ),
         Requirement(
-            "compressed: CPU of an event beside a slow handler, to without",
+            "compressed: CPU per event with a slow handler, ratio to without",
             _COMPRESSED_SLOW,
             "watch_us_per_event",
             1.1,
@@ -93,4 +97,4 @@ QUESTION = Question(
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

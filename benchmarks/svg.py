@@ -1,4 +1,4 @@
-"""Plots as SVG, without a library: bars, steps, and lines from zero. They are legible on light and on dark pages."""
+"""Plots as SVG without a library: bars, steps, and lines from zero. Their colours suit light and dark pages."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def _document(width: int, height: int, title: str, parts: list[str]) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, and no exponent."""
+    """Format a number with three significant digits and without an exponent."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def colour(name: str, others: bool) -> str:
-    """Of a bar: the floor, ourselves, or, beside others, others."""
+    """Return the colour of a bar: for the floor, for aioinformer, or for other projects if `others` is set."""
     if name.startswith("floor"):
         return _FLOOR
     return _OTHERS if others and not name.startswith("aioinformer") else _OWN
 
 
 def bars(title: str, values: dict[str, float], unit: str, *, others: bool = False, limit: float = 0.0) -> str:
-    """One bar for each name, the longest as wide as there is room.
+    """Draw one bar for each name; the longest one fills the width.
 
     Args:
         title: of the plot.
         values: by name, from top to bottom.
-        unit: behind each value.
-        others: names that are not our own have a colour of their own.
-        limit: longer bars are cut, which shows; 0 for none.
+        unit: follows each value.
+        others: draw bars of other projects in a colour of their own.
+        limit: longer bars are cut and marked; 0 for none.
     """
     longest = max(values.values(), default=1.0) or 1.0
     longest = min(longest, limit) if limit else longest
@@ -55,19 +55,19 @@ def bars(title: str, values: dict[str, float], unit: str, *, others: bool = Fals
 
 
 def steps(title: str, values: dict[str, float], unit: str) -> str:
-    """Sums that grow from top to bottom: each bar is what one name adds to those above it.
+    """Draw sums from top to bottom: each bar shows what one name adds to the previous ones.
 
     Args:
         title: of the plot.
         values: sums by name.
-        unit: behind each value.
+        unit: follows each value.
     """
     longest = max(values.values(), default=1.0) or 1.0
     parts, before = [], 0.0
     for line, (name, value) in enumerate(values.items()):
-        says = f"{number(value)} {unit}" if not line else f"{value - before:+.1f} → {number(value)} {unit}"
+        text = f"{number(value)} {unit}" if not line else f"{value - before:+.1f} → {number(value)} {unit}"
         low, high = sorted((before / longest, value / longest))
-        parts += _bar(line, name, low, high - low, says, _OWN)
+        parts += _bar(line, name, low, high - low, text, _OWN)
         before = value
     return _rows(title, parts, len(values))
 
@@ -75,12 +75,12 @@ def steps(title: str, values: dict[str, float], unit: str) -> str:
 _LEFT, _ROOM, _TOP, _ROW = 210, 360, 34, 26
 
 
-def _bar(line: int, name: str, start: float, length: float, says: str, fill: str) -> list[str]:
+def _bar(line: int, name: str, start: float, length: float, text: str, fill: str) -> list[str]:
     y, x, width = _TOP + line * _ROW, _LEFT + start * _ROOM, max(1.5, length * _ROOM)
     return [
         f'<text x="{_LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>',
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" rx="2" fill="{fill}"/>',
-        f'<text x="{x + width + 6:.1f}" y="{y + 14}">{escape(says)}</text>',
+        f'<text x="{x + width + 6:.1f}" y="{y + 14}">{escape(text)}</text>',
     ]
 
 
@@ -90,12 +90,12 @@ def _rows(title: str, parts: list[str], rows: int) -> str:
 
 
 def panels(title: str, series: dict[str, list[tuple[float, float]]], x_label: str) -> str:
-    """A panel for each line. All axes begin at zero: what grows in proportion is on the dashed line through the origin.
+    """Draw a panel for each series. All axes start at zero, and dashed lines show proportional growth.
 
     Args:
         title: of the plot.
         series: points by name, ordered by x; all values are positive.
-        x_label: below each horizontal axis.
+        x_label: the label below each horizontal axis.
     """
     width, height, top, gap = 170, 150, 60, 62
     parts = [f'<text x="0" y="16" font-weight="600">{escape(title)}</text>']
@@ -125,8 +125,8 @@ def panels(title: str, series: dict[str, list[tuple[float, float]]], x_label: st
     return _document(46 + len(series) * (width + gap), top + height + 44, title, parts)
 
 
-def _label(x: float, y: float, anchor: str, says: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11">{escape(says)}</text>'
+def _label(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="11">{escape(text)}</text>'
 
 
 def _short(value: float) -> str:
@@ -134,6 +134,6 @@ def _short(value: float) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The next number that looks well at the end of an axis, and halved."""
+    """Return the next number that is suitable for the end of an axis, and for its half."""
     unit = 10.0 ** floor(log10(value))
     return float(next(step for step in (1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10) if step * unit >= value) * unit)

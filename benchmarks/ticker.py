@@ -1,7 +1,7 @@
-"""How long the event loop is held: the lateness of a 1 ms ticker, by the clock and in the thread's own CPU time.
+"""A ticker of 1 ms that measures how long the event loop is blocked, by the clock and by the CPU time of the thread.
 
-On a machine that is shared, a ticker is also late because somebody else had the core. What the program itself held the
-loop for is the CPU time that its thread used up while the tick was due.
+On a shared machine, a ticker is also late because another process had the core. The CPU time that the thread consumed
+while a tick was due shows how long the program itself blocked the event loop.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from time import perf_counter, thread_time
 
 
 class Ticker:
-    """`async with Ticker() as ticker: …`; then there is a number in milliseconds for each tick.
+    """Measures each tick, in milliseconds, inside `async with Ticker() as ticker:`.
 
     Attributes:
         lateness: by the clock.
-        held: in CPU time of the thread.
+        blocked: by the CPU time of the thread.
     """
 
     def __init__(self) -> None:
         self.lateness: list[float] = []
-        self.held: list[float] = []
+        self.blocked: list[float] = []
 
     def clear(self) -> None:
-        """Begins anew."""
+        """Remove all measurements."""
         self.lateness.clear()
-        self.held.clear()
+        self.blocked.clear()
 
     async def __aenter__(self) -> Ticker:
         self._task = asyncio.create_task(self._tick(), name="ticker")
@@ -42,13 +42,13 @@ class Ticker:
             await asyncio.sleep(0.001)
             late = max(0.0, perf_counter() - due)
             self.lateness.append(late * 1000)
-            self.held.append(min(late, thread_time() - cpu) * 1000)
+            self.blocked.append(min(late, thread_time() - cpu) * 1000)
 
     def summary(self) -> dict[str, float]:
-        """p50, p99 and max of both, in milliseconds."""
+        """Return p50, p99 and maximum of both, in milliseconds."""
         return {
             **{name: quantile(self.lateness, share) for name, share in _SHARES.items()},
-            **{f"held_{name}": quantile(self.held, share) for name, share in _SHARES.items()},
+            **{f"blocked_{name}": quantile(self.blocked, share) for name, share in _SHARES.items()},
         }
 
 
@@ -56,6 +56,6 @@ _SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value below which a share of all is."""
+    """Return the value below which the given share of all values lies."""
     ordered = sorted(values) or [0.0]
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3)

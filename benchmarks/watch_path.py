@@ -1,15 +1,15 @@
-"""What does an event cost from the socket to the handler, beside the simplest loop that does anything at all?"""
+"""Measure the cost of an event from the socket to the handler, compared with the floor."""
 
 from functools import partial
 
 from clients import measure_floor, measure_informer
-from harness import Question, Requirement, answer
+from harness import Question, Requirement, run
 
 _FIGURE = "watch_us_per_event"
 
 QUESTION = Question(
     "watch_path",
-    "What does an event cost from the socket to the handler, in CPU time?",
+    "How much CPU time does an event cost, from the socket to the handler?",
     {
         "floor": measure_floor,
         "one handler": measure_informer,
@@ -19,20 +19,20 @@ QUESTION = Question(
             measure_informer, transport={"reader": "aiohttp", "read_bufsize": 64 * 1024}
         ),
         "one handler, large reads": partial(measure_informer, transport={"read_bufsize": 2 * 1024 * 1024}),
-        "one handler, an index more": partial(measure_informer, indexers={"node": "spec.nodeName"}),
+        "one handler, one more index": partial(measure_informer, indexers={"node": "spec.nodeName"}),
     },
     requirements=[
         Requirement(
-            "with aiohttp's own reader and read size, to the floor",
+            "aiohttp's reader and read size, ratio to the floor",
             "one handler, aiohttp's reader, small reads",
             _FIGURE,
             1.2,
             "floor",
         ),
-        Requirement("with the transport's reader, to the floor", "one handler", _FIGURE, 1.0, "floor"),
-        Requirement("ten handlers, to one", "ten handlers", _FIGURE, 1.5, "one handler"),
+        Requirement("the transport's reader, ratio to the floor", "one handler", _FIGURE, 1.0, "floor"),
+        Requirement("ten handlers, ratio to one", "ten handlers", _FIGURE, 1.5, "one handler"),
     ],
 )
 
 if __name__ == "__main__":
-    answer(QUESTION)
+    run(QUESTION)

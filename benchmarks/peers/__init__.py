@@ -1,4 +1,4 @@
-"""Who is measured beside aioinformer, as far as they can be had here: built once, and kept in `.built/`."""
+"""Programs of other projects to compare with, built once and kept in `.built/`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _PYTHON = {
 
 
 class Peers:
-    """Builds and installs who is asked for.
+    """Builds and installs the requested programs.
 
     Attributes:
-        notes: who is absent, and why; which versions the others have.
+        notes: which programs could not be built, and why.
+        protobuf_tool: the command that encodes protobuf, empty if it could not be built.
     """
 
     def __init__(self) -> None:
@@ -45,48 +46,52 @@ class Peers:
         self.protobuf_tool: tuple[str, ...] = ()
 
     def go(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
-        """The commands of client-go's informers; with them comes the tool that encodes protobuf."""
+        """Return the commands of client-go's informers, and set `protobuf_tool`."""
         program = _BUILT / "client-go"
-        if not self._built("client-go", "go", ["build", "-o", str(program), "."], _HERE / "client_go"):
+        if not self._build("client-go", "go", ["build", "-o", str(program), "."], _HERE / "client_go"):
             return {}
         self.protobuf_tool = (str(program), "encode")
         forms = _GO_LARGE if large else _GO
         return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
 
     def rust(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
-        """The commands of kube-rs' reflectors."""
+        """Return the commands of kube-rs' reflectors."""
         target = _BUILT / "kube-rs"
         build = ["build", "--quiet", "--release", "--locked", "--target-dir", str(target)]
-        if not self._built("kube-rs", "cargo", build, _HERE / "kube_rs"):
+        if not self._build("kube-rs", "cargo", build, _HERE / "kube_rs"):
             return {}
         program = target / "release" / "kube-rs-peer"
         forms = _RUST_LARGE if large else _RUST
         return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
 
     def python(self, events: int) -> dict[str, list[str]]:
-        """The commands of the Python libraries, each from one environment."""
+        """Return the commands of the Python libraries, which share one environment."""
         names, python = ", ".join(_PYTHON), _BUILT / "python" / "bin" / "python"
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
         pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
         requirements = ["--requirement", str(_HERE / "requirements.txt")]
-        if not self._done(names, "pip", [str(python), *pip, *requirements], _HERE):
+        if not self._run(names, "pip", [str(python), *pip, *requirements], _HERE):
             return {}
         script = str(_HERE / "python_client.py")
         return {name: [str(python), script, peer, "URL", str(events)] for name, peer in _PYTHON.items()}
 
-    def _built(self, names: str, tool: str, arguments: list[str], folder: Path) -> bool:
+    def _build(self, names: str, tool: str, arguments: list[str], folder: Path) -> bool:
         found = shutil.which(tool)
         if found is None:
-            self.notes.append(f"{names} is absent: building it takes `{tool}`, which is not here.")
+            self.notes.append(f"{names} was not measured: building it needs `{tool}`, which is not installed.")
             return False
-        return self._done(names, tool, [found, *arguments], folder)
+        return self._run(names, tool, [found, *arguments], folder)
 
-    def _done(self, names: str, tool: str, command: list[str], folder: Path) -> bool:
+    def _run(self, names: str, tool: str, command: list[str], folder: Path) -> bool:
         try:
             subprocess.run(command, cwd=folder, check=True, timeout=_BUILD_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:
-            ended = f"code {error.returncode}" if isinstance(error, subprocess.CalledProcessError) else "no end"
-            self.notes.append(f"Absent: {names}; `{tool}` could not fetch or build what it takes ({ended}).")
+            reason = (
+                f"status {error.returncode}"
+                if isinstance(error, subprocess.CalledProcessError)
+                else type(error).__name__
+            )
+            self.notes.append(f"{names} was not measured: `{tool}` failed to download or build it ({reason}).")
             return False
         return True

@@ -1,10 +1,10 @@
-"""One Python library that lists and watches pods, measured: prints one JSON object, as the harness wants it.
+"""Measure one Python library that lists and watches pods: print one JSON object with the figures of the harness.
 
     python python_client.py lightkube|kubernetes_asyncio_raw|kubernetes_asyncio_typed|kubernetes|kopf URL EVENTS
 
-The official client has an informer, which is run. kopf's operator does all but the keeping: it runs in this process,
-and its handler keeps what it is given. For the others, what a program would do with them is written out, as simply as
-can be: list, keep every object in a dict, watch from there, replace, call a handler.
+The official client runs its informer. kopf runs its operator in this process, with a handler that keeps the objects,
+because the operator does not. The others run the simplest loop that a program would need: list, keep every object in a
+dict, watch, replace, call a handler.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 
 def rss_kib() -> float:
+    """Return the resident memory of the process, after returning unused memory to the system."""
     gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -31,7 +32,7 @@ def rss_kib() -> float:
 
 
 class Measurement:
-    """The phases, and their figures. Plain calls: most of these libraries have no loop."""
+    """Measures the phases with plain calls, because most of these libraries have no event loop."""
 
     def __init__(self, url: str, events: int) -> None:
         self.url, self.events = url, events
@@ -41,8 +42,8 @@ class Measurement:
         self._before = rss_kib()
         self._wall, self._cpu = perf_counter(), process_time()
 
-    def listed(self, objects: int) -> None:
-        """The first list is complete: the events may come, as soon as there is a watch."""
+    def end_list(self, objects: int) -> None:
+        """Add the figures of the first list, and start the events of the server."""
         self.figures["sync_cpu_seconds"] = process_time() - self._cpu
         self.figures["sync_wall_seconds"] = perf_counter() - self._wall
         self.figures["objects"] = objects
@@ -51,7 +52,7 @@ class Measurement:
         threading.Thread(target=self._go).start()
 
     def pods(self) -> int:
-        """How many there will be, for those who are not told when their list is complete."""
+        """Return the number of pods, for libraries that do not report the end of a list."""
         with urllib.request.urlopen(f"{self.url}/api/v1/pods?limit=1") as response:
             return 1 + int(json.load(response)["metadata"]["remainingItemCount"])
 
@@ -61,12 +62,12 @@ class Measurement:
             pass
 
     def finish(self) -> NoReturn:
-        """Tells the figures, and ends the process: threads and tasks of some of them do not end by themselves."""
+        """Print the figures and end the process: threads and tasks of some libraries do not end by themselves."""
         print(json.dumps(self.figures), flush=True)
         os._exit(0)
 
-    def told(self) -> bool:
-        """One event more; True for the last."""
+    def count_event(self) -> bool:
+        """Count one event and return whether it is the last one."""
         self._seen += 1
         if self._seen < self.events:
             return False
@@ -94,10 +95,10 @@ def run_lightkube(measurement: Measurement) -> None:
     store = measurement.store
     for pod in pods:
         store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
-    measurement.listed(len(store))
+    measurement.end_list(len(store))
     for _, pod in client.watch(Pod, namespace="*", resource_version=pods.resourceVersion):
         store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
-        if measurement.told():
+        if measurement.count_event():
             return
 
 
@@ -125,12 +126,12 @@ async def run_kubernetes_asyncio(measurement: Measurement, typed: bool) -> None:
                 token, result_version = metadata.get("continue", ""), metadata["resourceVersion"]
             if not token:
                 break
-        measurement.listed(len(store))
+        measurement.end_list(len(store))
         if typed:
             async for event in watch.Watch().stream(core.list_pod_for_all_namespaces, resource_version=result_version):
                 pod = event["object"]
                 store[f"{pod.metadata.namespace}/{pod.metadata.name}"] = pod
-                if measurement.told():
+                if measurement.count_event():
                     return
         response = await core.list_pod_for_all_namespaces(
             watch=True, resource_version=result_version, _preload_content=False
@@ -138,7 +139,7 @@ async def run_kubernetes_asyncio(measurement: Measurement, typed: bool) -> None:
         async for line in response.content:
             pod = json.loads(line)["object"]
             store[f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"] = pod
-            if measurement.told():
+            if measurement.count_event():
                 response.close()
                 return
 
@@ -157,10 +158,10 @@ def run_kubernetes(measurement: Measurement, pods: int) -> None:
         nonlocal added
         added += 1
         if added == pods:
-            measurement.listed(pods)
+            measurement.end_list(pods)
 
     def on_modified(pod: Any) -> None:
-        if measurement.told():
+        if measurement.count_event():
             done.set()
 
     informer.add_event_handler(ADDED, on_added)
@@ -174,7 +175,7 @@ async def run_kopf(measurement: Measurement, pods: int) -> None:
 
     registry, settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
     settings.posting.enabled = False
-    settings.scanning.disabled = True  # it would follow namespaces and definitions, too
+    settings.scanning.disabled = True  # it would also watch namespaces and definitions
     done, store = asyncio.Event(), measurement.store
 
     @kopf.on.login(registry=registry)
@@ -186,8 +187,8 @@ async def run_kopf(measurement: Measurement, pods: int) -> None:
         store[f"{namespace}/{name}"] = body
         if type is None:
             if len(store) == pods:
-                measurement.listed(pods)
-        elif measurement.told():
+                measurement.end_list(pods)
+        elif measurement.count_event():
             done.set()
 
     operator = asyncio.create_task(
@@ -218,7 +219,7 @@ def main() -> None:
         case "kopf":
             asyncio.run(run_kopf(measurement, measurement.pods()))
         case _:
-            sys.exit(f"there is no peer {peer}")
+            sys.exit(f"unknown library {peer!r}")
     measurement.finish()
 
 

@@ -1,4 +1,4 @@
-// encode reads watch events as JSON from stdin, a line each, and writes the same stream as a server would in protobuf.
+// encode reads watch events as JSON from stdin, one per line, and writes them as a server does in protobuf.
 package main
 
 import (

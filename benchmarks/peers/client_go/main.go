@@ -1,4 +1,4 @@
-// One client-go informer, measured: prints one JSON object, with the figures of benchmarks/harness.py.
+// Measures one client-go informer: prints one JSON object with the figures of benchmarks/harness.py.
 //
 //	client-go [-metadata|-dynamic|-protobuf] [-pages] URL EVENTS
 //	client-go encode < watch events as JSON > watch events as protobuf

@@ -1,9 +1,9 @@
-//! One kube-rs reflector, measured: prints one JSON object, with the figures of benchmarks/harness.py.
+//! Measures one kube-rs reflector: prints one JSON object with the figures of benchmarks/harness.py.
 //!
 //!     kube-rs-peer [--metadata] URL EVENTS
 //!
-//! A reflector with a streaming list feeds a store; the handler is whoever polls the stream, as in every kube-rs
-//! controller. The loop has one thread, like the core that it is given.
+//! A reflector with a streaming list fills a store, and the code that polls the stream is the handler, as in every
+//! kube-rs controller. The runtime has one thread, because the process has one core.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -23,7 +23,7 @@ fn cpu() -> Duration {
     of(usage.ru_utime) + of(usage.ru_stime)
 }
 
-/// Resident memory, without what the allocator keeps in reserve.
+/// Returns the resident memory, after returning unused memory to the system.
 fn rss_kib() -> f64 {
     #[cfg(target_env = "gnu")]
     unsafe {
