@@ -1,4 +1,4 @@
-"""Work queues, rate limiters and retries: client-go's util/workqueue and util/retry."""
+"""Work queues, rate limiters and retries, as in client-go's util/workqueue and util/retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A work queue that takes items in advance: they are added when their time has come (WQ-09, WQ-10)."""
+"""A work queue that can add an item after a delay."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Hashable)
 
-#: What becomes of delayed items when the queue is drained.
+#: What `shut_down_with_drain` does with delayed items.
 Delayed = Literal["drop", "now", "wait"]
 
 
 class DelayingQueue(WorkQueue[T]):
     """A work queue with `add_after`.
 
-    A delay is no reservation: an item that waits for its time can be added in between, and is added again when its
-    time comes.
+    A delayed item can also be added at once in the meantime. It is then added again when its delay ends.
 
     Args:
         name: for statistics and error messages.
-        order: what comes next of what is queued; by default, what was added first.
+        order: decides which queued item comes next; first in, first out by default.
         metrics: as for `WorkQueue`.
     """
 
@@ -37,7 +36,7 @@ class DelayingQueue(WorkQueue[T]):
         self, name: str = "", *, order: QueueOrder[T] | None = None, metrics: MetricsProvider | None = None
     ) -> None:
         self._ready_at: dict[T, float] = {}
-        #: (time, number, item); only the entry counts whose time is that in `_ready_at`.
+        #: (time, number, item). An entry is valid only if its time equals the one in `_ready_at`.
         self._heap: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -45,17 +44,18 @@ class DelayingQueue(WorkQueue[T]):
         super().__init__(name, order=order, metrics=metrics)
 
     def add_after(self, item: T, delay: float) -> None:
-        """Adds an item after a time. Of several times for one item the earliest counts. Ignored when shutting down.
+        """Add an item after a delay.
 
-        A plain call of the loop's thread that never waits, however much is delayed.
+        If an item is delayed more than once, the earliest time applies. Once the queue is shutting down, the call has
+        no effect. It never waits. Call it on the thread of the event loop.
 
         Args:
-            item: what to add.
-            delay: in seconds; 0 or less is now.
+            item: the item to add.
+            delay: in seconds; with 0 or less, the item is added at once.
 
         Raises:
-            UsageError: the delay is no number.
-            RuntimeError: there is no event loop yet.
+            UsageError: the delay is NaN.
+            RuntimeError: no event loop is running.
         """
         if delay != delay:
             raise UsageError(f"add_after({item!r}): delay must be a number of seconds, not {delay!r}")
@@ -71,23 +71,26 @@ class DelayingQueue(WorkQueue[T]):
             self._ready_at[item] = ready_at
             heappush(self._heap, (ready_at, next(self._numbers), item))
             if len(self._heap) > 2 * len(self._ready_at) + 16:
-                self._sweep()
+                self._drop_invalid_entries()
             self._set_timer()
 
     def shut_down(self) -> None:
-        """As for every work queue; items that wait for their time are dropped."""
+        """Shut down as every work queue does, and drop delayed items."""
         super().shut_down()
         self._drop_delayed()
 
     async def shut_down_with_drain(self, delayed: Delayed = "drop") -> bool:
-        """Takes nothing in any more, and waits until workers have done everything: queued, processing and dirty.
+        """Accept no more items, and wait until workers have finished all items: queued, processing and dirty.
 
         Args:
-            delayed: what becomes of items that wait for their time: they are dropped (as in client-go), or their time
-                is "now", or it is waited for.
+            delayed: "drop" drops delayed items, as client-go does; "now" adds them at once; "wait" waits for
+                their delays to end.
 
         Returns:
-            Whether everything was done; False if `shut_down` was called meanwhile.
+            True if all items were finished; False if `shut_down` was called in the meantime.
+
+        Raises:
+            UsageError: `delayed` is none of the three.
         """
         if delayed not in ("drop", "now", "wait"):
             raise UsageError(f'delayed must be "drop", "now" or "wait", not {delayed!r}')
@@ -111,11 +114,11 @@ class DelayingQueue(WorkQueue[T]):
 
     def _on_time(self, due: float) -> None:
         self._timer = None
-        # Loops may call a little early.
+        # Event loops may call a timer slightly early.
         self._add_ready(max(due, asyncio.get_running_loop().time()))
 
     def _add_ready(self, until: float) -> None:
-        """Adds what is ready, in the order of the times."""
+        """Add the items whose delay ends by `until`, earliest first."""
         while self._heap and self._heap[0][0] <= until:
             ready_at, _, item = heappop(self._heap)
             if self._ready_at.get(item) == ready_at:
@@ -123,8 +126,8 @@ class DelayingQueue(WorkQueue[T]):
                 self._add(item)
         self._set_timer()
 
-    def _sweep(self) -> None:
-        """Throws away entries that do not count, before most of the heap is made of them."""
+    def _drop_invalid_entries(self) -> None:
+        """Rebuild the heap from its valid entries, so that its size stays proportional to the delayed items."""
         self._heap = [entry for entry in self._heap if self._ready_at.get(entry[2]) == entry[0]]
         heapify(self._heap)
 

@@ -1,4 +1,4 @@
-"""In which order a work queue hands out what waits in it."""
+"""The order in which a work queue hands out its items: first in, first out, or by priority."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ T = TypeVar("T", bound=Hashable)
 
 
 class QueueOrder(Protocol[T]):
-    """Holds what waits in a work queue; an item is in it at most once (WQ-08)."""
+    """The queued items of a work queue, in order. Each item is in it at most once."""
 
     def push(self, item: T) -> None:
-        """Takes in an item that is not in it."""
+        """Insert an item that is not queued yet."""
         ...
 
     def touch(self, item: T) -> None:
-        """The item is in it already, and was added again: it may be moved now."""
+        """Handle another add of a queued item: it may be moved."""
         ...
 
     def pop(self) -> T:
-        """Takes out the item that is next; called only if there is one."""
+        """Remove and return the next item. The queue calls this only if there is one."""
         ...
 
     def __len__(self) -> int: ...
 
 
 class FIFOOrder(Generic[T]):
-    """First in, first out; being added again changes nothing."""
+    """First in, first out. Adding a queued item again does not move it."""
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
 
     def push(self, item: T) -> None:
-        """Puts the item last."""
+        """Append the item."""
         self._items.append(item)
 
     def touch(self, item: T) -> None:
-        """Does nothing: the item keeps its place."""
+        """Keep the item's place."""
 
     def pop(self) -> T:
-        """Takes the item that has waited longest."""
+        """Remove and return the item that was queued first."""
         return self._items.popleft()
 
     def __len__(self) -> int:
@@ -54,45 +54,45 @@ class FIFOOrder(Generic[T]):
 
 
 class PriorityOrder(Generic[T]):
-    """The most urgent first; among equals, first in, first out. What is not urgent may wait for ever.
+    """Highest priority first; first in, first out among equal priorities. Items of low priority can starve.
 
     Args:
-        priority: of an item; higher is more urgent. It is asked whenever the item is added. An item that becomes
-            more urgent while it waits is moved; one that becomes less urgent is not.
+        priority: returns the priority of an item; higher comes first. It is called on each add. If the priority of a
+            queued item has risen, the item is moved; if it has fallen, the item keeps its place.
     """
 
     def __init__(self, priority: Callable[[T], float]) -> None:
         self._priority = priority
-        #: (-priority, number, item); an item that was moved is in it more than once, and only its last entry counts.
+        #: (-priority, number, item). Moving an item adds another entry; `_entries` names the valid one.
         self._heap: list[tuple[float, int, T]] = []
         self._entries: dict[T, tuple[float, int]] = {}
         self._numbers = count()
 
     def push(self, item: T) -> None:
-        """Puts the item behind those that are as urgent."""
-        self._enter(item, -self._priority(item))
+        """Insert the item behind those of the same priority."""
+        self._insert(item, -self._priority(item))
 
     def touch(self, item: T) -> None:
-        """Moves the item if it is more urgent than it was."""
-        urgency = -self._priority(item)
-        if urgency < self._entries[item][0]:
-            self._enter(item, urgency)
+        """Move the item if its priority has risen."""
+        rank = -self._priority(item)
+        if rank < self._entries[item][0]:
+            self._insert(item, rank)
 
     def pop(self) -> T:
-        """Takes the most urgent item."""
+        """Remove and return the item with the highest priority."""
         while True:
-            urgency, number, item = heappop(self._heap)
-            if self._entries.get(item) == (urgency, number):
+            rank, number, item = heappop(self._heap)
+            if self._entries.get(item) == (rank, number):
                 del self._entries[item]
                 return item
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _enter(self, item: T, urgency: float) -> None:
+    def _insert(self, item: T, rank: float) -> None:
         number = next(self._numbers)
-        self._entries[item] = (urgency, number)
-        heappush(self._heap, (urgency, number, item))
+        self._entries[item] = (rank, number)
+        heappush(self._heap, (rank, number, item))
         if len(self._heap) > 2 * len(self._entries) + 16:
             self._heap = [(*entry, item) for item, entry in self._entries.items()]
             heapify(self._heap)

@@ -1,4 +1,4 @@
-"""One thing done for many pieces by a few workers: client-go's ParallelizeUntil (WQ-15)."""
+"""Process many pieces with a fixed number of workers, as client-go's ParallelizeUntil does."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ T = TypeVar("T")
 
 
 async def parallelize(workers: int, pieces: Iterable[T], do_piece: Callable[[T], Awaitable[object]]) -> None:
-    """Calls a coroutine function once for each piece, so many at a time; returns when all are done.
+    """Call `do_piece` once for each piece, with at most `workers` calls at a time, and return when all have returned.
 
-    Cancelled, or when a piece fails, it takes no further piece, cancels those that are being done, and waits for
-    them. Pieces are taken one at a time, when a worker is free: they may be endless, or costly to make.
+    When the caller is cancelled or a piece fails, no further piece is taken; running calls are cancelled and awaited.
+    A piece is taken from the iterable only when a worker is free, so the iterable may be endless or costly.
 
     Args:
-        workers: how many pieces are done at a time, at most.
-        pieces: what there is to do.
-        do_piece: does one.
+        workers: how many calls run at a time, at most.
+        pieces: the pieces to process.
+        do_piece: an async function that processes one piece.
 
     Raises:
-        ExceptionGroup: of what pieces failed with.
+        ExceptionGroup: the errors of the pieces that failed.
+        ValueError: `workers` is less than 1.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers!r}")

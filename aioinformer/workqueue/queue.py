@@ -1,21 +1,21 @@
-"""The work queue of controllers: each item is worked on by one worker at a time, and no change is forgotten.
+"""The work queue of controllers: at most one worker processes an item at a time, and no add is lost.
 
-The rules are client-go's (WQ-01 to WQ-06). An item is in up to two of three places:
+It follows client-go's rules. An item has up to two of three states:
 
-- *queued*: it waits for a worker, in the order that `QueueOrder` says;
-- *processing*: a worker has it;
-- *dirty*: it was added, and no worker has begun with it since. What is queued is dirty. What is processing and dirty
-  was added while it was worked on; it is queued as soon as the worker is done.
+- *queued*: it waits for a worker, in the order that its `QueueOrder` defines;
+- *processing*: a worker has dequeued it and not finished it;
+- *dirty*: it was added, and no worker has dequeued it since. Queued items are dirty. An item that is added while it
+  is processing is dirty too; it is queued again when the worker finishes it.
 
-From this follows all that can be relied on:
+Guarantees:
 
-- Adds before the work begins are one piece of work; adds during the work are exactly one more, after it.
-- No item is ever with two workers.
-- Each add is followed by work that begins after it, unless the queue is shutting down.
-- A worker that is cancelled while it waits takes nothing with it.
+- Adds of a queued item are merged. Adds of an item that is processing cause exactly one more run, after this one.
+- No two workers process the same item at the same time.
+- Each add is followed by a run that starts after it, unless the queue is shutting down.
+- Cancelling a worker that waits in `get()` loses no item.
 
-Everything but waiting is a plain call, made on the thread of the event loop: handlers of informers just call `add`.
-Other threads call `loop.call_soon_threadsafe(queue.add, item)`.
+Only `get`, `processing`, iteration and draining wait. The other methods are plain calls on the thread of the event
+loop: an informer's handler calls `add`. On other threads, call `loop.call_soon_threadsafe(queue.add, item)`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ T = TypeVar("T", bound=Hashable)
 
 
 class QueueShutDown(AioinformerError):
-    """The work queue was shut down, and nothing is left in it."""
+    """The work queue was shut down and is empty."""
 
 
 class Work:
-    """One piece of work that a worker has."""
+    """One run of an item, from dequeueing it to `done`."""
 
     __slots__ = ("since",)
 
@@ -54,26 +54,26 @@ class Work:
 
 
 class WorkQueue(Generic[T]):
-    """A queue of things to look at, usually keys, for any number of workers.
+    """A queue of items to process, usually keys, for any number of workers.
 
-    A worker is a loop that ends with the queue:
+    A worker is a loop that ends once the queue is shut down and empty:
 
         async for key in queue:
             await reconcile(key)
 
-    The key is done when the loop asks for the next one, or is left in whatever way. Where work begins and ends
-    elsewhere, `async with queue.processing() as key:` does the same for one key, and `get()` and `done()` are the
-    parts of it.
+    A key is done when the loop asks for the next one, and when the loop is left. `async with queue.processing() as
+    key:` processes one key in the same way; `get()` and `done()` are its two halves.
 
-    `async with WorkQueue() as queue:` shuts down on leaving, and waits for nobody.
+    `async with WorkQueue() as queue:` shuts down on leaving, without waiting for workers.
 
     Args:
         name: for statistics and error messages.
-        order: what comes next; by default, what was added first. It must be empty, and nobody else's.
-        metrics: asks for the statistics from time to time; only of a queue with a name.
+        order: decides which queued item comes next; first in, first out by default. It must be empty, and belongs
+            to this queue alone.
+        metrics: reads the statistics of the queue. Queues without a name are not registered.
 
     Raises:
-        UsageError: the metrics have a queue of this name already.
+        UsageError: the metrics already have a queue of this name.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class WorkQueue(Generic[T]):
     ) -> None:
         self.name = name
         self._order: QueueOrder[T] = FIFOOrder() if order is None else order
-        #: When what is dirty was added first.
+        #: The dirty items, and the time of the first add of each.
         self._dirty: dict[T, float] = {}
         self._processing: dict[T, Work] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drains: set[asyncio.Future[bool]] = set()
         self._shutting_down = False
-        #: Getting what is there does not suspend; a worker that never does would keep the loop to itself.
+        #: Dequeueing a queued item does not suspend: without pauses, one worker could block the event loop.
         self._slicer = Slicer()
         self._adds = 0
         self._waited = DurationCounter(DURATION_BOUNDS)
@@ -95,10 +95,10 @@ class WorkQueue(Generic[T]):
         if metrics is not None and name:
             metrics.register(self)
 
-    # Putting in.
+    # Adding.
 
     def add(self, item: T) -> None:
-        """Marks an item as in need of work. Ignored once the queue is shutting down."""
+        """Add an item. Once the queue is shutting down, the call has no effect."""
         if not self._shutting_down:
             self._add(item)
 
@@ -113,13 +113,15 @@ class WorkQueue(Generic[T]):
         self._dirty[item] = self._now()
         self._adds += 1
 
-    # Taking out.
+    # Processing.
 
     async def get(self) -> T:
-        """Takes the next item; whoever gets one must call `done(item)`. Cancelled, it takes nothing.
+        """Wait for the next item and dequeue it. Call `done(item)` when you have processed it.
+
+        If the call is cancelled, no item is dequeued.
 
         Raises:
-            QueueShutDown: the queue was shut down and is empty, so the worker's life is over.
+            QueueShutDown: the queue was shut down and is empty; the worker can end.
         """
         return (await self._get())[0]
 
@@ -134,7 +136,7 @@ class WorkQueue(Generic[T]):
                 await getter
             except BaseException:
                 if getter.done() and not getter.cancelled() and len(self._order):
-                    self._wake_getter()  # what it was woken for is for somebody else now
+                    self._wake_getter()  # pass the wake-up on to another worker
                 elif getter in self._getters:
                     self._getters.remove(getter)
                 raise
@@ -145,18 +147,18 @@ class WorkQueue(Generic[T]):
         return item, work
 
     def done(self, item: T) -> None:
-        """The work on an item is over. If the item was added meanwhile it is queued again, as the last.
+        """Finish an item. If it was added since it was dequeued, it is queued again.
 
         Raises:
-            UsageError: nobody has this item.
+            UsageError: the item is not processing.
         """
         work = self._processing.get(item)
         if work is None:
-            raise UsageError(f"done({item!r}): nobody got it from {self._title}; call done once for each get")
+            raise UsageError(f"done({item!r}): {self._title} is not processing it; call done once for each get")
         self._finish(item, work)
 
     def _finish(self, item: T, work: Work) -> None:
-        """Ends this piece of work, unless it was ended already."""
+        """Finish this run of the item, unless it is finished already."""
         if self._processing.get(item) is not work:
             return
         del self._processing[item]
@@ -168,10 +170,10 @@ class WorkQueue(Generic[T]):
 
     @asynccontextmanager
     async def processing(self) -> AsyncIterator[T]:
-        """The next item, which is done at the end of the block.
+        """Wait for the next item; it is done at the end of the block.
 
         Raises:
-            QueueShutDown: on entering, the queue was shut down and is empty.
+            QueueShutDown: on entry, the queue was shut down and is empty.
         """
         item, work = await self._get()
         try:
@@ -182,23 +184,23 @@ class WorkQueue(Generic[T]):
     def __aiter__(self) -> AsyncIterator[T]:
         return _Worker(self)
 
-    # The end.
+    # Shutting down.
 
     def shut_down(self) -> None:
-        """Takes nothing in any more. Workers are given what is queued, then their loops end. Idempotent.
+        """Accept no more items. Workers process the queued items, then their loops end. Idempotent.
 
-        Ends `shut_down_with_drain`, if somebody waits there.
+        A waiting `shut_down_with_drain` returns False.
         """
         self._shut_down()
         self._end_drains(False)
 
     async def shut_down_with_drain(self) -> bool:
-        """Takes nothing in any more, and waits until workers have done everything: queued, processing and dirty.
+        """Accept no more items, and wait until workers have finished all items: queued, processing and dirty.
 
-        It waits for ever if there are no workers; `asyncio.timeout` around it sets a limit.
+        Without workers this waits for ever; use `asyncio.timeout` to set a limit.
 
         Returns:
-            Whether everything was done; False if `shut_down` was called meanwhile.
+            True if all items were finished; False if `shut_down` was called in the meantime.
         """
         self._shut_down()
         drain: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -211,7 +213,7 @@ class WorkQueue(Generic[T]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether the queue was shut down, or drains."""
+        """Whether the queue was shut down or is draining."""
         return self._shutting_down
 
     def _shut_down(self) -> None:
@@ -237,14 +239,14 @@ class WorkQueue(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         self.shut_down()
 
-    # Looking at it.
+    # Inspecting.
 
     def __len__(self) -> int:
-        """How many items wait for a worker."""
+        """Return the number of queued items."""
         return len(self._order)
 
     def statistics(self) -> QueueStatistics:
-        """Numbers for metrics. They cost nothing while nobody asks, and any thread may ask."""
+        """Return figures for metrics, computed on each call. Thread-safe."""
         at = self._now()
         running = [at - work.since for work in tuple(self._processing.values())]
         return QueueStatistics(
@@ -288,7 +290,7 @@ class WorkQueue(Generic[T]):
 
     @staticmethod
     def _now() -> float:
-        """Seconds on the clock of the loop; before there is one, on the clock that loops have."""
+        """Return the time of the event loop; without a running loop, of the clock that event loops use."""
         try:
             return asyncio.get_running_loop().time()
         except RuntimeError:
@@ -296,17 +298,18 @@ class WorkQueue(Generic[T]):
 
 
 class _Worker(Generic[T]):
-    """One `async for`. What it took is done when it asks again, or when the loop has let go of it.
+    """The iterator of one `async for`: finishes its item when the next one is requested, or when the loop is left.
 
-    Python tells an iterator nothing of a `break` or an error in the body but that it is no longer needed. It says so
-    at once, and finishing is a plain call; an async generator would need a task of nobody's for the same.
+    Python does not notify an iterator of a `break` or an error in the body; it only drops the last reference. That
+    happens at once, so `__del__` finishes the item. An async generator would be closed by a task of the event loop,
+    later.
     """
 
-    __slots__ = ("_queue", "_taken")
+    __slots__ = ("_current", "_queue")
 
     def __init__(self, queue: WorkQueue[T]) -> None:
         self._queue = queue
-        self._taken: tuple[T, Work] | None = None
+        self._current: tuple[T, Work] | None = None
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
@@ -314,16 +317,16 @@ class _Worker(Generic[T]):
     async def __anext__(self) -> T:
         self._finish()
         try:
-            self._taken = await self._queue._get()
+            self._current = await self._queue._get()
         except QueueShutDown:
             raise StopAsyncIteration from None
-        return self._taken[0]
+        return self._current[0]
 
     def _finish(self) -> None:
-        taken, self._taken = self._taken, None
-        if taken is not None:
-            self._queue._finish(*taken)
+        current, self._current = self._current, None
+        if current is not None:
+            self._queue._finish(*current)
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # the loop was closed, so nobody waits for it
+        with suppress(RuntimeError):  # the event loop is closed: no future can be resolved any more
             self._finish()

@@ -1,7 +1,7 @@
-"""How long an item has to wait before it is tried again: client-go's rate limiters (WQ-12, WQ-13).
+"""Rate limiters, as in client-go: how long an item waits before it is tried again.
 
-A limiter is asked with the time, and keeps no clock of its own. Delays are in seconds. None of them ever refuses;
-what comes too fast waits longer.
+The caller passes the time in; a limiter has no clock of its own. Delays are in seconds. No limiter refuses an item:
+items that come too fast get longer delays.
 """
 
 from __future__ import annotations
@@ -17,67 +17,80 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class RateLimiter(Protocol[T_contra]):
-    """Says when an item may be tried again."""
+    """Computes how long an item waits before its next try."""
 
     def when(self, item: T_contra, now: float) -> float:
-        """The delay, in seconds, before this try; the item has failed once more."""
+        """Count one more failure of the item and return the delay before its next try, in seconds."""
         ...
 
     def forget(self, item: T_contra) -> None:
-        """The item is done with, well or for good; its next failure is its first."""
+        """Reset the failure count of the item."""
         ...
 
     def num_requeues(self, item: T_contra) -> int:
-        """How often the item has failed since it was forgotten; 0 where nobody counts."""
+        """Return how often the item has failed since the last `forget`; 0 if the limiter does not count."""
         ...
 
 
-class ItemExponentialFailureRateLimiter(Generic[T]):
-    """Doubles the delay with each failure of an item: `base_delay * 2**failures`, capped.
+class _FailureCount(Generic[T]):
+    """Counts the failures of each item. An item that is never forgotten stays in memory."""
 
-    What is never forgotten stays counted, and in memory.
+    def __init__(self) -> None:
+        self._failures: dict[T, int] = {}
+
+    def forget(self, item: T) -> None:
+        """Reset the failure count of the item."""
+        self._failures.pop(item, None)
+
+    def num_requeues(self, item: T) -> int:
+        """Return how often the item has failed since the last `forget`."""
+        return self._failures.get(item, 0)
+
+    def _count_failure(self, item: T) -> int:
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        return failures
+
+
+class ItemExponentialFailureRateLimiter(_FailureCount[T]):
+    """Doubles the delay with each failure of an item, up to `max_delay`.
+
+    Failures are counted until `forget`; an item that is never forgotten stays in memory.
 
     Args:
         base_delay: the delay after the first failure.
-        max_delay: the longest.
+        max_delay: the longest delay.
     """
 
     def __init__(self, base_delay: float = 0.001, max_delay: float = 1000.0) -> None:
+        super().__init__()
         if not 0 < base_delay <= max_delay < math.inf:
             raise ValueError(f"delays must be 0 < base_delay <= max_delay, not {base_delay!r} and {max_delay!r}")
         self._base = base_delay
         self._max = max_delay
-        #: So many doublings reach the cap; more are not computed, or a float would overflow one day.
+        #: This many doublings reach `max_delay`. More are not computed: the float would overflow.
         self._doublings = math.ceil(math.log2(max_delay) - math.log2(base_delay))
-        self._failures: dict[T, int] = {}
 
     def when(self, item: T, now: float) -> float:
-        """The delay, which doubles each time."""
-        failures = self._failures.get(item, 0)
-        self._failures[item] = failures + 1
-        if failures >= self._doublings:
+        """Return the delay, which doubles with each call."""
+        doublings = self._count_failure(item) - 1
+        if doublings >= self._doublings:
             return self._max
-        return min(math.ldexp(self._base, failures), self._max)
-
-    def forget(self, item: T) -> None:
-        """Starts anew for this item."""
-        self._failures.pop(item, None)
-
-    def num_requeues(self, item: T) -> int:
-        """How often the item has failed."""
-        return self._failures.get(item, 0)
+        return min(math.ldexp(self._base, doublings), self._max)
 
 
-class ItemFastSlowRateLimiter(Generic[T]):
-    """A short delay for the first failures of an item, a long one for all that follow.
+class ItemFastSlowRateLimiter(_FailureCount[T]):
+    """Returns a short delay for the first failures of an item and a long one afterwards.
+
+    Failures are counted until `forget`; an item that is never forgotten stays in memory.
 
     Args:
-        fast_delay: the short one.
-        slow_delay: the long one.
-        max_fast_attempts: how many failures get the short one.
+        fast_delay: the short delay.
+        slow_delay: the long delay.
+        max_fast_attempts: the number of failures with the short delay.
     """
 
     def __init__(self, fast_delay: float, slow_delay: float, max_fast_attempts: int) -> None:
+        super().__init__()
         if fast_delay < 0 or slow_delay < 0 or max_fast_attempts < 0:
             raise ValueError(
                 "fast_delay, slow_delay and max_fast_attempts must be 0 or more, "
@@ -86,28 +99,18 @@ class ItemFastSlowRateLimiter(Generic[T]):
         self._fast = fast_delay
         self._slow = slow_delay
         self._max_fast = max_fast_attempts
-        self._failures: dict[T, int] = {}
 
     def when(self, item: T, now: float) -> float:
-        """The short delay or the long one."""
-        failures = self._failures[item] = self._failures.get(item, 0) + 1
-        return self._fast if failures <= self._max_fast else self._slow
-
-    def forget(self, item: T) -> None:
-        """Starts anew for this item."""
-        self._failures.pop(item, None)
-
-    def num_requeues(self, item: T) -> int:
-        """How often the item has failed."""
-        return self._failures.get(item, 0)
+        """Return the short delay or the long one."""
+        return self._fast if self._count_failure(item) <= self._max_fast else self._slow
 
 
 class TokenBucket:
-    """So many things a second, and a burst of more after a rest.
+    """Allows `qps` operations a second on average, and bursts of up to `burst`.
 
     Args:
-        qps: tokens that come in each second.
-        burst: as many fit in; the bucket begins full.
+        qps: tokens added each second.
+        burst: the capacity of the bucket, which starts full.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -119,13 +122,13 @@ class TokenBucket:
         self._at = -math.inf
 
     def reserve(self, now: float) -> float:
-        """Takes a token, of the future if there is none; returns the seconds until it is there."""
+        """Take a token, in advance if the bucket is empty; return the seconds until it is available."""
         self._fill(now)
         self._tokens -= 1.0
         return max(-self._tokens / self.qps, 0.0)
 
     def try_take(self, now: float) -> bool:
-        """Takes a token if there is one now; returns whether."""
+        """Take a token if one is available; return whether one was."""
         self._fill(now)
         if self._tokens < 1.0:
             return False
@@ -133,7 +136,7 @@ class TokenBucket:
         return True
 
     def give_back(self) -> None:
-        """A token that was taken is not needed."""
+        """Return an unused token to the bucket."""
         self._tokens = min(self._tokens + 1.0, self._burst)
 
     def _fill(self, now: float) -> None:
@@ -143,118 +146,117 @@ class TokenBucket:
 
 
 class BucketRateLimiter(Generic[T]):
-    """One token bucket for all items together, whoever they are; it counts no failures.
+    """Limits all items together with one token bucket; it counts no failures.
 
     Args:
         qps: items a second, on average.
-        burst: so many may come at once after a rest.
+        burst: how many items may come at once.
     """
 
     def __init__(self, qps: float = 10.0, burst: int = 100) -> None:
         self._bucket = TokenBucket(qps, burst)
 
     def when(self, item: T, now: float) -> float:
-        """The seconds until the token that this reserves is there."""
+        """Reserve a token and return the seconds until it is available."""
         return self._bucket.reserve(now)
 
     def forget(self, item: T) -> None:
-        """Does nothing: a token that was reserved is used."""
+        """Do nothing: a reserved token stays reserved."""
 
     def num_requeues(self, item: T) -> int:
-        """0."""
+        """Return 0: the bucket counts no failures."""
         return 0
 
 
 class MaxOfRateLimiter(Generic[T]):
-    """The longest of what several limiters say.
+    """Returns the longest delay of several limiters.
 
-    Each is asked each time. So a bucket gives away a token also where another limiter's delay is the longer one, as
-    in client-go.
+    All limiters are called each time. So a bucket spends a token even if another limiter's delay is longer, as in
+    client-go.
 
     Args:
-        limiters: one at least.
+        limiters: at least one.
     """
 
     def __init__(self, *limiters: RateLimiter[T]) -> None:
         if not limiters:
-            raise ValueError("MaxOfRateLimiter takes one limiter at least")
+            raise ValueError("MaxOfRateLimiter needs at least one limiter")
         self._limiters = limiters
 
     def when(self, item: T, now: float) -> float:
-        """The longest delay."""
+        """Return the longest delay."""
         return max([limiter.when(item, now) for limiter in self._limiters])
 
     def forget(self, item: T) -> None:
-        """Tells all of them."""
+        """Reset the failure count of the item in all limiters."""
         for limiter in self._limiters:
             limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """The highest count."""
+        """Return the highest failure count."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
-class WithMaxWaitRateLimiter(Generic[T]):
-    """Cuts the delays of another limiter.
+class _Wrapper(Generic[T]):
+    """A limiter that counts failures in another one."""
 
-    Args:
-        limiter: that one.
-        max_delay: nothing waits longer, whatever it says.
-    """
-
-    def __init__(self, limiter: RateLimiter[T], max_delay: float) -> None:
-        if not max_delay >= 0:
-            raise ValueError(f"max_delay must be 0 or more, not {max_delay!r}")
+    def __init__(self, limiter: RateLimiter[T]) -> None:
         self._limiter = limiter
-        self._max = max_delay
-
-    def when(self, item: T, now: float) -> float:
-        """The delay, at most `max_delay`."""
-        return min(self._limiter.when(item, now), self._max)
 
     def forget(self, item: T) -> None:
-        """Tells the other limiter."""
+        """Reset the failure count of the item in the wrapped limiter."""
         self._limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """What the other limiter counts."""
+        """Return the failure count of the wrapped limiter."""
         return self._limiter.num_requeues(item)
 
 
-class WithJitterRateLimiter(Generic[T]):
-    """Spreads the delays of another limiter, so that what failed together does not come back together.
+class WithMaxWaitRateLimiter(_Wrapper[T]):
+    """Limits the delays of another limiter.
 
     Args:
-        limiter: that one.
+        limiter: the limiter to wrap.
+        max_delay: the longest delay.
+    """
+
+    def __init__(self, limiter: RateLimiter[T], max_delay: float) -> None:
+        super().__init__(limiter)
+        if not max_delay >= 0:
+            raise ValueError(f"max_delay must be 0 or more, not {max_delay!r}")
+        self._max = max_delay
+
+    def when(self, item: T, now: float) -> float:
+        """Return the wrapped limiter's delay, at most `max_delay`."""
+        return min(self._limiter.when(item, now), self._max)
+
+
+class WithJitterRateLimiter(_Wrapper[T]):
+    """Spreads the delays of another limiter, so that items that fail together are not retried together.
+
+    Args:
+        limiter: the limiter to wrap.
         jitter: each delay d is drawn from [d, d * (1 + jitter)).
-        random: gives numbers in [0, 1), such as `random.random`.
+        random: returns a number in [0, 1), such as `random.random`.
     """
 
     def __init__(self, limiter: RateLimiter[T], jitter: float, random: Callable[[], float]) -> None:
+        super().__init__(limiter)
         if not jitter >= 0:
             raise ValueError(f"jitter must be 0 or more, not {jitter!r}")
-        self._limiter = limiter
         self._jitter = jitter
         self._random = random
 
     def when(self, item: T, now: float) -> float:
-        """The delay, or somewhat more."""
+        """Return the wrapped limiter's delay, with jitter."""
         return self._limiter.when(item, now) * (1 + self._jitter * self._random())
-
-    def forget(self, item: T) -> None:
-        """Tells the other limiter."""
-        self._limiter.forget(item)
-
-    def num_requeues(self, item: T) -> int:
-        """What the other limiter counts."""
-        return self._limiter.num_requeues(item)
 
 
 def default_controller_rate_limiter() -> RateLimiter[object]:
-    """What controllers use: 5 ms doubling to 1000 s for each item, and ten a second, after a hundred, for all."""
+    """Return the default of controllers: 5 ms doubling to 1000 s for each item; 10 a second, burst 100, for all."""
     return MaxOfRateLimiter(ItemExponentialFailureRateLimiter(0.005, 1000.0), BucketRateLimiter(10.0, 100))
 
 
 def default_item_based_rate_limiter() -> RateLimiter[object]:
-    """1 ms doubling to 1000 s for each item, and no limit for all."""
+    """Return a limiter with 1 ms doubling to 1000 s for each item, and no limit for all items together."""
     return ItemExponentialFailureRateLimiter(0.001, 1000.0)

@@ -1,4 +1,4 @@
-"""A work queue for work that fails: what failed comes back later, and ever later (WQ-11)."""
+"""A work queue that retries failed items with backoff."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T", bound=Hashable)
 class RateLimitingQueue(DelayingQueue[T]):
     """A delaying queue with `add_rate_limited`.
 
-    What failed is added with `add_rate_limited`; what succeeded, or is given up, is forgotten with `forget`, or its
-    next failure counts as one more. `done` is a third thing, and called either way.
+    After a failure, call `add_rate_limited`. After a success, or when you stop retrying, call `forget`: otherwise the
+    next failure of the item adds to its count. Call `done` in both cases.
 
     Args:
-        rate_limiter: says how long to wait; by default `default_controller_rate_limiter()`.
+        rate_limiter: computes the delays; `default_controller_rate_limiter()` by default.
         name: for statistics and error messages.
-        order: what comes next of what is queued; by default, what was added first.
+        order: decides which queued item comes next; first in, first out by default.
         metrics: as for `WorkQueue`.
     """
 
@@ -41,13 +41,13 @@ class RateLimitingQueue(DelayingQueue[T]):
         self._rate_limiter: RateLimiter[T] = rate_limiter or default_controller_rate_limiter()
 
     def add_rate_limited(self, item: T) -> None:
-        """Adds an item after the delay that the rate limiter says."""
+        """Add an item after the delay that the rate limiter returns."""
         self.add_after(item, self._rate_limiter.when(item, self._now()))
 
     def forget(self, item: T) -> None:
-        """Forgets how often an item has failed."""
+        """Reset the failure count of an item."""
         self._rate_limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """How often an item has failed since it was forgotten."""
+        """Return how often an item has failed since the last `forget`."""
         return self._rate_limiter.num_requeues(item)

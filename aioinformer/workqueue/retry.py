@@ -1,4 +1,4 @@
-"""Trying a write again: after conflicts, or after any error that a predicate picks (RT-01)."""
+"""Retry a write after a conflict, or after any error that a predicate accepts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryBackoff:
-    """How often to try, and how long to wait in between; in seconds.
+    """How often to try, and how long to wait in between, in seconds.
 
     Attributes:
-        steps: tries altogether, the first included.
+        steps: the number of tries, including the first.
         initial: the first delay, before jitter.
-        factor: by which each delay grows.
+        factor: multiplies the delay after each try.
         jitter: each delay is drawn from [d, d * (1 + jitter)).
         cap: the longest delay, before jitter.
     """
@@ -43,10 +43,10 @@ class RetryBackoff:
             raise ValueError(f"factor must be at least 1, not {self.factor!r}")
 
     def delays(self, random: Callable[[], float]) -> Iterator[float]:
-        """The delays between the tries: one fewer than there are tries.
+        """Yield the delays between the tries: `steps - 1` of them.
 
         Args:
-            random: gives numbers in [0, 1).
+            random: returns a number in [0, 1).
         """
         delay = min(self.initial, self.cap)
         for _ in range(self.steps - 1):
@@ -54,10 +54,10 @@ class RetryBackoff:
             delay = min(delay * self.factor, self.cap)
 
 
-#: For objects that several clients change, all of them briefly: five tries, about 10 ms apart.
+#: For objects that several clients change now and then: five tries, about 10 ms apart.
 DEFAULT_RETRY: Final = RetryBackoff(steps=5, initial=0.01)
 
-#: For objects that somebody changes all the time: four tries, after 10, 50 and 250 ms.
+#: For objects that other clients change all the time: four tries, with delays of about 10, 50 and 250 ms.
 DEFAULT_BACKOFF: Final = RetryBackoff(steps=4, initial=0.01, factor=5.0)
 
 
@@ -68,18 +68,16 @@ async def on_error(
     *,
     random: Callable[[], float] = random.random,
 ) -> T:
-    """Calls a coroutine function until it succeeds, or fails in another way, or has failed often enough.
-
-    Cancelled, it ends at once, also between two tries.
+    """Call an async function until it succeeds, raises an error that is not retriable, or `backoff.steps` is reached.
 
     Args:
-        fn: one try.
-        retriable: whether an error is worth another try.
-        backoff: how many tries, and how far apart.
-        random: for the jitter, gives numbers in [0, 1).
+        fn: the async function.
+        retriable: returns whether to retry after this error.
+        backoff: the number of tries and the delays between them.
+        random: returns a number in [0, 1), for the jitter.
 
     Returns:
-        What the first try returned that succeeded.
+        The result of the first successful try.
 
     Raises:
         Exception: the error of the last try.
@@ -100,31 +98,31 @@ async def retry_on_conflict(
     *,
     random: Callable[[], float] = random.random,
 ) -> T:
-    """Calls a coroutine function that reads an object, changes it and writes it back, until nobody came in between.
+    """Call an async function that reads, changes and writes an object, until the write succeeds without a conflict.
 
     Args:
-        fn: one try. It must read the object anew each time: what was read before is what conflicts.
-        backoff: how many tries, and how far apart.
-        random: for the jitter, gives numbers in [0, 1).
+        fn: the async function. It must read the object on each call: the version read before is the one that conflicts.
+        backoff: the number of tries and the delays between them.
+        random: returns a number in [0, 1), for the jitter.
 
     Returns:
-        What the first try returned that succeeded.
+        The result of the first successful try.
 
     Raises:
-        Exception: the conflict of the last try, or another error of any.
+        Exception: the conflict of the last try, or any other error, without a retry.
     """
     return await on_error(fn, is_conflict, backoff, random=random)
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether an error of this package or of kubernetes_asyncio says that the object has changed meanwhile.
+    """Return whether an error of this package or of kubernetes_asyncio is a conflict: the object changed meanwhile.
 
-    The status alone does not: what exists already is 409, too, and does not get better by trying again.
+    Status 409 alone is not enough: AlreadyExists has it too, and a retry does not help there.
     """
     if getattr(error, "status", None) != 409:
         return False
     reason = getattr(error, "reason", None)
-    body = getattr(error, "body", None)  # where kubernetes_asyncio keeps the Status; its reason is HTTP's
+    body = getattr(error, "body", None)  # kubernetes_asyncio has the Status here; its `reason` is the HTTP reason
     if isinstance(body, (str, bytes)):
         with suppress(ValueError):
             document = json.loads(body)
