@@ -1,4 +1,4 @@
-"""The delaying and the rate-limiting queue: what comes when."""
+"""The delaying and the rate-limiting queue: when items are dequeued."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def times(queue: WorkQueue[str], count: int) -> list[tuple[str, float]]:
-    """Takes so many items, and tells when each came, in seconds from now; is done with each at once."""
+    """Dequeue and finish `count` items; return each with its time, in seconds from now."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     came = []
@@ -30,7 +30,7 @@ async def times(queue: WorkQueue[str], count: int) -> list[tuple[str, float]]:
 
 
 async def work(queue: WorkQueue[str]) -> list[tuple[str, float]]:
-    """Works until the queue ends, one second on each item; tells what came when, in seconds from now."""
+    """Process items until the queue ends, one second each; return each with its time, in seconds from now."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     came = []
@@ -41,7 +41,7 @@ async def work(queue: WorkQueue[str]) -> list[tuple[str, float]]:
 
 
 @pytest.mark.conformance("WQ-09")
-async def test_an_item_is_added_after_its_delay() -> None:
+async def test_item_is_added_after_its_delay() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 0.5)
     assert len(queue) == 0
@@ -50,14 +50,14 @@ async def test_an_item_is_added_after_its_delay() -> None:
 
 @pytest.mark.conformance("WQ-09")
 @pytest.mark.parametrize("delay", [0.0, -1.0])
-async def test_without_a_delay_an_item_is_added_at_once(delay: float) -> None:
+async def test_item_without_delay_is_added_at_once(delay: float) -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", delay)
     assert len(queue) == 1
 
 
 @pytest.mark.conformance("WQ-09")
-async def test_of_two_times_for_an_item_the_earlier_counts_whichever_came_first() -> None:
+async def test_earliest_of_several_delays_applies() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 1.0)
     queue.add_after("a", 2.0)
@@ -69,7 +69,7 @@ async def test_of_two_times_for_an_item_the_earlier_counts_whichever_came_first(
 
 
 @pytest.mark.conformance("WQ-09")
-async def test_items_come_in_the_order_of_their_times() -> None:
+async def test_delayed_items_come_in_order_of_time() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     for item, delay in ("c", 3.0), ("a", 1.0), ("d", 4.0), ("b", 2.0):
         queue.add_after(item, delay)
@@ -79,14 +79,14 @@ async def test_items_come_in_the_order_of_their_times() -> None:
 
 
 @pytest.mark.conformance("WQ-09")
-async def test_an_item_that_was_added_meanwhile_still_comes_at_its_time() -> None:
+async def test_delayed_item_added_meanwhile_still_comes_after_its_delay() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 1.0)
     queue.add("a")
     assert await times(queue, 2) == [("a", 0.0), ("a", 1.0)]
 
 
-async def test_an_item_can_be_delayed_again_after_its_time() -> None:
+async def test_item_can_be_delayed_again_after_its_delay() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     for _ in range(3):
         queue.add_after("a", 1.0)
@@ -94,7 +94,7 @@ async def test_an_item_can_be_delayed_again_after_its_time() -> None:
 
 
 @pytest.mark.conformance("WQ-10")
-async def test_any_number_of_items_can_be_delayed_by_plain_calls() -> None:
+async def test_thousands_of_items_can_be_delayed_without_waiting() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     for number in range(5000):
         queue.add_after(str(number), 1.0)
@@ -104,11 +104,11 @@ async def test_any_number_of_items_can_be_delayed_by_plain_calls() -> None:
 
 
 class Key:
-    """An item whose end can be seen."""
+    """An item that can be weakly referenced."""
 
 
 @pytest.mark.conformance("WQ-08")
-async def test_what_is_done_is_not_kept_in_memory_for_a_time_that_does_not_count() -> None:
+async def test_overridden_delay_does_not_keep_a_finished_item_in_memory() -> None:
     queue: DelayingQueue[Key] = DelayingQueue()
     queue.add_after(Key(), 500.0)
     keys: WeakSet[Key] = WeakSet()
@@ -123,14 +123,14 @@ async def test_what_is_done_is_not_kept_in_memory_for_a_time_that_does_not_count
     assert len(keys) < 50
 
 
-async def test_a_delay_that_is_no_number_is_refused() -> None:
+async def test_nan_delay_is_refused() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     with pytest.raises(UsageError, match="delay must be"):
         queue.add_after("a", float("nan"))
 
 
 @pytest.mark.conformance("WQ-09", "WQ-10")
-async def test_a_queue_that_is_shut_down_drops_what_is_delayed_and_delays_nothing_more() -> None:
+async def test_shut_down_drops_delayed_items() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 1.0)
     queue.shut_down()
@@ -149,7 +149,7 @@ async def test_a_queue_that_is_shut_down_drops_what_is_delayed_and_delays_nothin
         ("wait", [("a", 0.0), ("b", 5.0), ("c", 9.0)]),
     ],
 )
-async def test_draining_deals_with_delayed_items_as_it_is_told(
+async def test_drain_drops_adds_or_awaits_delayed_items(
     delayed: Literal["drop", "now", "wait"], came: list[tuple[str, float]]
 ) -> None:
     queue: DelayingQueue[str] = DelayingQueue()
@@ -164,7 +164,7 @@ async def test_draining_deals_with_delayed_items_as_it_is_told(
     assert sorted(workers[0].result() + workers[1].result()) == came
 
 
-async def test_shutting_down_ends_a_drain_that_waits_for_delayed_items() -> None:
+async def test_shut_down_ends_a_drain_that_waits_for_delayed_items() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 100.0)
     async with asyncio.TaskGroup() as tasks:
@@ -177,14 +177,14 @@ async def test_shutting_down_ends_a_drain_that_waits_for_delayed_items() -> None
     assert worker.result() == []
 
 
-async def test_a_way_to_drain_that_does_not_exist_is_refused() -> None:
+async def test_unknown_drain_mode_is_refused() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     with pytest.raises(UsageError, match="delayed must be"):
         await queue.shut_down_with_drain("later")  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("WQ-11")
-async def test_what_fails_comes_back_ever_later_until_it_is_forgotten() -> None:
+async def test_retry_delay_grows_until_the_item_is_forgotten() -> None:
     queue: RateLimitingQueue[str] = RateLimitingQueue(ItemExponentialFailureRateLimiter(1.0, 100.0))
     waits = []
     for _ in range(4):
@@ -199,7 +199,7 @@ async def test_what_fails_comes_back_ever_later_until_it_is_forgotten() -> None:
 
 
 @pytest.mark.conformance("WQ-11")
-async def test_to_forget_an_item_is_not_to_be_done_with_it() -> None:
+async def test_forget_does_not_finish_the_item() -> None:
     queue: RateLimitingQueue[str] = RateLimitingQueue()
     queue.add("a")
     await queue.get()
@@ -208,14 +208,14 @@ async def test_to_forget_an_item_is_not_to_be_done_with_it() -> None:
 
 
 @pytest.mark.conformance("WQ-13")
-async def test_without_a_limiter_the_first_retry_comes_after_five_milliseconds() -> None:
+async def test_default_limiter_retries_first_after_5_ms() -> None:
     queue: RateLimitingQueue[str] = RateLimitingQueue()
     queue.add_rate_limited("a")
     assert await times(queue, 1) == [("a", 0.005)]
 
 
 @pytest.mark.conformance("WQ-14")
-async def test_the_statistics_count_what_was_delayed() -> None:
+async def test_statistics_count_delayed_items_and_retries() -> None:
     queue: RateLimitingQueue[str] = RateLimitingQueue(name="pods")
     queue.add("a")
     queue.add_rate_limited("b")

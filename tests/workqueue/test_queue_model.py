@@ -1,7 +1,7 @@
-"""Any sequence of calls, held against a queue so simple that it can be seen to be right.
+"""Random sequences of calls, compared with a simple model of the work queue.
 
-The model knows three sets and a list. What it forbids is asserted where it would happen: an item with two workers, an
-item lost, an item worked on that nobody asked for.
+The model consists of a list, two sets and a dictionary. The test fails if two workers process one item, if an item is
+lost, or if an item is dequeued that was not added.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DELAYS = st.integers(0, 5).map(float)
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """A delaying queue, workers that come, take, finish and are cancelled, and the model."""
+    """A delaying queue, workers that start, dequeue, finish and are cancelled, and the model."""
 
     held = Bundle("held")
 
@@ -64,17 +64,17 @@ class QueueMachine(RuleBasedStateMachine):
         elif item not in self.queued:
             self.queued.append(item)
 
-    def model_time(self) -> None:
+    def model_pass_time(self) -> None:
         until = self.loop.time()
         for item, at in sorted(self.delayed.items(), key=lambda pair: pair[1]):
             if at <= until:
                 del self.delayed[item]
                 self.model_add(item)
 
-    def hand_out(self) -> list[str]:
-        """What workers must have got by now; who has waited for nothing goes on waiting."""
+    def dequeued(self) -> list[str]:
+        """Check the items that workers have dequeued since the last call, and return them."""
         self.settle()
-        self.model_time()
+        self.model_pass_time()
         done = [worker for worker in self.workers if worker.done()]
         self.workers = [worker for worker in self.workers if not worker.done()]
         got = []
@@ -84,13 +84,13 @@ class QueueMachine(RuleBasedStateMachine):
                 continue
             item = worker.result()
             assert item not in self.processing, "two workers on one item"
-            assert item in self.queued, "work that nobody asked for"
+            assert item in self.queued, "dequeued an item that was not added"
             self.queued.remove(item)
             self.processing.add(item)
             got.append(item)
         return got
 
-    # What may happen.
+    # Steps.
 
     @rule(item=ITEMS, times=st.integers(1, 3), target=held)
     def add(self, item: str, times: int) -> object:
@@ -101,7 +101,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.in_loop(adds)
         if not self.shut_down:
             self.model_add(item)
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
     @rule(item=ITEMS, delay=DELAYS, target=held)
     def add_after(self, item: str, delay: float) -> object:
@@ -111,25 +111,25 @@ class QueueMachine(RuleBasedStateMachine):
         elif not self.shut_down:
             at = self.loop.time() + delay
             self.delayed[item] = min(self.delayed.get(item, at), at)
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
     @rule(seconds=st.integers(1, 4), target=held)
     def time_passes(self, seconds: int) -> object:
         got = []
         for _ in range(seconds * 2):
             self.settle(0.5)
-            got += self.hand_out()
+            got += self.dequeued()
         return multiple(*got)
 
     @rule(target=held)
-    def a_worker_comes(self) -> object:
+    def start_worker(self) -> object:
         self.workers.append(self.loop.create_task(self.queue.get()))
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
     @precondition(lambda self: self.workers)
     @rule(which=st.integers(0, 5), item=ITEMS, target=held)
-    def a_worker_is_cancelled_while_something_comes(self, which: int, item: str) -> object:
-        """It is woken for the item, and cancelled before it can take it."""
+    def cancel_worker_during_add(self, which: int, item: str) -> object:
+        """The worker is woken for the item, and cancelled before it can dequeue it."""
         worker = self.workers[which % len(self.workers)]
 
         def both() -> None:
@@ -142,40 +142,40 @@ class QueueMachine(RuleBasedStateMachine):
         self.settle()
         if worker.cancelled():
             self.workers.remove(worker)
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
     @rule(item=consumes(held), target=held)
-    def a_worker_is_done(self, item: str) -> object:
+    def finish_item(self, item: str) -> object:
         self.in_loop(self.queue.done, item)
         self.processing.remove(item)
         if item in self.again:
             self.again.remove(item)
             self.queued.append(item)
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
     @precondition(lambda self: not self.shut_down)
     @rule(target=held)
-    def it_is_shut_down(self) -> object:
+    def shut_down_queue(self) -> object:
         self.in_loop(self.queue.shut_down)
         self.shut_down = True
         self.delayed.clear()
-        return multiple(*self.hand_out())
+        return multiple(*self.dequeued())
 
-    # What holds at any time.
+    # Invariants.
 
     @invariant()
-    def nothing_is_lost(self) -> None:
+    def counts_match_the_model(self) -> None:
         statistics = self.queue.statistics()
         assert len(self.queue) == len(self.queued)
         assert statistics.processing == len(self.processing)
         assert statistics.delayed == len(self.delayed)
 
     @invariant()
-    def nobody_waits_while_there_is_work(self) -> None:
+    def no_worker_waits_while_items_are_queued(self) -> None:
         assert not (self.workers and self.queued)
 
     def teardown(self) -> None:
-        """Whoever waits and whatever is left comes to an end."""
+        """Drain the queue: waiting workers end, and exactly the items of the model are left."""
 
         async def rest() -> list[str]:
             drain = asyncio.ensure_future(self.queue.shut_down_with_drain())

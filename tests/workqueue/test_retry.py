@@ -1,4 +1,4 @@
-"""Retries: after conflicts, after errors of one's choice, and for a limited time."""
+"""Retries: after conflicts, after errors that a predicate accepts, and for a limited time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXISTS = ApiError(409, "AlreadyExists", "it is there")
 
 
 class Script:
-    """A coroutine function that fails as it is told, then returns; it notes when it was called."""
+    """An async function that raises the given errors, then returns. It records the times of its calls."""
 
     def __init__(self, *errors: BaseException) -> None:
         self._errors = list(errors)
@@ -46,14 +46,14 @@ class Script:
 
 
 @pytest.mark.conformance("RT-01")
-async def test_a_write_is_tried_again_after_conflicts() -> None:
+async def test_retry_after_conflicts() -> None:
     write = Script(CONFLICT, CONFLICT)
     assert await retry_on_conflict(write, random=lambda: 0.0) == "done"
     assert write.pauses == [0.01, 0.01]
 
 
 @pytest.mark.conformance("RT-01")
-async def test_the_conflict_of_the_last_of_five_tries_is_raised() -> None:
+async def test_last_of_five_conflicts_is_raised() -> None:
     last = ApiError(409, "Conflict", "the fifth")
     write = Script(*[CONFLICT] * 4, last)
     with pytest.raises(ApiError) as raised:
@@ -64,7 +64,7 @@ async def test_the_conflict_of_the_last_of_five_tries_is_raised() -> None:
 
 @pytest.mark.conformance("RT-01")
 @pytest.mark.parametrize("error", [EXISTS, ApiError(500, "InternalError"), LookupError()])
-async def test_another_error_is_raised_at_once(error: Exception) -> None:
+async def test_other_errors_are_raised_at_once(error: Exception) -> None:
     write = Script(error)
     with pytest.raises(type(error)):
         await retry_on_conflict(write)
@@ -72,14 +72,14 @@ async def test_another_error_is_raised_at_once(error: Exception) -> None:
 
 
 @pytest.mark.conformance("RT-01")
-async def test_any_error_can_be_chosen_for_retries() -> None:
+async def test_predicate_chooses_the_errors_to_retry() -> None:
     read = Script(LookupError(), LookupError(), LookupError())
     assert await on_error(read, lambda error: isinstance(error, LookupError), random=lambda: 0.0) == "done"
     assert read.pauses == [0.01, 0.05, 0.25]
 
 
 @pytest.mark.conformance("RT-01", "WEAK-11")
-async def test_a_retry_can_be_cancelled_between_two_tries() -> None:
+async def test_cancel_between_two_tries() -> None:
     write = Script(CONFLICT)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1.0):
@@ -88,7 +88,7 @@ async def test_a_retry_can_be_cancelled_between_two_tries() -> None:
 
 
 @pytest.mark.conformance("RT-01")
-async def test_a_cancelled_try_is_not_tried_again() -> None:
+async def test_cancelled_try_is_not_repeated() -> None:
     write = Script(asyncio.CancelledError())
     with pytest.raises(asyncio.CancelledError):
         await on_error(write, lambda error: True)
@@ -105,7 +105,7 @@ async def test_a_cancelled_try_is_not_tried_again() -> None:
         (RetryBackoff(steps=1, initial=1.0), []),
     ],
 )
-def test_delays_grow_up_to_the_cap_and_are_jittered(backoff: RetryBackoff, delays: list[float]) -> None:
+def test_delays_grow_up_to_the_cap_with_jitter(backoff: RetryBackoff, delays: list[float]) -> None:
     assert list(backoff.delays(lambda: 0.5)) == pytest.approx(delays)
 
 
@@ -121,7 +121,7 @@ def test_delays_grow_up_to_the_cap_and_are_jittered(backoff: RetryBackoff, delay
         (ApiException(status=500, reason="Internal Server Error"), False),
     ],
 )
-def test_a_conflict_is_told_from_other_errors(error: Exception, conflict: bool) -> None:
+def test_is_conflict_distinguishes_errors(error: Exception, conflict: bool) -> None:
     assert is_conflict(error) is conflict
 
 
@@ -135,9 +135,9 @@ def test_a_conflict_is_told_from_other_errors(error: Exception, conflict: bool) 
         ("[]", True),
     ],
 )
-def test_what_exists_already_is_no_conflict_to_users_of_kubernetes_asyncio(body: str | bytes, conflict: bool) -> None:
+def test_kubernetes_asyncio_already_exists_is_no_conflict(body: str | bytes, conflict: bool) -> None:
     error = ApiException(status=409, reason="Conflict")
-    error.body = body  # type: ignore[assignment]  # it is said to be bytes, and is str
+    error.body = body  # type: ignore[assignment]  # annotated as bytes, but str at run time
     assert is_conflict(error) is conflict
 
 
@@ -151,7 +151,7 @@ def test_what_exists_already_is_no_conflict_to_users_of_kubernetes_asyncio(body:
         (lambda: RetryWithDeadline(bool, 1.0, -1.0), "min_reset_period"),
     ],
 )
-def test_a_backoff_that_makes_no_sense_is_refused_by_name(make: Callable[[], Any], name: str) -> None:
+def test_error_names_the_invalid_argument(make: Callable[[], Any], name: str) -> None:
     with pytest.raises(ValueError, match=name):
         make()
 
@@ -165,33 +165,33 @@ def with_deadline(max_duration: float = 10.0, min_reset_period: float = 60.0) ->
 
 @pytest.mark.conformance("RWD-01")
 @pytest.mark.parametrize("max_duration", [0.0, -1.0])
-def test_without_a_duration_there_is_no_retry(max_duration: float) -> None:
+def test_no_retry_without_a_duration(max_duration: float) -> None:
     assert not with_deadline(max_duration).count_failure(LookupError(), 0.0)
 
 
 @pytest.mark.conformance("RWD-01")
-def test_failures_are_retried_until_the_first_is_too_long_ago() -> None:
+def test_retry_until_the_first_failure_is_older_than_the_limit() -> None:
     retry = with_deadline(10.0)
     allowed = [retry.count_failure(LookupError(), at) for at in (100.0, 105.0, 110.0, 110.5)]
     assert allowed == [True, True, True, False]
 
 
 @pytest.mark.conformance("RWD-01")
-def test_after_a_refusal_the_next_failure_is_the_first_again() -> None:
+def test_failure_after_a_refusal_counts_as_first() -> None:
     retry = with_deadline(10.0)
     allowed = [retry.count_failure(LookupError(), at) for at in (0.0, 11.0, 12.0, 22.0)]
     assert allowed == [True, False, True, True]
 
 
 @pytest.mark.conformance("RWD-01")
-def test_a_failure_after_a_long_pause_is_the_first_again() -> None:
+def test_failure_after_a_long_pause_counts_as_first() -> None:
     retry = with_deadline(10.0, min_reset_period=60.0)
     allowed = [retry.count_failure(LookupError(), at) for at in (0.0, 59.0, 100.0, 160.0, 165.0)]
     assert allowed == [True, False, True, True, True]
 
 
 @pytest.mark.conformance("RWD-01")
-def test_other_errors_are_not_retried_and_change_nothing() -> None:
+def test_other_errors_are_neither_retried_nor_counted() -> None:
     retry = with_deadline(10.0)
     assert not retry.count_failure(OSError(), 0.0)
     assert retry.count_failure(LookupError(), 1.0)

@@ -1,4 +1,4 @@
-"""Rate limiters: which delay follows which."""
+"""The delays of the rate limiters."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def delays(limiter: RateLimiter[str], item: str, times: int, now: float = 0.0) -
 
 
 @pytest.mark.conformance("WQ-12")
-def test_the_delay_of_an_item_doubles_up_to_the_cap() -> None:
+def test_exponential_delay_doubles_up_to_the_maximum() -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
     assert delays(limiter, "a", 6) == [1, 2, 4, 8, 10, 10]
 
 
 @pytest.mark.conformance("WQ-12")
-def test_each_item_has_a_delay_of_its_own() -> None:
+def test_each_item_has_its_own_delay() -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
     delays(limiter, "a", 5)
     assert delays(limiter, "b", 2) == [1, 2]
 
 
 @pytest.mark.conformance("WQ-11", "WQ-12")
-def test_what_was_forgotten_starts_anew() -> None:
+def test_forgotten_item_starts_again() -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(1.0, 10.0)
     delays(limiter, "a", 3)
     assert limiter.num_requeues("a") == 3
@@ -52,13 +52,13 @@ def test_what_was_forgotten_starts_anew() -> None:
 
 @pytest.mark.conformance("WQ-12")
 @pytest.mark.parametrize(("base", "cap"), [(1.0, 1000.0), (1e-9, 1e300), (5e-324, 1e308), (3.0, 3.0)])
-def test_failing_for_ever_stays_at_the_cap(base: float, cap: float) -> None:
+def test_delay_stays_at_the_maximum(base: float, cap: float) -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(base, cap)
     assert delays(limiter, "a", 5000)[-1] == cap
 
 
 @pytest.mark.conformance("WQ-12")
-def test_the_first_failures_are_fast_and_the_rest_are_slow() -> None:
+def test_fast_slow_limiter_is_fast_first_and_slow_later() -> None:
     limiter: RateLimiter[str] = ItemFastSlowRateLimiter(0.005, 10.0, 3)
     assert delays(limiter, "a", 5) == [0.005, 0.005, 0.005, 10, 10]
     assert limiter.num_requeues("a") == 5
@@ -67,13 +67,13 @@ def test_the_first_failures_are_fast_and_the_rest_are_slow() -> None:
 
 
 @pytest.mark.conformance("WQ-12")
-def test_a_bucket_lets_a_burst_through_and_then_so_many_a_second() -> None:
+def test_bucket_allows_a_burst_then_its_rate() -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(qps=10.0, burst=3)
     assert delays(limiter, "a", 6) == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.conformance("WQ-12")
-def test_a_bucket_is_one_for_all_items_and_counts_nobody() -> None:
+def test_bucket_is_shared_by_all_items_and_counts_no_failures() -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=1)
     assert [limiter.when(item, 0.0) for item in "abc"] == [0, 1, 2]
     limiter.forget("c")
@@ -82,26 +82,26 @@ def test_a_bucket_is_one_for_all_items_and_counts_nobody() -> None:
 
 
 @pytest.mark.conformance("WQ-12")
-def test_a_bucket_fills_with_time_and_not_beyond_its_size() -> None:
+def test_bucket_refills_up_to_its_burst() -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(qps=1.0, burst=2)
     delays(limiter, "a", 2, now=0.0)
     assert delays(limiter, "a", 1, now=0.75) == [0.25]
     assert delays(limiter, "a", 3, now=100.0) == [0, 0, 1]
 
 
-def test_a_clock_that_goes_back_gives_no_tokens() -> None:
+def test_clock_that_goes_back_adds_no_tokens() -> None:
     bucket = TokenBucket(qps=1.0, burst=1)
     assert [bucket.reserve(at) for at in (100.0, 0.0, 101.0)] == [0, 1, 1]
 
 
 @pytest.mark.conformance("FC-02")
-def test_a_token_is_taken_only_if_it_is_there() -> None:
+def test_try_take_fails_without_a_token() -> None:
     bucket = TokenBucket(qps=1.0, burst=2)
     assert [bucket.try_take(at) for at in (0.0, 0.0, 0.0, 0.5, 1.0, 1.0)] == [True, True, False, False, True, False]
 
 
 @pytest.mark.conformance("WQ-12")
-def test_the_longest_delay_of_several_limiters_counts() -> None:
+def test_max_of_limiter_returns_the_longest_delay() -> None:
     limiter: RateLimiter[str] = MaxOfRateLimiter(
         ItemFastSlowRateLimiter(5.0, 100.0, 2), ItemExponentialFailureRateLimiter(1.0, 1000.0)
     )
@@ -113,20 +113,20 @@ def test_the_longest_delay_of_several_limiters_counts() -> None:
 
 
 @pytest.mark.conformance("WQ-12")
-def test_several_limiters_have_the_count_of_the_one_that_counts_most() -> None:
+def test_max_of_limiter_returns_the_highest_count() -> None:
     limiter: RateLimiter[str] = MaxOfRateLimiter(BucketRateLimiter(), ItemExponentialFailureRateLimiter(1.0, 10.0))
     delays(limiter, "a", 3)
     assert limiter.num_requeues("a") == 3
 
 
 @pytest.mark.conformance("WQ-13")
-def test_a_bucket_among_several_limiters_gives_a_token_each_time() -> None:
+def test_max_of_limiter_spends_a_bucket_token_each_time() -> None:
     limiter: RateLimiter[str] = MaxOfRateLimiter(ItemFastSlowRateLimiter(50.0, 50.0, 1), BucketRateLimiter(1.0, 1))
     assert delays(limiter, "a", 53)[-3:] == [50, 51, 52]
 
 
 @pytest.mark.conformance("WQ-12")
-def test_a_limit_cuts_the_delay_and_still_counts() -> None:
+def test_max_wait_limits_the_delay_and_still_counts() -> None:
     limiter: RateLimiter[str] = WithMaxWaitRateLimiter(ItemExponentialFailureRateLimiter(1.0, 1000.0), 5.0)
     assert delays(limiter, "a", 5) == [1, 2, 4, 5, 5]
     assert limiter.num_requeues("a") == 5
@@ -135,7 +135,7 @@ def test_a_limit_cuts_the_delay_and_still_counts() -> None:
 
 
 @pytest.mark.conformance("WEAK-25")
-def test_jitter_lengthens_a_delay_by_a_random_part() -> None:
+def test_jitter_adds_a_random_share_of_the_delay() -> None:
     numbers = iter([0.0, 0.5, 0.999])
     limiter: RateLimiter[str] = WithJitterRateLimiter(
         ItemExponentialFailureRateLimiter(1.0, 1000.0), 0.5, lambda: next(numbers)
@@ -147,7 +147,7 @@ def test_jitter_lengthens_a_delay_by_a_random_part() -> None:
 
 
 @pytest.mark.conformance("WQ-13")
-def test_controllers_get_five_milliseconds_doubling_to_a_thousand_seconds() -> None:
+def test_controller_default_doubles_5_ms_up_to_1000_s() -> None:
     limiter = default_controller_rate_limiter()
     assert [limiter.when("a", now=1000.0 * number) for number in range(19)] == pytest.approx(
         [min(0.005 * 2**number, 1000) for number in range(19)]
@@ -155,13 +155,13 @@ def test_controllers_get_five_milliseconds_doubling_to_a_thousand_seconds() -> N
 
 
 @pytest.mark.conformance("WQ-13")
-def test_controllers_get_ten_items_a_second_after_a_hundred() -> None:
+def test_controller_default_allows_100_then_10_a_second() -> None:
     limiter = default_controller_rate_limiter()
     assert [limiter.when(number, 0.0) for number in range(103)][-4:] == pytest.approx([0.005, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.conformance("WQ-13")
-def test_items_alone_get_a_millisecond_doubling_to_a_thousand_seconds() -> None:
+def test_item_based_default_doubles_1_ms_up_to_1000_s() -> None:
     limiter = default_item_based_rate_limiter()
     assert delays(limiter, "a", 21)[::10] == pytest.approx([0.001, 1.024, 1000])
 
@@ -180,6 +180,6 @@ def test_items_alone_get_a_millisecond_doubling_to_a_thousand_seconds() -> None:
         (lambda: WithJitterRateLimiter(BucketRateLimiter(), -0.1, lambda: 0.0), "jitter"),
     ],
 )
-def test_a_limiter_that_makes_no_sense_is_refused_by_name(make: Callable[[], Any], remedy: str) -> None:
+def test_error_names_the_invalid_argument(make: Callable[[], Any], remedy: str) -> None:
     with pytest.raises(ValueError, match=remedy):
         make()

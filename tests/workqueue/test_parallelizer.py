@@ -1,4 +1,4 @@
-"""Many pieces by a few workers."""
+"""Many pieces processed by a few workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioinformer.workqueue.parallelizer import parallelize
 
 @pytest.mark.conformance("WQ-15")
 @pytest.mark.parametrize("workers", [1, 3, 10, 100])
-async def test_each_piece_is_done_once(workers: int) -> None:
+async def test_each_piece_is_processed_once(workers: int) -> None:
     done = []
 
     async def do_piece(piece: int) -> None:
@@ -23,7 +23,7 @@ async def test_each_piece_is_done_once(workers: int) -> None:
     assert sorted(done) == list(range(10))
 
 
-async def test_as_many_pieces_are_done_at_a_time_as_there_are_workers() -> None:
+async def test_at_most_as_many_pieces_run_at_a_time_as_workers() -> None:
     running: list[int] = []
     most = 0
 
@@ -38,12 +38,12 @@ async def test_as_many_pieces_are_done_at_a_time_as_there_are_workers() -> None:
     assert most == 3
 
 
-async def test_no_pieces_are_no_work() -> None:
+async def test_no_pieces() -> None:
     await parallelize(3, [], asyncio.sleep)
 
 
 @pytest.mark.conformance("WQ-15")
-async def test_no_piece_is_taken_after_it_was_cancelled() -> None:
+async def test_cancelled_parallelizer_takes_no_further_piece() -> None:
     pieces = count()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(2.5):
@@ -51,7 +51,7 @@ async def test_no_piece_is_taken_after_it_was_cancelled() -> None:
     assert next(pieces) == 6
 
 
-async def test_no_piece_is_taken_after_one_has_failed() -> None:
+async def test_failed_piece_stops_the_others() -> None:
     pieces = iter([1.0, 3.0, -1.0, 1.0, 5.0])
 
     async def do_piece(seconds: float) -> None:
@@ -65,6 +65,6 @@ async def test_no_piece_is_taken_after_one_has_failed() -> None:
     assert list(pieces) == [1.0, 5.0]
 
 
-async def test_nobody_cannot_work() -> None:
+async def test_zero_workers_are_refused() -> None:
     with pytest.raises(ValueError, match="workers"):
         await parallelize(0, [], asyncio.sleep)

@@ -1,4 +1,4 @@
-"""The plain work queue: who gets what, and when."""
+"""The plain work queue: adding, dequeueing, priorities and statistics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.shell.virtual_time import settled
 
 
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
-    """Gets so many items, and is done with none of them."""
+    """Dequeue `count` items without finishing them."""
     return [await queue.get() for _ in range(count)]
 
 
 @pytest.mark.conformance("WQ-04")
-async def test_items_are_handed_out_in_the_order_of_their_adds() -> None:
+async def test_items_are_dequeued_in_order_of_adds() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for item in "cab":
         queue.add(item)
@@ -28,7 +28,7 @@ async def test_items_are_handed_out_in_the_order_of_their_adds() -> None:
 
 
 @pytest.mark.conformance("WQ-01", "WQ-04")
-async def test_adds_before_the_work_are_one_piece_of_work() -> None:
+async def test_adds_of_a_queued_item_are_merged() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for item in "abaaba":
         queue.add(item)
@@ -37,7 +37,7 @@ async def test_adds_before_the_work_are_one_piece_of_work() -> None:
 
 
 @pytest.mark.conformance("WQ-01", "WQ-03", "WQ-04")
-async def test_adds_during_the_work_are_exactly_one_more_after_it() -> None:
+async def test_adds_during_processing_cause_one_more_run() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -51,7 +51,7 @@ async def test_adds_during_the_work_are_exactly_one_more_after_it() -> None:
 
 
 @pytest.mark.conformance("WQ-03")
-async def test_what_was_added_during_its_work_is_queued_last() -> None:
+async def test_item_added_during_processing_is_queued_last() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -62,7 +62,7 @@ async def test_what_was_added_during_its_work_is_queued_last() -> None:
 
 
 @pytest.mark.conformance("WQ-04")
-async def test_a_second_worker_waits_for_an_item_until_the_first_is_done() -> None:
+async def test_item_is_never_processed_twice_at_a_time() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -75,7 +75,7 @@ async def test_a_second_worker_waits_for_an_item_until_the_first_is_done() -> No
 
 
 @pytest.mark.conformance("WQ-01")
-async def test_what_is_done_can_be_added_again() -> None:
+async def test_finished_item_can_be_added_again() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for _ in range(2):
         queue.add("a")
@@ -84,7 +84,7 @@ async def test_what_is_done_can_be_added_again() -> None:
 
 
 @pytest.mark.conformance("WQ-05")
-async def test_the_length_is_what_waits_and_not_what_is_worked_on() -> None:
+async def test_length_excludes_processing_items() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     queue.add("b")
@@ -94,7 +94,7 @@ async def test_the_length_is_what_waits_and_not_what_is_worked_on() -> None:
 
 
 @pytest.mark.conformance("WQ-02")
-async def test_a_worker_waits_until_something_is_added() -> None:
+async def test_get_waits_for_an_add() -> None:
     queue: WorkQueue[str] = WorkQueue()
     worker = asyncio.create_task(queue.get())
     await settled()
@@ -103,7 +103,7 @@ async def test_a_worker_waits_until_something_is_added() -> None:
     assert await worker == "a"
 
 
-async def test_workers_that_wait_share_what_comes() -> None:
+async def test_waiting_workers_share_added_items() -> None:
     queue: WorkQueue[str] = WorkQueue()
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settled()
@@ -112,13 +112,13 @@ async def test_workers_that_wait_share_what_comes() -> None:
     assert sorted(await asyncio.gather(*workers)) == ["a", "b", "c"]
 
 
-def test_items_may_be_added_before_there_is_a_loop() -> None:
+def test_add_works_without_an_event_loop() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     assert asyncio.run(queue.get()) == "a"
 
 
-async def test_done_without_a_get_is_an_error_that_names_the_item() -> None:
+async def test_done_without_get_raises_with_the_item() -> None:
     queue: WorkQueue[str] = WorkQueue("pods")
     queue.add("a")
     with pytest.raises(UsageError, match=r"done\('a'\).*'pods'"):
@@ -130,7 +130,7 @@ async def test_done_without_a_get_is_an_error_that_names_the_item() -> None:
 
 
 @pytest.mark.conformance("WQ-08", "WEAK-25")
-async def test_the_most_urgent_item_comes_first() -> None:
+async def test_highest_priority_comes_first() -> None:
     queue: WorkQueue[str] = WorkQueue(order=PriorityOrder({"a": 0, "b": 5, "c": 5, "d": 9}.__getitem__))
     for item in "abcd":
         queue.add(item)
@@ -138,21 +138,21 @@ async def test_the_most_urgent_item_comes_first() -> None:
 
 
 @pytest.mark.conformance("WQ-01", "WQ-08")
-async def test_an_item_that_is_added_again_is_moved_if_it_has_become_more_urgent() -> None:
-    urgency = {"a": 0, "b": 0, "c": 1}
-    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(lambda item: urgency[item]))
+async def test_item_added_again_moves_if_its_priority_rose() -> None:
+    priority = {"a": 0, "b": 0, "c": 1}
+    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(lambda item: priority[item]))
     for item in "abc":
         queue.add(item)
-    urgency.update(b=2, c=-1)
+    priority.update(b=2, c=-1)
     queue.add("b")
     queue.add("c")
     assert len(queue) == 3
     assert await take(queue, 3) == ["b", "c", "a"]
 
 
-async def test_an_item_whose_urgency_rises_ever_again_is_handed_out_once() -> None:
-    urgency = count()
-    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(lambda item: next(urgency)))
+async def test_item_with_rising_priority_is_dequeued_once() -> None:
+    priority = count()
+    queue: WorkQueue[str] = WorkQueue(order=PriorityOrder(lambda item: next(priority)))
     for _ in range(1000):
         queue.add("a")
         queue.add("b")
@@ -160,7 +160,7 @@ async def test_an_item_whose_urgency_rises_ever_again_is_handed_out_once() -> No
     assert len(queue) == 0
 
 
-async def test_an_item_whose_urgency_cannot_be_told_is_not_taken_in() -> None:
+async def test_item_is_not_added_if_priority_raises() -> None:
     queue: WorkQueue[str] = WorkQueue(order=PriorityOrder({"a": 0}.__getitem__))
     with pytest.raises(KeyError):
         queue.add("b")
@@ -173,7 +173,7 @@ async def test_an_item_whose_urgency_cannot_be_told_is_not_taken_in() -> None:
 
 @pytest.mark.conformance("WQ-07")
 @pytest.mark.parametrize("drain", [False, True])
-async def test_a_queue_that_was_used_and_shut_down_leaves_no_task(drain: bool) -> None:
+async def test_shut_down_queue_leaves_no_task(drain: bool) -> None:
     queue: RateLimitingQueue[str] = RateLimitingQueue(name="pods")
     for item in "ab":
         queue.add(item)
@@ -189,7 +189,7 @@ async def test_a_queue_that_was_used_and_shut_down_leaves_no_task(drain: bool) -
 
 
 @pytest.mark.conformance("WQ-14")
-async def test_the_statistics_tell_depth_waits_and_work() -> None:
+async def test_statistics_of_depth_waiting_and_processing() -> None:
     queue: WorkQueue[str] = WorkQueue("pods")
     queue.add("a")
     queue.add("b")
@@ -212,7 +212,7 @@ async def test_the_statistics_tell_depth_waits_and_work() -> None:
     assert over.worked.buckets == (0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2)
 
 
-async def test_a_queue_shows_itself_with_its_numbers() -> None:
+async def test_repr_shows_counts() -> None:
     queue: WorkQueue[str] = WorkQueue("pods")
     queue.add("a")
     queue.add("b")

@@ -1,4 +1,4 @@
-"""The workers of a work queue: how they take and finish, are cancelled, and end with the queue."""
+"""The workers of a work queue: how they dequeue and finish items, are cancelled, and end with the queue."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.shell.virtual_time import settled
 
 
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
-    """Gets so many items, and is done with none of them."""
+    """Dequeue `count` items without finishing them."""
     return [await queue.get() for _ in range(count)]
 
 
 # Workers.
 
 
-async def test_a_loop_over_the_queue_is_done_with_each_item_when_it_asks_for_the_next() -> None:
+async def test_loop_finishes_an_item_when_it_requests_the_next() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     seen = []
@@ -34,7 +34,7 @@ async def test_a_loop_over_the_queue_is_done_with_each_item_when_it_asks_for_the
 
 
 @pytest.mark.parametrize("way", ["break", "raise"])
-async def test_a_loop_that_is_left_is_done_with_its_item(way: str) -> None:
+async def test_leaving_the_loop_finishes_its_item(way: str) -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     with suppress(LookupError):
@@ -46,7 +46,7 @@ async def test_a_loop_that_is_left_is_done_with_its_item(way: str) -> None:
     assert await take(queue, 1) == ["a"]
 
 
-async def test_a_worker_that_is_cancelled_at_its_work_is_done_with_its_item() -> None:
+async def test_cancelling_a_worker_finishes_its_item() -> None:
     queue: WorkQueue[str] = WorkQueue()
 
     async def work() -> None:
@@ -61,7 +61,7 @@ async def test_a_worker_that_is_cancelled_at_its_work_is_done_with_its_item() ->
     assert queue.statistics().processing == 0
 
 
-async def test_a_block_of_processing_is_done_with_its_item_however_it_ends() -> None:
+async def test_processing_block_finishes_its_item_even_on_error() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     with suppress(LookupError):
@@ -73,7 +73,7 @@ async def test_a_block_of_processing_is_done_with_its_item_however_it_ends() -> 
     assert queue.statistics().processing == 0
 
 
-async def test_who_calls_done_in_a_loop_ends_nobody_elses_work() -> None:
+async def test_done_inside_the_block_does_not_end_the_next_run() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     async with queue.processing() as item:
@@ -83,7 +83,7 @@ async def test_who_calls_done_in_a_loop_ends_nobody_elses_work() -> None:
     assert queue.statistics().processing == 1
 
 
-async def test_workers_that_never_wait_leave_the_loop_to_others() -> None:
+async def test_worker_that_never_waits_does_not_block_the_event_loop() -> None:
     queue: WorkQueue[int] = WorkQueue()
     others = 0
 
@@ -107,7 +107,7 @@ async def test_workers_that_never_wait_leave_the_loop_to_others() -> None:
 # Cancelling.
 
 
-async def test_a_worker_that_is_cancelled_while_it_waits_takes_nothing_with_it() -> None:
+async def test_cancelled_get_loses_no_item() -> None:
     queue: WorkQueue[str] = WorkQueue()
     worker = asyncio.create_task(queue.get())
     await settled()
@@ -117,7 +117,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_nothing_with_it()
     assert await take(queue, 1) == ["a"]
 
 
-async def test_what_a_worker_was_woken_for_goes_to_another_if_it_is_cancelled() -> None:
+async def test_wake_up_of_a_cancelled_worker_passes_to_another() -> None:
     queue: WorkQueue[str] = WorkQueue()
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
     await settled()
@@ -127,7 +127,7 @@ async def test_what_a_worker_was_woken_for_goes_to_another_if_it_is_cancelled() 
     assert first.cancelled()
 
 
-async def test_a_worker_whose_time_is_over_takes_nothing_with_it() -> None:
+async def test_timed_out_get_loses_no_item() -> None:
     queue: WorkQueue[str] = WorkQueue()
     asyncio.get_running_loop().call_later(1.0, queue.add, "a")
     got = []
@@ -140,11 +140,11 @@ async def test_a_worker_whose_time_is_over_takes_nothing_with_it() -> None:
     assert got == ["a"]
 
 
-# The end.
+# Shutting down and draining.
 
 
 @pytest.mark.conformance("WQ-02", "WQ-06")
-async def test_a_queue_that_is_shut_down_takes_nothing_and_hands_out_the_rest() -> None:
+async def test_shut_down_queue_refuses_adds_and_serves_the_rest() -> None:
     queue: WorkQueue[str] = WorkQueue("pods")
     queue.add("a")
     queue.shut_down()
@@ -155,7 +155,7 @@ async def test_a_queue_that_is_shut_down_takes_nothing_and_hands_out_the_rest() 
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_shutting_down_ends_all_workers_that_wait() -> None:
+async def test_shut_down_ends_waiting_workers() -> None:
     queue: WorkQueue[str] = WorkQueue()
 
     async def work() -> list[str]:
@@ -169,7 +169,7 @@ async def test_shutting_down_ends_all_workers_that_wait() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_shutting_down_does_not_wait_for_workers() -> None:
+async def test_shut_down_does_not_wait_for_workers() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     async with queue:
@@ -179,7 +179,7 @@ async def test_shutting_down_does_not_wait_for_workers() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_draining_waits_for_what_is_being_worked_on() -> None:
+async def test_drain_waits_for_processing_items() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -191,7 +191,7 @@ async def test_draining_waits_for_what_is_being_worked_on() -> None:
 
 
 @pytest.mark.conformance("WQ-06", "WEAK-25")
-async def test_draining_waits_also_for_what_nobody_has_begun() -> None:
+async def test_drain_waits_for_queued_items() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     drain = asyncio.create_task(queue.shut_down_with_drain())
@@ -204,7 +204,7 @@ async def test_draining_waits_also_for_what_nobody_has_begun() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_draining_waits_for_the_second_run_of_what_was_added_during_its_first() -> None:
+async def test_drain_waits_for_items_added_during_processing() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -220,7 +220,7 @@ async def test_draining_waits_for_the_second_run_of_what_was_added_during_its_fi
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_shutting_down_ends_a_drain() -> None:
+async def test_shut_down_ends_a_drain() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -230,13 +230,13 @@ async def test_shutting_down_ends_a_drain() -> None:
     assert await drain is False
 
 
-async def test_an_idle_queue_is_drained_at_once() -> None:
+async def test_idle_queue_drains_at_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     assert await queue.shut_down_with_drain() is True
     assert await queue.shut_down_with_drain() is True
 
 
-async def test_a_drain_that_is_given_up_leaves_the_queue_shut_down() -> None:
+async def test_cancelled_drain_leaves_the_queue_shut_down() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     with pytest.raises(TimeoutError):
