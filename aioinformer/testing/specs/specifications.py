@@ -19,7 +19,7 @@ from aioinformer.testing.specs.cluster.event_checks import event_causes
 from aioinformer.testing.specs.cluster.leases import lease
 from aioinformer.testing.specs.cluster.limits import limit_range, resource_quota, resource_quota_status
 from aioinformer.testing.specs.cluster.nodes import namespace, namespace_status, node, node_status
-from aioinformer.testing.specs.cluster.rights import RIGHTS, rights_causes
+from aioinformer.testing.specs.cluster.rights import RIGHTS, rbac_causes
 from aioinformer.testing.specs.cluster.signing_requests import signing_approval, signing_status
 from aioinformer.testing.specs.network.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.specs.network.ingresses import ingress, ingress_class, ingress_status
@@ -84,7 +84,7 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
         former = None if old is None else served.kept(old)
         return event_causes(served.kept(obj), former, newer=served.conversion is not None)
     if served.resource.group == RIGHTS:
-        return rights_causes(served.resource.plural, obj, old)
+        return rbac_causes(served.resource.plural, obj, old)
     check = _CHECKS.get(served.resource.group_resource)
     return [] if check is None else list(check(obj, old))
 

@@ -1,4 +1,4 @@
-"""What must be true of policies of admission and of what binds them. Which expressions are read: `admission_rules`."""
+"""Validation of admission policies and their bindings. `admission_rules` says which expressions are compiled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aioinformer.testing.api.validation import label_name_faults, letter_label_f
 from aioinformer.testing.cel.types import STRING
 from aioinformer.testing.specs.cluster.admission_rules import (
     FAILURE_POLICIES,
-    chosen_causes,
     condition_causes,
+    constraint_causes,
     expression_causes,
     not_compiled,
     path_segment_faults,
@@ -27,10 +27,10 @@ _ACTIONS = ("Audit", "Deny", "Warn")
 _NOT_FOUND_ACTIONS = ("Deny", "Allow")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _REINVOCATIONS = ("IfNeeded", "Never")
-_CHANGING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
+_MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _MOST_ANNOTATIONS = 20
-_NOTHING_SAID = "validations or auditAnnotations must contain at least one item"
+_NO_CHECKS = "validations or auditAnnotations must contain at least one item"
 _BOTH = "name and selector are mutually exclusive"
 
 
@@ -39,8 +39,8 @@ def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
     yield from _policy_causes(spec)
     checks, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not checks and not annotations:
-        yield Cause.required("spec.validations", _NOTHING_SAID)
-        yield Cause.required("spec.auditAnnotations", _NOTHING_SAID)
+        yield Cause.required("spec.validations", _NO_CHECKS)
+        yield Cause.required("spec.auditAnnotations", _NO_CHECKS)
     for index, check in enumerate(checks):
         yield from _validation_causes(check, f"spec.validations[{index}]", parameters=spec.get("paramKind") is not None)
     if len(annotations) > _MOST_ANNOTATIONS:
@@ -59,7 +59,7 @@ def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
 
 def mutating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
-    yield from _policy_causes(spec, changing=True)
+    yield from _policy_causes(spec, mutating=True)
     if not spec.get("mutations"):
         yield Cause.required("spec.mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(spec.get("mutations") or ()):
@@ -70,18 +70,18 @@ def mutating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield from one_of(spec["reinvocationPolicy"], "spec.reinvocationPolicy", _REINVOCATIONS)
 
 
-def _policy_causes(spec: Part, *, changing: bool = False) -> Iterator[Cause]:
+def _policy_causes(spec: Part, *, mutating: bool = False) -> Iterator[Cause]:
     yield from one_of(spec.get("failurePolicy"), "spec.failurePolicy", FAILURE_POLICIES)
     if (kind := spec.get("paramKind")) is not None:
         yield from _kind_causes(kind, "spec.paramKind")
-    chosen = spec.get("matchConstraints")
-    if chosen is None:
+    constraints = spec.get("matchConstraints")
+    if constraints is None:
         yield Cause.required("spec.matchConstraints")
     else:
-        yield from chosen_causes(chosen, "spec.matchConstraints")
-        yield from required(chosen, "spec.matchConstraints", "resourceRules")
-        if changing:
-            yield from _operation_causes(chosen, "spec.matchConstraints")
+        yield from constraint_causes(constraints, "spec.matchConstraints")
+        yield from required(constraints, "spec.matchConstraints", "resourceRules")
+        if mutating:
+            yield from _operation_causes(constraints, "spec.matchConstraints")
     parameters = spec.get("paramKind") is not None
     yield from condition_causes(spec.get("matchConditions") or (), "spec.matchConditions", parameters=parameters)
     for index, variable in enumerate(spec.get("variables") or ()):
@@ -89,17 +89,19 @@ def _policy_causes(spec: Part, *, changing: bool = False) -> Iterator[Cause]:
 
 
 def _kind_causes(kind: Part, path: str) -> Iterator[Cause]:
-    said, name = kind.get("apiVersion") or "", kind.get("kind") or ""
-    if not said:
+    group_version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
+    if not group_version:
         yield Cause.required(f"{path}.apiVersion")
-    elif said.count("/") > 1:
-        yield Cause.invalid(f"{path}.apiVersion", shown(said), f"unexpected GroupVersion string: {said}")
+    elif group_version.count("/") > 1:
+        yield Cause.invalid(
+            f"{path}.apiVersion", shown(group_version), f"unexpected GroupVersion string: {group_version}"
+        )
     else:
-        group, _, version = said.rpartition("/")
+        group, _, version = group_version.rpartition("/")
         if group and (faults := subdomain_faults(group)):
             yield Cause.invalid(f"{path}.apiVersion", shown(group), ",".join(faults))
         if not version:
-            yield Cause.invalid(f"{path}.apiVersion", shown(said), "version must be specified")
+            yield Cause.invalid(f"{path}.apiVersion", shown(group_version), "version must be specified")
         elif faults := letter_label_faults(version):
             yield Cause.invalid(f"{path}.apiVersion", shown(version), ",".join(faults))
     yield from required(kind, path, "kind")
@@ -108,10 +110,10 @@ def _kind_causes(kind: Part, path: str) -> Iterator[Cause]:
         yield Cause.invalid(f"{path}.kind", shown(name), why)
 
 
-def _operation_causes(chosen: Part, path: str) -> Iterator[Cause]:
-    for rule in chosen.get("resourceRules") or ():
+def _operation_causes(constraints: Part, path: str) -> Iterator[Cause]:
+    for rule in constraints.get("resourceRules") or ():
         for operation in rule.get("operations") or ():
-            yield from one_of(operation, f"{path}.resourceRules.operations", _CHANGING_OPERATIONS)
+            yield from one_of(operation, f"{path}.resourceRules.operations", _MUTATING_OPERATIONS)
 
 
 def _variable_causes(variable: Part, path: str) -> Iterator[Cause]:
@@ -179,7 +181,7 @@ def _binding_causes(spec: Part) -> Iterator[Cause]:
         yield from format_causes(spec["policyName"], "spec.policyName", subdomain_faults)
     if (reference := spec.get("paramRef")) is not None:
         yield from _reference_causes(reference, "spec.paramRef")
-    yield from chosen_causes(spec.get("matchResources"), "spec.matchResources")
+    yield from constraint_causes(spec.get("matchResources"), "spec.matchResources")
 
 
 def _reference_causes(reference: Part, path: str) -> Iterator[Cause]:

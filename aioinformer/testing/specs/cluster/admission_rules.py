@@ -1,7 +1,7 @@
-"""What webhooks and policies of admission have in common: the requests that they are asked about.
+"""Shared checks of admission webhooks and admission policies: rules that match requests, and CEL conditions.
 
-Expressions in CEL are compiled if they are about objects and parameters. Of those that are about requests, authorizers,
-namespaces and variables, whose types are not known here, it is said that nobody looked at them.
+CEL expressions about objects and parameters are compiled. The server does not know the types of requests, authorizers,
+namespaces and variables: expressions that use them are answered with 501.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MATCH_POLICIES = ("Equivalent", "Exact")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _MOST_CONDITIONS = 64
-#: What is compiled knows of these only that they are there.
-_KNOWN = ("object", "oldObject")
-_UNKNOWN = re.compile(r"\b(?:authorizer|namespaceObject|request|variables)\b")
+#: Variables of dynamic type.
+_DYNAMIC_VARIABLES = ("object", "oldObject")
+_UNSUPPORTED_VARIABLES = re.compile(r"\b(?:authorizer|namespaceObject|request|variables)\b")
 
 
 def rule_causes(rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with a rule that chooses requests."""
+    """Check a rule that matches requests."""
     operations = rule.get("operations") or ()
     yield from required(rule, path, "operations")
     yield from _all_or_some(operations, f"{path}.operations", "operations")
@@ -41,7 +41,7 @@ def rule_causes(rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for field, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         yield from required(rule, path, field)
         yield from _all_or_some(rule.get(field) or (), f"{path}.{field}", what)
-    yield from _each_said(rule.get("apiVersions") or (), f"{path}.apiVersions")
+    yield from _no_empty_values(rule.get("apiVersions") or (), f"{path}.apiVersions")
     yield from _resource_causes(rule.get("resources") or (), f"{path}.resources")
     if (scope := rule.get("scope")) is not None:
         yield from one_of(scope, f"{path}.scope", _SCOPES)
@@ -52,21 +52,21 @@ def _all_or_some(values: Sequence[str], path: str, what: str) -> Iterator[Cause]
         yield Cause.invalid(path, shown(values), f"if '*' is present, must not specify other {what}")
 
 
-def _each_said(values: Sequence[str], path: str) -> Iterator[Cause]:
+def _no_empty_values(values: Sequence[str], path: str) -> Iterator[Cause]:
     return (Cause.required(f"{path}[{index}]") for index, value in enumerate(values) if not value)
 
 
 def _resource_causes(resources: Sequence[str], path: str) -> Iterator[Cause]:
     if not resources:
         yield Cause.required(path)
-    plain = False
+    has_plain_resource = False
     for index, resource in enumerate(resources):
         name, _, part = resource.partition("/")
         before = resources[:index]
         if not resource:
             yield Cause.required(f"{path}[{index}]")
         elif not part and "/" not in resource:
-            plain = resource != "*"
+            has_plain_resource = resource != "*"
         else:
             for wide in (f"{name}/*", f"*/{part}"):
                 if wide in before:
@@ -74,20 +74,20 @@ def _resource_causes(resources: Sequence[str], path: str) -> Iterator[Cause]:
                     yield Cause.invalid(f"{path}[{index}]", shown(resource), why)
     if len(resources) > 1 and "*/*" in resources:
         yield Cause.invalid(path, shown(resources), "if '*/*' is present, must not specify other resources")
-    if "*" in resources and plain:
+    if "*" in resources and has_plain_resource:
         why = "if '*' is present, must not specify other resources without subresources"
         yield Cause.invalid(path, shown(resources), why)
 
 
-def chosen_causes(chosen: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
-    """What is wrong with the choice of requests that a policy, or a binding of one, is about."""
-    if chosen is None:
+def constraint_causes(constraints: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
+    """Check the match constraints of a policy or of a binding."""
+    if constraints is None:
         return
-    yield from one_of(chosen.get("matchPolicy"), f"{path}.matchPolicy", MATCH_POLICIES)
+    yield from one_of(constraints.get("matchPolicy"), f"{path}.matchPolicy", MATCH_POLICIES)
     for field in ("namespaceSelector", "objectSelector"):
-        yield from selector_causes(chosen.get(field) or {}, f"{path}.{field}")
+        yield from selector_causes(constraints.get(field) or {}, f"{path}.{field}")
     for field in ("resourceRules", "excludeResourceRules"):
-        for index, rule in enumerate(chosen.get(field) or ()):
+        for index, rule in enumerate(constraints.get(field) or ()):
             here, names = f"{path}.{field}[{index}]", rule.get("resourceNames") or ()
             for number, name in enumerate(names):
                 yield from format_causes(name, f"{here}.resourceNames[{number}]", path_segment_faults)
@@ -97,7 +97,7 @@ def chosen_causes(chosen: Mapping[str, Any] | None, path: str) -> Iterator[Cause
 
 
 def path_segment_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to be a part of a path."""
+    """Return what is wrong with a path segment."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -106,10 +106,10 @@ def path_segment_faults(name: str) -> list[str]:
 def condition_causes(
     conditions: Sequence[Mapping[str, Any]], path: str, *, parameters: bool = False
 ) -> Iterator[Cause]:
-    """What is wrong with the conditions under which anything happens.
+    """Check the match conditions.
 
     Args:
-        parameters: whether they may look at some.
+        parameters: whether expressions may use `params`.
     """
     if len(conditions) > _MOST_CONDITIONS:
         why = f"must have at most {_MOST_CONDITIONS} items"
@@ -129,23 +129,25 @@ def condition_causes(
 def expression_causes(
     expression: str, path: str, why: str = "", *, wanted: Type = BOOL, parameters: bool = False
 ) -> Iterator[Cause]:
-    """What is wrong with an expression.
+    """Check a CEL expression.
 
     Args:
-        why: is told of one that is not there.
-        wanted: of which type its value is to be.
-        parameters: whether it may look at some.
+        why: the message for a missing expression.
+        wanted: the type that the expression must have.
+        parameters: whether the expression may use `params`.
 
     Raises:
-        StatusError: 501, it is about things whose types are not known here.
+        StatusError: 501, the expression uses variables whose types the server does not know.
     """
     if not expression.strip():
         yield Cause.required(path, why)
         return
-    if _UNKNOWN.search(expression):
+    if _UNSUPPORTED_VARIABLES.search(expression):
         raise not_compiled(path)
     try:
-        program = compiled(expression, dict.fromkeys((*_KNOWN, "params") if parameters else _KNOWN, DYN))
+        program = compiled(
+            expression, dict.fromkeys((*_DYNAMIC_VARIABLES, "params") if parameters else _DYNAMIC_VARIABLES, DYN)
+        )
     except CheckFault as fault:
         yield Cause.invalid(path, shown(expression), f"compilation failed: {fault}")
         return
@@ -154,5 +156,5 @@ def expression_causes(
 
 
 def not_compiled(path: str) -> StatusError:
-    """What is said of an expression that nobody can tell anything of."""
-    return StatusError(501, "NotImplemented", f"this server does not compile expressions like that of {path}")
+    """Return the error for an expression that this server does not compile."""
+    return StatusError(501, "NotImplemented", f"this server does not compile the expression in {path}")

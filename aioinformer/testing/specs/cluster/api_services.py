@@ -1,4 +1,4 @@
-"""What must be true of registrations of whole groups of the API."""
+"""Validation of API services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which checks apply to the kinds that rule a cluster: storage, admission, priority, certificates, devices."""
+"""Choose the checks for storage, admission, priority, certificate and device kinds."""
 
 from __future__ import annotations
 

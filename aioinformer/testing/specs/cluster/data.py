@@ -1,4 +1,4 @@
-"""What config maps and secrets may hold, and what may not be changed about them."""
+"""Validation of config maps and secrets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LARGEST = 1024 * 1024
 _LONGEST_KEY = 253
 _KEY = "[-._a-zA-Z0-9]+"
 _OPAQUE = "Opaque"
-_OF_ACCOUNT = "kubernetes.io/service-account-token"
+_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 _ACCOUNT = "kubernetes.io/service-account.name"
-#: Secrets that hold a document, by type, with its key.
+#: Types of secrets whose value is a JSON document, with the key of the document.
 _DOCUMENTS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
 _REDACTED = '"<secret contents redacted>"'
 _GO_KINDS = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
@@ -38,7 +38,7 @@ def config_map(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     for key in binary:
         yield from format_causes(key, f"binaryData[{key}]", key_faults)
     if sum(len(text.encode()) for text in data.values()) + _size(binary) > _LARGEST:
-        # The field has no name, and that is how the API writes it.
+        # The API reports an empty field name here.
         yield Cause.too_long("[]", _LARGEST)
 
 
@@ -51,7 +51,7 @@ def secret(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         yield from format_causes(key, f"data[{key}]", key_faults)
     if _size(data) > _LARGEST:
         yield Cause.too_long("data", _LARGEST)
-    if kind == _OF_ACCOUNT and not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
+    if kind == _ACCOUNT_TOKEN and not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
         yield Cause.required(f"metadata.annotations[{_ACCOUNT}]")
     elif kind in _DOCUMENTS:
         yield from _document(data, _DOCUMENTS[kind])
@@ -72,7 +72,7 @@ def _unchanged(obj: Fields, old: Fields | None, fields: Sequence[str]) -> Iterat
 
 
 def _size(encoded: Mapping[str, str]) -> int:
-    """How large values are that are written in base64."""
+    """Return the total size of base64 values when decoded."""
     return sum(len(text) * 3 // 4 - text[-2:].count("=") for text in encoded.values())
 
 
@@ -89,7 +89,7 @@ def _document(data: Mapping[str, str], key: str) -> Iterator[Cause]:
 
 
 def key_faults(key: str) -> list[str]:
-    """What is wrong with a key of a config map or a secret."""
+    """Return what is wrong with a key of a config map or secret."""
     faults = [f"must be no more than {_LONGEST_KEY} characters"] if len(key) > _LONGEST_KEY else []
     if not re.fullmatch(_KEY, key):
         what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"

@@ -1,8 +1,8 @@
-"""What must hold of events, as kube-apiserver words it.
+"""Validation of events.
 
-The core group never asked for much. An event with an `eventTime` has to say who reports what; one that is written to
-`events.k8s.io` must have that time and nothing of the older form, and is never changed but for its series, labels and
-annotations. Fields are named as the server keeps them, whichever group a client speaks to.
+An event of the core group is hardly checked, unless it has an `eventTime`: then it must name its reporter. An event of
+`events.k8s.io` must have an `eventTime` and no deprecated fields; only its series, labels and annotations may change.
+Fields have the names under which the server stores them, for both groups.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _UNCHANGED = (
 
 
 def event_causes(event: Mapping[str, Any], old: Mapping[str, Any] | None, *, newer: bool) -> list[Cause]:
-    """What is wrong with an event.
+    """Return what is wrong with an event.
 
     Args:
-        event: as it is kept.
-        old: what it replaces, as it was kept.
-        newer: whether it is written to `events.k8s.io`.
+        event: in its stored form.
+        old: the stored event that it replaces.
+        newer: whether the request uses `events.k8s.io`.
     """
     causes = list(_reported(event, newer=newer) if event.get("eventTime") else _related_to_namespace(event))
     if newer and old is None:
@@ -131,7 +131,7 @@ def _to_microseconds(time: str | None) -> str:
 
 
 def _go_value(field: str, value: Any) -> Any:
-    """A struct with all its fields, by their Go names."""
+    """Return the value as a struct with all fields, by their Go names."""
     if field not in _GO_NAMES or value is None:
         return value
     return {go: value.get(name, "") for name, go in _GO_NAMES[field].items()}

@@ -1,4 +1,4 @@
-"""What must be true of leases."""
+"""Validation of leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of quotas, and of ranges of limits."""
+"""Validation of resource quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     Fields = Mapping[str, Any]
 
 _QUOTA_PAGES = ("hugepages-", "requests.hugepages-")
-_OF_QUOTAS = STANDARD_RESOURCES - {"storage"}
-_OF_PODS = frozenset(
+_QUOTA_RESOURCES = STANDARD_RESOURCES - {"storage"}
+_POD_RESOURCES = frozenset(
     {"pods", *(f"{part}{name}" for part in ("", "requests.", "limits.") for name in ("cpu", "memory"))}
 )
-#: What each scope may be applied to, of what is standard.
+#: The standard resources that each scope applies to.
 _SCOPES = {
-    "Terminating": _OF_PODS,
-    "NotTerminating": _OF_PODS,
+    "Terminating": _POD_RESOURCES,
+    "NotTerminating": _POD_RESOURCES,
     "BestEffort": frozenset({"pods"}),
-    "NotBestEffort": _OF_PODS,
-    "PriorityClass": _OF_PODS,
+    "NotBestEffort": _POD_RESOURCES,
+    "PriorityClass": _POD_RESOURCES,
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
-    "CrossNamespacePodAffinity": _OF_PODS,
+    "CrossNamespacePodAffinity": _POD_RESOURCES,
 }
-_EXISTING = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
-_OPPOSED = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_EXISTS_ONLY = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_OPPOSITE_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _MUST_EXIST = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -72,25 +72,25 @@ def _amounts(amounts: Mapping[str, str], path: str) -> Iterator[Cause]:
 
 
 def _is_standard(name: str) -> bool:
-    return name in _OF_QUOTAS or name.startswith(_QUOTA_PAGES)
+    return name in _QUOTA_RESOURCES or name.startswith(_QUOTA_PAGES)
 
 
 def _scopes(scopes: Sequence[str] | None, hard: Mapping[str, str]) -> Iterator[Cause]:
     for scope in scopes or ():
         if scope not in _SCOPES:
             yield Cause.invalid("spec.scopes", shown(scopes), "unsupported scope")
-        for _ in _beyond(scope, hard):
+        for _ in _out_of_scope(scope, hard):
             yield Cause.invalid("spec.scopes", shown(scopes), "unsupported scope applied to resource")
     yield from _conflicts(scopes or (), scopes, "spec.scopes")
 
 
-def _beyond(scope: str, hard: Mapping[str, str]) -> list[str]:
-    """What a scope cannot be applied to."""
+def _out_of_scope(scope: str, hard: Mapping[str, str]) -> list[str]:
+    """Return the resources that the scope does not apply to."""
     return [name for name in hard if _is_standard(name) and scope in _SCOPES and name not in _SCOPES[scope]]
 
 
 def _conflicts(found: Sequence[str], scopes: Sequence[str] | None, path: str) -> Iterator[Cause]:
-    for pair in _OPPOSED:
+    for pair in _OPPOSITE_SCOPES:
         if set(pair) <= set(found):
             yield Cause.invalid(path, shown(scopes), "conflicting scopes")
 
@@ -105,9 +105,9 @@ def _scope_selector(selector: Fields, scopes: Sequence[str] | None, hard: Mappin
         )
         if scope not in _SCOPES:
             yield Cause.invalid(f"{path}.scopeName", shown(scope), "unsupported scope")
-        for _ in _beyond(scope, hard):
-            yield Cause.invalid(path, shown(_inside(expressions)), "unsupported scope applied to resource")
-        if scope in _EXISTING and operator != "Exists":
+        for _ in _out_of_scope(scope, hard):
+            yield Cause.invalid(path, shown(_go_selector(expressions)), "unsupported scope applied to resource")
+        if scope in _EXISTS_ONLY and operator != "Exists":
             yield Cause.invalid(f"{path}.operator", shown(operator), _MUST_EXIST)
         if operator in ("In", "NotIn"):
             if not values:
@@ -122,8 +122,8 @@ def _scope_selector(selector: Fields, scopes: Sequence[str] | None, hard: Mappin
     yield from _conflicts([each.get("scopeName", "") for each in expressions], scopes, path)
 
 
-def _inside(expressions: Sequence[Fields]) -> Fields:
-    """A selector of scopes as the server has it."""
+def _go_selector(expressions: Sequence[Fields]) -> Fields:
+    """Return the scope selector with its Go field names."""
     names = {"ScopeName": "scopeName", "Operator": "operator", "Values": "values"}
     return {"MatchExpressions": [{go: each.get(name) for go, name in names.items()} for each in expressions]}
 
@@ -143,34 +143,35 @@ def limit_range(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 
 def _limit(limit: Fields, kind: str, path: str) -> Iterator[Cause]:
-    named = container_resource_causes if kind in ("Pod", "Container") else resource_causes
-    yield from _named(limit, ("max", "min"), named, path)
+    check_name = container_resource_causes if kind in ("Pod", "Container") else resource_causes
+    yield from _resource_names(limit, ("max", "min"), check_name, path)
     defaults = ("default", "defaultRequest")
     if kind == "Pod":
         for field in defaults:
             if limit.get(field):
                 yield Cause.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
         limit = {field: value for field, value in limit.items() if field not in defaults}
-    yield from _named(limit, defaults, named, path)
+    yield from _resource_names(limit, defaults, check_name, path)
     if kind == "PersistentVolumeClaim" and not any("storage" in (limit.get(field) or {}) for field in ("min", "max")):
         why = "either minimum or maximum storage value is required, but neither was provided"
         yield Cause.required(f"{path}.limits", why)
-    yield from _named(limit, ("maxLimitRequestRatio",), named, path)
+    yield from _resource_names(limit, ("maxLimitRequestRatio",), check_name, path)
     fields = ("max", "min", *defaults, "maxLimitRequestRatio")
     for name in sorted({name for field in fields for name in limit.get(field) or ()}):
         found = {field: canonical(limit[field][name]) for field in fields if name in (limit.get(field) or {})}
         yield from _ordered(found, name, path)
 
 
-def _named(
-    limit: Fields, fields: Sequence[str], named: Callable[[str, str], Iterator[Cause]], path: str
+def _resource_names(
+    limit: Fields, fields: Sequence[str], check_name: Callable[[str, str], Iterator[Cause]], path: str
 ) -> Iterator[Cause]:
     for field in fields:
         for name in sorted(limit.get(field) or ()):
-            yield from named(name, f"{path}.{field}[{name}]")
+            yield from check_name(name, f"{path}.{field}[{name}]")
 
 
-#: Of two fields the first may not be more than the second; told at a field, with the value of another.
+#: Pairs of fields whose first value may not exceed the second; then the reported field, and the field whose value is
+#: quoted.
 _ORDER = (
     ("min", "max", "min", "min", "min value {} is greater than max value {}"),
     (
@@ -200,10 +201,10 @@ _ORDER = (
 
 
 def _ordered(found: Mapping[str, str], name: str, path: str) -> Iterator[Cause]:
-    for low, high, field, told, why in _ORDER:
+    for low, high, field, quoted, why in _ORDER:
         if low in found and high in found and amount(found[low]) > amount(found[high]):
             text = why.format(found[low], found[high])
-            yield Cause.invalid(f"{path}.{field}[{name}]", shown(found[told]), text)
+            yield Cause.invalid(f"{path}.{field}[{name}]", shown(found[quoted]), text)
     if (ratio := found.get("maxLimitRequestRatio")) is not None:
         here = f"{path}.maxLimitRequestRatio[{name}]"
         if amount(ratio) < 1:

@@ -1,4 +1,4 @@
-"""What must be true of nodes and of namespaces."""
+"""Validation of nodes and namespaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
-# The path is that of the metadata, whatever it is that is wrong.
+# The API reports taints under the path of the metadata.
 _TAINTS = "metadata.taints"
 
 
@@ -96,7 +96,7 @@ def _ranges(ranges: Sequence[str]) -> Iterator[Cause]:
 
 
 def namespace(obj: Fields, old: Fields | None) -> Iterator[Cause]:
-    """A new namespace; of one that is there nothing can be made wrong but its metadata."""
+    """Check a new namespace. Updates of a namespace can only be wrong in the metadata."""
     for name in () if old is not None else (obj.get("spec") or {}).get("finalizers") or ():
         yield from format_causes(name, "spec.finalizers", label_name_faults)
         if "/" not in name and name not in _FINALIZERS:
@@ -105,8 +105,8 @@ def namespace(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 
 def namespace_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
-    going = "deletionTimestamp" in obj["metadata"]
-    phase, wanted = (obj.get("status") or {}).get("phase", ""), "Terminating" if going else "Active"
+    terminating = "deletionTimestamp" in obj["metadata"]
+    phase, wanted = (obj.get("status") or {}).get("phase", ""), "Terminating" if terminating else "Active"
     if phase != wanted:
-        why = f"may only be '{wanted}' if `deletionTimestamp` is {'not ' if going else ''}empty"
+        why = f"may only be '{wanted}' if `deletionTimestamp` is {'not ' if terminating else ''}empty"
         yield Cause.invalid("status.Phase", shown(phase), why)

@@ -1,4 +1,4 @@
-"""What must be true of priority and fairness: which requests flow where, and how many of them at once."""
+"""Validation of API priority and fairness: flow schemas and priority levels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METHODS = ("ByNamespace", "ByUser")
 _TYPES = ("Exempt", "Limited")
 _RESPONSES = ("Queue", "Reject")
 _SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-#: In the order in which one that is not asked for is told.
+#: In the order in which the API reports the fields that are not allowed.
 _OTHERS = {
     "ServiceAccount": ("User", "Group"),
     "User": ("ServiceAccount", "Group"),
@@ -72,13 +72,13 @@ def _subject_causes(subject: Part, path: str) -> Iterator[Cause]:
         yield Cause.unsupported(f"{path}.kind", shown(kind), tuple(_SUBJECTS))
         return
     field = _SUBJECTS[kind]
-    here, told = f"{path}.{field}", subject.get(field)
-    if told is None:
+    here, details = f"{path}.{field}", subject.get(field)
+    if details is None:
         yield Cause.required(here, f"{field} is required when subject kind is '{kind}'")
     else:
-        yield from required(told, here, "name")
+        yield from required(details, here, "name")
         if kind == "ServiceAccount":
-            yield from _account_causes(told, here)
+            yield from _account_causes(details, here)
     for other in _OTHERS[kind]:
         if subject.get(_SUBJECTS[other]) is not None:
             why = f"{_SUBJECTS[other]} is forbidden when subject kind is not '{other}'"

@@ -1,7 +1,7 @@
-"""What must be true of claims for devices, of classes of devices, and of the slices in which drivers tell of them.
+"""Validation of resource claims, device classes and resource slices.
 
-Of devices their names are looked at, and how often they are there; attributes, capacities and counters are not.
-Selectors are expressions in CEL: they would have to be compiled, and are refused.
+Devices are checked for unique, valid names; their attributes, capacities and counters are not checked. Selectors in CEL
+are answered with 501, as this server does not compile them.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def resource_claim_template(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield from labelling_causes(spec.get("metadata") or {}, "spec.metadata")
         yield from _claim_causes(spec.get("spec") or {}, "spec.spec")
     elif spec != (old.get("spec") or {}):
-        told = {**(spec.get("metadata") or {}), "Spec": go_struct(spec.get("spec"), _SPEC)}
-        yield Cause.invalid("spec", shown(told), "field is immutable")
+        quoted = {**(spec.get("metadata") or {}), "Spec": go_struct(spec.get("spec"), _SPEC)}
+        yield Cause.invalid("spec", shown(quoted), "field is immutable")
 
 
 def _claim_causes(spec: Part, path: str) -> Iterator[Cause]:
     devices, here = spec.get("devices") or {}, f"{path}.devices"
     requests = devices.get("requests") or ()
-    yield from _set(requests, f"{here}.requests", _MOST_REQUESTS, _request_causes)
+    yield from _named_items(requests, f"{here}.requests", _MOST_REQUESTS, _request_causes)
     names = {
         request.get("name", ""): {each.get("name", "") for each in request.get("firstAvailable") or ()}
         for request in requests
@@ -84,7 +84,9 @@ def _claim_causes(spec: Part, path: str) -> Iterator[Cause]:
         yield from _config_causes(config, f"{here}.config[{index}]")
 
 
-def _set(items: Sequence[Part], path: str, most: int, check: Callable[[Part, str], Iterable[Cause]]) -> Iterator[Cause]:
+def _named_items(
+    items: Sequence[Part], path: str, most: int, check: Callable[[Part, str], Iterable[Cause]]
+) -> Iterator[Cause]:
     if len(items) > most:
         yield Cause("FieldValueTooMany", path, f"Too many: {len(items)}: must have at most {most} items")
         return
@@ -104,7 +106,7 @@ def _request_causes(request: Part, path: str) -> Iterator[Cause]:
     elif exact is not None and choices:
         yield Cause.invalid(path, "null", f"{_EITHER}, but multiple fields are set")
     elif choices:
-        yield from _set(choices, f"{path}.firstAvailable", _MOST_CHOICES, _choice_causes)
+        yield from _named_items(choices, f"{path}.firstAvailable", _MOST_CHOICES, _choice_causes)
     else:
         yield from _wanted_causes(exact or {}, f"{path}.exactly")
 
@@ -191,7 +193,7 @@ def resource_slice(obj: Part, old: Part | None) -> Iterator[Cause]:
         for field in ("driver", "nodeName"):
             yield from immutable(spec.get(field), former.get(field), f"spec.{field}")
     yield from _place_causes(spec)
-    yield from _set(spec.get("devices") or (), "spec.devices", _MOST_DEVICES, _device_causes)
+    yield from _named_items(spec.get("devices") or (), "spec.devices", _MOST_DEVICES, _device_causes)
 
 
 def _device_causes(device: Part, path: str) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""What roles and bindings may say, as kube-apiserver words it."""
+"""Validation of roles and role bindings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _GO_NAMES = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
 _KINDS = ("ServiceAccount", "User", "Group")
 
 
-def rights_causes(plural: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
-    """What is wrong with a role or a binding whose defaults are filled in.
+def rbac_causes(plural: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+    """Return what is wrong with a role or binding whose defaults are filled in.
 
     Args:
-        plural: which of the four.
-        old: what it replaces.
+        plural: the resource, one of the four.
+        old: the object that it replaces.
     """
     namespaced = not plural.startswith("cluster")
     if plural.endswith("roles"):
@@ -31,15 +31,15 @@ def rights_causes(plural: str, obj: Mapping[str, Any], old: Mapping[str, Any] | 
             for index, rule in enumerate(obj.get("rules") or ())
             for cause in _rule(rule or {}, f"rules[{index}]", namespaced)
         ]
-        return causes + list(_sum(obj))
+        return causes + list(_aggregation(obj))
     causes = list(_reference(obj.get("roleRef") or {}, ("Role", "ClusterRole") if namespaced else ("ClusterRole",)))
     for index, subject in enumerate(obj.get("subjects") or ()):
         causes += _subject(subject or {}, f"subjects[{index}]", namespaced)
     if old is not None and obj.get("roleRef") != old.get("roleRef"):
         reference = obj.get("roleRef") or {}
-        # It is shown as the API's own programs have it.
-        named = {go_name: reference.get(name, "") for name, go_name in _GO_NAMES.items()}
-        causes.append(Cause.invalid("roleRef", shown(named), "cannot change roleRef"))
+        # The API quotes the reference with its Go field names.
+        go_reference = {go_name: reference.get(name, "") for name, go_name in _GO_NAMES.items()}
+        causes.append(Cause.invalid("roleRef", shown(go_reference), "cannot change roleRef"))
     return causes
 
 
@@ -61,7 +61,7 @@ def _rule(rule: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Caus
         yield Cause.required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
-def _sum(role: Mapping[str, Any]) -> Iterator[Cause]:
+def _aggregation(role: Mapping[str, Any]) -> Iterator[Cause]:
     said = role.get("aggregationRule")
     if said is None:
         return

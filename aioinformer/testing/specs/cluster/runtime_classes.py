@@ -1,4 +1,4 @@
-"""What must be true of classes of container runtimes."""
+"""Validation of runtime classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TOLERATION = {"Key": "", "Operator": "", "Value": "", "Effect": "", "TolerationSeconds": None}
-_SAME = ("key", "operator", "value", "effect")
+_KEY_FIELDS = ("key", "operator", "value", "effect")
 
 
 def runtime_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -37,7 +37,7 @@ def _scheduling_causes(scheduling: Mapping[str, Any]) -> Iterator[Cause]:
         yield from format_causes(value, "scheduling.nodeSelector", label_value_faults)
     tolerations = scheduling.get("tolerations") or ()
     yield from toleration_causes(tolerations, "scheduling.tolerations")
-    known = [[each.get(field) for field in _SAME] for each in tolerations]
+    known = [[each.get(field) for field in _KEY_FIELDS] for each in tolerations]
     for index, toleration in enumerate(tolerations):
         if known[index] in known[:index]:
             value = shown(go_struct(toleration, _TOLERATION))

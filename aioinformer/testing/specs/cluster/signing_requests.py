@@ -1,6 +1,6 @@
-"""What must be true of requests for certificates, and of what is said of them.
+"""Validation of certificate signing requests and their status.
 
-Of the request itself only the form is looked at: nobody checks its signature.
+The request itself is only checked for its form; its signature is not verified.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SEQUENCE = 0x30
 
 
 def signing_request(obj: Part, old: Part | None) -> Iterator[Cause]:
-    # What is asked for stays: an update of it is none.
+    # The spec is immutable: an update keeps the old one.
     spec = (obj if old is None else old).get("spec") or {}
     request, usages = spec.get("request") or "", spec.get("usages") or ()
     if why := _request_fault(base64.b64decode(request)):
@@ -70,7 +70,7 @@ def _request_fault(text: bytes) -> str:
 
 
 def _is_sequence(text: bytes) -> bool:
-    """Whether something is one sequence in DER, as all certificates are, and what asks for them."""
+    """Return whether the text is one DER sequence in base64, as certificates and their requests are."""
     try:
         data = base64.b64decode(b"".join(text.split()), validate=True)
     except binascii.Error:
@@ -84,7 +84,7 @@ def _is_sequence(text: bytes) -> bool:
 
 
 def signer_causes(name: str, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of a signer."""
+    """Check the name of a signer."""
     if not name:
         yield Cause.required(path)
         return
@@ -115,17 +115,17 @@ def _too_long(path: str, most: int) -> Cause:
 
 
 def signing_approval(obj: Part, old: Part | None) -> Iterator[Cause]:
-    """What is wrong with what an approver says of a request."""
+    """Check the approval of a request."""
     return _status_causes(obj, old or {})
 
 
 def signing_status(obj: Part, old: Part | None) -> Iterator[Cause]:
-    """What is wrong with what a signer says of a request: he does not decide."""
+    """Check the status that a signer writes. It may not approve or deny."""
     old = old or {}
     yield from _status_causes(obj, old)
-    told, former = (_decisions(each) for each in (obj, old))
+    current, former = (_decisions(each) for each in (obj, old))
     for type_ in _DECISIONS[:2]:
-        if len(told[type_]) > len(former[type_]):
+        if len(current[type_]) > len(former[type_]):
             yield Cause.forbidden("status.conditions", f'updates may not add a condition of type "{type_}"')
     certificate, known = ((each.get("status") or {}).get("certificate") or "" for each in (obj, old))
     if known and certificate != known:
@@ -151,9 +151,9 @@ def _status_causes(obj: Part, old: Part) -> Iterator[Cause]:
         if type_ in types[:index]:
             yield duplicate(type_, f"{path}.type")
     yield from _certificate_causes((obj.get("status") or {}).get("certificate") or "")
-    told, former = (_decisions(each) for each in (obj, old))
+    current, former = (_decisions(each) for each in (obj, old))
     for type_ in _DECISIONS:
-        if len(told[type_]) < len(former[type_]):
+        if len(current[type_]) < len(former[type_]):
             yield Cause.forbidden("status.conditions", f'updates may not remove a condition of type "{type_}"')
 
 

@@ -1,4 +1,4 @@
-"""What must be true of configurations of admission webhooks."""
+"""Validation of webhook configurations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _REINVOCATIONS = ("IfNeeded", "Never")
 _LONGEST_TIMEOUT = 30
 _LEAST_PARTS = 3
-_NEEDED = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
+_VERSION_REQUIRED = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
 
 
 def webhooks(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -31,7 +31,7 @@ def webhooks(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[
         path, name = f"webhooks[{index}]", hook.get("name") or ""
         yield from _hook_causes(hook, path)
         yield from review_version_causes(
-            hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", _NEEDED
+            hook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions", _VERSION_REQUIRED
         )
         if name and any(each.get("name") == name for each in hooks[:index]):
             yield duplicate(name, f"{path}.name")

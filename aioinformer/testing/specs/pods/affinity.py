@@ -1,7 +1,7 @@
-"""What must be true of where pods would like to be: near to which nodes and pods, and spread over what.
+"""Validation of affinity and topology spread constraints.
 
-Terms that merely are preferred have a weight. Values of labels are looked at only where nodes are required to have
-them; a preference for what no node can have does no harm.
+Preferred terms have a weight. Label values are checked only in required terms: a preference for a value that no node
+can have is harmless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POLICIES = ("Honor", "Ignore")
 
 
 def affinity_causes(affinity: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the affinity of a pod."""
+    """Check the affinity of a pod."""
     if (nodes := affinity.get("nodeAffinity")) is not None:
         yield from _node_affinity(nodes, f"{path}.nodeAffinity")
     for field in ("podAffinity", "podAntiAffinity"):
@@ -39,7 +39,7 @@ def affinity_causes(affinity: Part, path: str) -> Iterator[Cause]:
 
 
 def spread_causes(constraints: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with the constraints of how pods are spread."""
+    """Check the topology spread constraints of a pod."""
     kinds = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
     for index, constraint in enumerate(constraints):
         here, (key, action) = f"{path}[{index}]", kinds[index]
@@ -93,7 +93,7 @@ def _pod_term(term: Part, path: str) -> Iterator[Cause]:
 
 
 def _label_keys(holder: Part, path: str) -> Iterator[Cause]:
-    """Names of labels that selectors are to take from the pod itself."""
+    """Check the label keys whose values selectors take from the pod."""
     selector = holder.get("labelSelector")
     matching, mismatching = (holder.get(field) or () for field in ("matchLabelKeys", "mismatchLabelKeys"))
     for field, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", mismatching)):
@@ -111,7 +111,7 @@ def _label_keys(holder: Part, path: str) -> Iterator[Cause]:
 
 
 def _selected_twice(keys: Sequence[str], selector: Part, path: str) -> Iterator[Cause]:
-    """Keys that are selected by already. Those of pods are made expressions of before anybody looks."""
+    """Check that the selector does not use the keys already. For pods, keys are merged into the selector before."""
     seen = set(selector.get("matchLabels") or ())
     for expression in selector.get("matchExpressions") or ():
         key = expression.get("key", "")

@@ -1,9 +1,8 @@
-"""What must be true of the containers of a pod.
+"""Validation of the containers of a pod.
 
-There are three lists of them. Those that begin a pod may not be asked for their health nor be told of their end,
-except if they stay; those that are added to a running pod may have hardly anything. Each list is looked at as a whole
-before the next: names are unique in the first two together, and the third names neither of them. Everything is told in
-the order in which the API looks at it.
+A pod has three lists of containers. Init containers may not have probes or lifecycle hooks unless they are sidecars.
+Ephemeral containers may set only few fields. The lists are checked one after another: the names of the first two are
+unique together, and the third may use none of them. Causes are in the order in which the API reports them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from aioinformer.testing.specs.pods.probes import lifecycle_causes, probe_causes
 from aioinformer.testing.specs.pods.resources import pod_requirement_causes, requirement_causes
 from aioinformer.testing.specs.pods.restarts import resize_causes, restart_causes
 from aioinformer.testing.specs.pods.security_contexts import security_context_causes
-from aioinformer.testing.specs.pods.volumes import sound_volumes
+from aioinformer.testing.specs.pods.volumes import valid_volumes
 from aioinformer.testing.specs.terms.parts import duplicate, format_causes, not_found, one_of, required
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-_OF_THOSE_THAT_STAY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_SIDECAR_FIELDS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 # fmt: off
-_NOT_OF_ADDED = (
+_NOT_OF_EPHEMERAL = (
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
     "startupProbe", "lifecycle",
 )
@@ -40,29 +39,29 @@ _NOT_OF_ADDED = (
 
 
 def container_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with all the containers of a pod's specification.
+    """Check all containers of a pod.
 
     Args:
         spec: of the pod.
-        path: of the specification.
+        path: of the spec.
     """
     volumes = _volumes(spec, path)
     if not spec.get("containers"):
         yield Cause.required(f"{path}.containers")
-    yield from _regular(spec, f"{path}.containers", volumes)
-    yield from _first(spec, f"{path}.initContainers", volumes)
-    yield from _added(spec, f"{path}.ephemeralContainers", volumes)
+    yield from _regular_containers(spec, f"{path}.containers", volumes)
+    yield from _init_containers(spec, f"{path}.initContainers", volumes)
+    yield from _ephemeral_containers(spec, f"{path}.ephemeralContainers", volumes)
     yield from pod_requirement_causes(spec, path)
 
 
 def image_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with images in a pod that may be in a template: something may still fill them in there."""
+    """Check the images of a pod. Templates are not checked: the image may be filled in later."""
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield from _image(container, f"{path}.{field}[{index}]")
 
 
-def _regular(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
+def _regular_containers(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
     names: set[str] = set()
     containers = spec.get("containers") or ()
     for index, container in enumerate(containers):
@@ -77,23 +76,23 @@ def _regular(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cau
     yield from _host_ports(containers, path)
 
 
-def _first(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
+def _init_containers(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
     names = {container.get("name", "") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         here, name = f"{path}[{index}]", container.get("name", "")
-        stays = container.get("restartPolicy") == "Always"
+        is_sidecar = container.get("restartPolicy") == "Always"
         yield from _common(container, here, spec, volumes)
         yield from restart_causes(container, here)
         if name in names:
             yield duplicate(name, f"{here}.name")
         names |= {name} if name else set()
-        # They run one after another; each is looked at as if it were the only one.
+        # Init containers run one after another, so their host ports cannot conflict.
         yield from _host_ports([container], path)
-        if stays:
+        if is_sidecar:
             yield from lifecycle_causes(container, here, spec)
             yield from probe_causes(container, here)
             continue
-        for field in _OF_THOSE_THAT_STAY:
+        for field in _SIDECAR_FIELDS:
             if container.get(field) is not None:
                 why = "may not be set for init containers without restartPolicy=Always"
                 yield Cause.forbidden(f"{here}.{field}", why)
@@ -104,7 +103,7 @@ def _first(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause
                 yield Cause.invalid(place, shown(policy["restartPolicy"]), why)
 
 
-def _added(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
+def _ephemeral_containers(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
     others = {each.get("name", "") for field in ("containers", "initContainers") for each in spec.get(field) or ()}
     names = set(others)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
@@ -116,9 +115,9 @@ def _added(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause
         names.add(name)
         if target and target not in others:
             yield not_found(target, f"{here}.targetContainerName")
-        for field in _NOT_OF_ADDED:
+        for field in _NOT_OF_EPHEMERAL:
             value = container.get(field)
-            # That no resources are asked for is filled in.
+            # An empty `resources` is a default value.
             if value is not None and (value or field != "resources"):
                 yield Cause.forbidden(f"{here}.{field}", "cannot be set for an Ephemeral Container")
         for number, mount in enumerate(container.get("volumeMounts") or ()):
@@ -134,31 +133,31 @@ def _common(container: Part, path: str, spec: Part, volumes: Mapping[str, Part])
     else:
         yield Cause.required(f"{path}.name")
     yield from required(container, path, "image")
-    yield from _word(container, path, "terminationMessagePolicy", _MESSAGE_POLICIES)
+    yield from _required_one_of(container, path, "terminationMessagePolicy", _MESSAGE_POLICIES)
     yield from _ports(container.get("ports") or (), f"{path}.ports")
     yield from variable_causes(container.get("env") or (), f"{path}.env")
     yield from import_causes(container.get("envFrom") or (), f"{path}.envFrom")
     yield from mount_causes(container, path, volumes)
     yield from device_causes(container, path, volumes)
-    yield from _word(container, path, "imagePullPolicy", _PULL_POLICIES)
+    yield from _required_one_of(container, path, "imagePullPolicy", _PULL_POLICIES)
     claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     yield from requirement_causes(container.get("resources") or {}, f"{path}.resources", claims)
     policies, restarts = container.get("resizePolicy") or (), spec.get("restartPolicy", "Always")
     yield from resize_causes(policies, f"{path}.resizePolicy", restarts)
     context = container.get("securityContext") or {}
     own_users = spec.get("hostUsers") is False
-    yield from security_context_causes(context, f"{path}.securityContext", users_of_host=not own_users)
+    yield from security_context_causes(context, f"{path}.securityContext", host_users=not own_users)
 
 
 def _volumes(spec: Part, path: str) -> Mapping[str, Part]:
     fields = ("containers", "initContainers", "ephemeralContainers")
     containers = [container for field in fields for container in spec.get(field) or ()]
     if any(container.get("volumeMounts") or container.get("volumeDevices") for container in containers):
-        return sound_volumes(spec, path)
+        return valid_volumes(spec, path)
     return {}
 
 
-def _word(container: Part, path: str, field: str, known: Sequence[str]) -> Iterator[Cause]:
+def _required_one_of(container: Part, path: str, field: str, known: Sequence[str]) -> Iterator[Cause]:
     yield from required(container, path, field)
     if container.get(field):
         yield from one_of(container[field], f"{path}.{field}", known)
@@ -178,7 +177,7 @@ def _ports(ports: Sequence[Part], path: str) -> Iterator[Cause]:
         for field in ("containerPort", "hostPort"):
             if number := port.get(field):
                 yield from (Cause.invalid(f"{here}.{field}", str(number), why) for why in port_faults(number))
-        yield from _word(port, here, "protocol", _PROTOCOLS)
+        yield from _required_one_of(port, here, "protocol", _PROTOCOLS)
 
 
 def _host_ports(containers: Sequence[Part], path: str) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""What must be true of the environment of a container: its variables, and where their values come from."""
+"""Validation of environment variables and their sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Part = Mapping[str, Any]
 
-_NOT_A_VARIABLE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_INVALID_VARIABLE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _ONE_AT_A_TIME = "may not have more than one field specified at a time"
 # fmt: off
 _FIELDS = (
@@ -27,7 +27,7 @@ _FIELDS = (
 
 
 def variable_causes(variables: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with the variables that a container names."""
+    """Check the environment variables of a container."""
     for index, variable in enumerate(variables):
         here = f"{path}[{index}]"
         if variable.get("name"):
@@ -35,11 +35,11 @@ def variable_causes(variables: Sequence[Part], path: str) -> Iterator[Cause]:
         else:
             yield Cause.required(f"{here}.name")
         if variable.get("valueFrom") is not None:
-            yield from _origin(variable["valueFrom"], f"{here}.valueFrom", has_value=bool(variable.get("value")))
+            yield from _value_source(variable["valueFrom"], f"{here}.valueFrom", has_value=bool(variable.get("value")))
 
 
 def import_causes(imports: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with the objects whose content a container takes for variables."""
+    """Check the config maps and secrets that a container imports as variables."""
     for index, each in enumerate(imports):
         here = f"{path}[{index}]"
         if each.get("prefix"):
@@ -56,10 +56,10 @@ def import_causes(imports: Sequence[Part], path: str) -> Iterator[Cause]:
 
 
 def file_reference_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the volumes of a pod that variables are read from.
+    """Check the volumes of a pod that variables are read from.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     for container, here in containers_of(spec, path):
@@ -74,7 +74,7 @@ def file_reference_causes(spec: Part, path: str) -> Iterator[Cause]:
                 yield Cause.invalid(place, shown(name), "referenced volume must be of type emptyDir")
 
 
-def _origin(origin: Part, path: str, *, has_value: bool) -> Iterator[Cause]:
+def _value_source(origin: Part, path: str, *, has_value: bool) -> Iterator[Cause]:
     sources = [source for source in _SOURCES if origin.get(source) is not None]
     for source in sources:
         yield from _SOURCES[source](origin[source], f"{path}.{source}")
@@ -113,4 +113,4 @@ _SOURCES: Mapping[str, Callable[[Part, str], Iterator[Cause]]] = {
 
 
 def _variable_faults(name: str) -> list[str]:
-    return [] if name.isascii() and name.isprintable() and "=" not in name else [_NOT_A_VARIABLE]
+    return [] if name.isascii() and name.isprintable() and "=" not in name else [_INVALID_VARIABLE]

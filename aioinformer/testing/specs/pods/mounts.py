@@ -1,4 +1,4 @@
-"""What must be true of what containers mount of the volumes of their pod, and of those they take as devices."""
+"""Validation of volume mounts and volume devices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def mount_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
-    """What is wrong with the volumes that a container mounts.
+    """Check the volume mounts of a container.
 
     Args:
         path: of the container.
-        volumes: those of the pod, by name.
+        volumes: of the pod, by name.
     """
     mounts, devices = _parts(container, "volumeMounts"), _parts(container, "volumeDevices")
     device_names = {device.get("name", "") for device in devices}
@@ -41,18 +41,18 @@ def mount_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Ite
             yield Cause.invalid(f"{here}.name", shown(name), "must not already exist in volumeDevices")
         if place in device_paths:
             yield Cause.invalid(f"{here}.mountPath", shown(place), "must not already exist as a path in volumeDevices")
-        # The API does not say which of the mounts the rest is about.
+        # The API reports these without the index of the mount.
         yield from _sub_paths(mount, here, f"{path}.volumeMounts")
         yield from _propagation(mount, f"{path}.volumeMounts.mountPropagation", container)
         yield from _recursion(mount, f"{path}.volumeMounts.recursiveReadOnly")
 
 
 def device_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
-    """What is wrong with the volumes that a container takes as devices.
+    """Check the volume devices of a container.
 
     Args:
         path: of the container.
-        volumes: those of the pod, by name.
+        volumes: of the pod, by name.
     """
     mounts = _parts(container, "volumeMounts")
     mounted = {mount.get("name", "") for mount in mounts}
@@ -99,20 +99,20 @@ def _sub_paths(mount: Part, here: str, path: str) -> Iterator[Cause]:
 
 
 def _propagation(mount: Part, path: str, container: Part) -> Iterator[Cause]:
-    said = mount.get("mountPropagation")
-    if said is None:
+    value = mount.get("mountPropagation")
+    if value is None:
         return
-    yield from one_of(said, path, _PROPAGATIONS)
-    if said == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+    yield from one_of(value, path, _PROPAGATIONS)
+    if value == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         yield Cause.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
 
 
 def _recursion(mount: Part, path: str) -> Iterator[Cause]:
-    said = mount.get("recursiveReadOnly")
-    if said is None or said == "Disabled":
+    value = mount.get("recursiveReadOnly")
+    if value is None or value == "Disabled":
         return
-    yield from one_of(said, path, _READ_ONLY)
-    if said in _READ_ONLY:
+    yield from one_of(value, path, _READ_ONLY)
+    if value in _READ_ONLY:
         if not mount.get("readOnly"):
             yield Cause.forbidden(path, "may only be specified when readOnly is true")
         if mount.get("mountPropagation") not in (None, "None"):

@@ -1,4 +1,4 @@
-"""What must be true of what else decides where and when a pod runs: tolerations and gates."""
+"""Validation of tolerations and scheduling gates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def toleration_causes(tolerations: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with what a pod tolerates."""
+    """Check the tolerations of a pod."""
     for index, toleration in enumerate(tolerations):
         yield from _toleration(toleration, f"{path}[{index}]")
 
 
 def gate_causes(gates: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with what keeps a pod from being scheduled."""
+    """Check the scheduling gates of a pod."""
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")

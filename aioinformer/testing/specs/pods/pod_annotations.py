@@ -1,7 +1,7 @@
-"""What must be true of annotations that once were, or still are, more than notes about a pod.
+"""Validation of pod annotations that have a meaning to the API.
 
-Profiles of seccomp and AppArmor were told in annotations before there were fields for them. Where there are both, they
-have to say the same; what is told for a pod or a container must not change its form, and that of AppArmor not at all.
+Seccomp and AppArmor profiles were annotations before they were fields. Where both are given, they must agree. Mirror
+pod and AppArmor annotations are immutable.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 _MIRROR = "kubernetes.io/config.mirror"
 _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _COST = "controller.kubernetes.io/pod-deletion-cost"
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _LOCAL = "localhost/"
-#: How annotations name the profiles that fields know by their types.
-_NAMED = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
+#: The annotation values for the profile types of the fields.
+_PROFILE_NAMES = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
 
 
 def annotation_causes(annotations: Annotations, spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the annotations of a pod.
+    """Check the annotations of a pod.
 
     Args:
         spec: of the pod.
@@ -43,9 +43,11 @@ def annotation_causes(annotations: Annotations, spec: Part, path: str) -> Iterat
     if _MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         yield Cause.invalid(f"{path}[{_MIRROR}]", shown(annotations[_MIRROR]), why)
-    if told := annotations.get(_TOLERATIONS):
-        yield from _tolerations(told, path)
-    if (cost := annotations.get(_COST)) is not None and not (_WHOLE.fullmatch(cost) and -(2**31) <= int(cost) < 2**31):
+    if annotation := annotations.get(_TOLERATIONS):
+        yield from _tolerations(annotation, path)
+    if (cost := annotations.get(_COST)) is not None and not (
+        _INTEGER.fullmatch(cost) and -(2**31) <= int(cost) < 2**31
+    ):
         yield Cause.invalid(f"{path}[{_COST}]", shown(cost), "must be a 32bit integer")
     if (profile := annotations.get(_SECCOMP_OF_POD)) is not None:
         yield from _seccomp(profile, f"{path}.{_SECCOMP_OF_POD}")
@@ -64,50 +66,50 @@ def annotation_causes(annotations: Annotations, spec: Part, path: str) -> Iterat
 
 
 def disagreement_causes(annotations: Annotations, spec: Part, path: str) -> Iterator[Cause]:
-    """Where annotations and fields do not say the same.
+    """Check that annotations and fields agree.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     context = spec.get("securityContext") or {}
     if _SECCOMP_OF_POD in annotations and context.get("seccompProfile") is not None:
         here = f"{path}.securityContext.seccompProfile"
-        yield from _agreed(annotations[_SECCOMP_OF_POD], context["seccompProfile"], here, "seccomp")
+        yield from _agreement(annotations[_SECCOMP_OF_POD], context["seccompProfile"], here, "seccomp")
     for container, here in containers_of(spec, path):
         profile = (container.get("securityContext") or {}).get("seccompProfile")
-        told = annotations.get(f"{_SECCOMP}{container.get('name', '')}")
-        if profile is not None and told is not None:
-            yield from _agreed(told, profile, f"{here}.securityContext.seccompProfile", "seccomp")
+        annotation = annotations.get(f"{_SECCOMP}{container.get('name', '')}")
+        if profile is not None and annotation is not None:
+            yield from _agreement(annotation, profile, f"{here}.securityContext.seccompProfile", "seccomp")
     if (spec.get("os") or {}).get("name") == "windows":
         return
     for container, here in containers_of(spec, path):
         own = (container.get("securityContext") or {}).get("appArmorProfile")
         profile = context.get("appArmorProfile") if own is None else own
-        told = annotations.get(f"{_APP_ARMOR}{container.get('name', '')}")
-        if profile is not None and told is not None:
-            yield from _agreed(told, profile, f"{here}.securityContext.appArmorProfile", "apparmor")
+        annotation = annotations.get(f"{_APP_ARMOR}{container.get('name', '')}")
+        if profile is not None and annotation is not None:
+            yield from _agreement(annotation, profile, f"{here}.securityContext.appArmorProfile", "apparmor")
 
 
 def annotation_change_causes(new: Annotations, old: Annotations, path: str) -> Iterator[Cause]:
-    """What is wrong with a change of annotations."""
+    """Check that immutable annotations keep their values."""
     for name in old:
         if new.get(name) != old[name]:
-            yield from _fixed(name, path, "remove or update")
+            yield from _immutable(name, path, "remove or update")
     for name in new:
         if name not in old:
-            yield from _fixed(name, path, "add")
+            yield from _immutable(name, path, "add")
 
 
-def _fixed(name: str, path: str, deed: str) -> Iterator[Cause]:
+def _immutable(name: str, path: str, verb: str) -> Iterator[Cause]:
     if name.startswith(_APP_ARMOR):
-        yield Cause.forbidden(f"{path}[{name}]", f"may not {deed} AppArmor annotations")
+        yield Cause.forbidden(f"{path}[{name}]", f"may not {verb} AppArmor annotations")
     if name == _MIRROR:
-        yield Cause.forbidden(f"{path}[{name}]", f"may not {deed} mirror pod annotation")
+        yield Cause.forbidden(f"{path}[{name}]", f"may not {verb} mirror pod annotation")
 
 
-def _tolerations(told: str, path: str) -> Iterator[Cause]:
+def _tolerations(annotation: str, path: str) -> Iterator[Cause]:
     try:
-        tolerations = json.loads(told)
+        tolerations = json.loads(annotation)
     except ValueError:
         tolerations = None
     if isinstance(tolerations, list) and all(isinstance(each, dict) for each in tolerations):
@@ -119,15 +121,15 @@ def _tolerations(told: str, path: str) -> Iterator[Cause]:
 def _seccomp(profile: str, path: str) -> Iterator[Cause]:
     if profile.startswith(_LOCAL):
         yield from descending_path(profile.removeprefix(_LOCAL), path)
-    elif all(profile not in names for names in _NAMED.values()):
+    elif all(profile not in names for names in _PROFILE_NAMES.values()):
         yield Cause.invalid(path, shown(profile), "must be a valid seccomp profile")
 
 
-def _agreed(told: str, profile: Part, path: str, what: str) -> Iterator[Cause]:
+def _agreement(annotation: str, profile: Part, path: str, what: str) -> Iterator[Cause]:
     kind = profile.get("type", "")
-    names = _NAMED.get(kind, ())[: 1 if what == "apparmor" else None]
-    if told.startswith(_LOCAL) if kind == "Localhost" else told in names:
-        if kind == "Localhost" and told.removeprefix(_LOCAL) != profile.get("localhostProfile"):
+    names = _PROFILE_NAMES.get(kind, ())[: 1 if what == "apparmor" else None]
+    if annotation.startswith(_LOCAL) if kind == "Localhost" else annotation in names:
+        if kind == "Localhost" and annotation.removeprefix(_LOCAL) != profile.get("localhostProfile"):
             yield Cause.forbidden(f"{path}.localhostProfile", f"{what} profile in annotation and field must match")
     elif kind == "Localhost" or names:
         yield Cause.forbidden(f"{path}.type", f"{what} type in annotation and field must match")

@@ -1,6 +1,6 @@
-"""What may be changed of a pod that is there: its images, its deadline, what it tolerates, and hardly anything else.
+"""Validation of updates of pods: images, the deadline, tolerations and few other fields may change.
 
-A pod with scheduling gates has not been given a node. Until the last gate is gone, the choice of nodes may be narrowed.
+A pod with scheduling gates has no node. Until the last gate is removed, its node selector and affinity may be narrowed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHANGEABLE = (
 
 
 def change_causes(spec: Part, old: Part) -> Iterator[Cause]:
-    """What is wrong with a new specification in place of another one."""
+    """Check that a new spec may replace the old one."""
     for field in ("containers", "initContainers"):
         new, former = spec.get(field) or (), old.get(field) or ()
         if len(new) != len(former):
@@ -45,13 +45,13 @@ def change_causes(spec: Part, old: Part) -> Iterator[Cause]:
     yield from _gates(spec.get("schedulingGates") or (), old.get("schedulingGates") or ())
     if spec == old:
         return
-    kept = _with_what_may_change(spec, old)
+    kept = _without_allowed_changes(spec, old)
     if old.get("schedulingGates"):
-        yield from _choice_of_nodes(kept, old)
+        yield from _node_choice(kept, old)
     before, after = (go_pod_spec(each) for each in (old, kept))
     if before != after:
         why = f"pod updates may not change fields other than {_CHANGEABLE}\n{difference(before, after)}"
-        # Programs in the server's process are its schedulers, too: they give nodes to pods without more ado.
+        # Code in the server's process acts as the scheduler, and may set the node name by an update.
         bound = not before["NodeName"] and before == {**after, "NodeName": ""}
         yield replace(Cause.forbidden("spec", why), left_out=bound)
 
@@ -93,24 +93,24 @@ def _gates(new: Sequence[Part], old: Sequence[Part]) -> Iterator[Cause]:
             yield Cause.forbidden(f"spec.schedulingGates[{index}].name", why)
 
 
-def _with_what_may_change(spec: Part, old: Part) -> dict[str, Any]:
-    """The new specification as it would be if nothing had been changed that may be."""
+def _without_allowed_changes(spec: Part, old: Part) -> dict[str, Any]:
+    """Return the new spec with the old values of all fields that may change."""
     kept = deepcopy(dict(spec))
     for field in ("containers", "initContainers"):
         for container, former in zip(kept.get(field) or (), old.get(field) or (), strict=True):
             container["image"] = former.get("image", "")
-    _take(kept, old, "activeDeadlineSeconds", "schedulingGates", "tolerations")
+    _copy_fields(kept, old, "activeDeadlineSeconds", "schedulingGates", "tolerations")
     return kept
 
 
-def _choice_of_nodes(kept: dict[str, Any], old: Part) -> Iterator[Cause]:
+def _node_choice(kept: dict[str, Any], old: Part) -> Iterator[Cause]:
     labels, former = kept.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if labels != former:
         if any(labels.get(name) != value for name, value in former.items()):
             why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            told = kept.get("nodeSelector")
-            yield Cause.invalid("spec.nodeSelector", shown(told and dict(sorted(told.items()))), why)
-        _take(kept, old, "nodeSelector")
+            selector = kept.get("nodeSelector")
+            yield Cause.invalid("spec.nodeSelector", shown(selector and dict(sorted(selector.items()))), why)
+        _copy_fields(kept, old, "nodeSelector")
     nodes, before = ((each.get("affinity") or {}).get("nodeAffinity") for each in (kept, old))
     if nodes == before:
         return
@@ -122,9 +122,9 @@ def _choice_of_nodes(kept: dict[str, Any], old: Part) -> Iterator[Cause]:
 def _terms(new: Sequence[Part], old: Sequence[Part]) -> Iterator[Cause]:
     path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if old and len(old) != len(new):
-        said = [go_struct(term, NODE_TERM) for term in new] or None
+        quoted = [go_struct(term, NODE_TERM) for term in new] or None
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield Cause.invalid(path, shown(said), why)
+        yield Cause.invalid(path, shown(quoted), why)
         return
     for index, (term, former) in enumerate(zip(new, old, strict=False)):
         if not _only_adds(term, former):
@@ -134,7 +134,7 @@ def _terms(new: Sequence[Part], old: Sequence[Part]) -> Iterator[Cause]:
 
 def _only_adds(new: Part, old: Part) -> bool:
     lists = [(new.get(field) or [], old.get(field) or []) for field in ("matchExpressions", "matchFields")]
-    # A term that wants nothing matches nothing: it is not narrowed by what it is to want now.
+    # An empty term matches no node, so adding requirements would not narrow it.
     if not any(former for _, former in lists):
         return not any(wanted for wanted, _ in lists)
     return all(wanted[: len(former)] == former for wanted, former in lists)
@@ -144,7 +144,7 @@ def _terms_of(nodes: Part | None) -> Sequence[Part]:
     return ((nodes or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
 
 
-def _take(target: dict[str, Any], source: Part, *fields: str) -> None:
+def _copy_fields(target: dict[str, Any], source: Part, *fields: str) -> None:
     for field in fields:
         target[field] = source.get(field)
 

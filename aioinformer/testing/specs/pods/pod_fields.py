@@ -1,4 +1,4 @@
-"""What must be true of a pod as a whole: its names, its life, and how it resolves those of others."""
+"""Validation of fields of the pod: names, DNS, host aliases, host ports and classes."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _LONGEST_HOST = 64
 _LATEST = 2**31 - 1
 _RESTARTS = ("Always", "OnFailure", "Never")
 _PREEMPTIONS = ("PreemptLowerPriority", "Never")
-#: Names that may be left out, in the order in which they are looked at, by what is asked of them.
-_BEFORE_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {
+#: Optional names with their format checks, in the order in which the API checks them.
+_NAMES_BEFORE_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {
     "serviceAccountName": subdomain_faults,
     "nodeName": subdomain_faults,
 }
-_AFTER_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {"hostname": label_faults, "subdomain": label_faults}
+_NAMES_AFTER_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {"hostname": label_faults, "subdomain": label_faults}
 
 
 def life_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with how a pod is restarted, and where it looks for names."""
+    """Check the restart policy and the DNS policy."""
     yield from one_of(spec.get("restartPolicy", "Always"), f"{path}.restartPolicy", _RESTARTS)
     yield from one_of(spec.get("dnsPolicy", "ClusterFirst"), f"{path}.dnsPolicy", _DNS_POLICIES)
 
 
 def name_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the names in a pod's specification, and with its deadline."""
-    yield from _names(spec, path, _BEFORE_DEADLINE)
+    """Check the names in a pod spec, and its deadline."""
+    yield from _names(spec, path, _NAMES_BEFORE_DEADLINE)
     yield from between(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", 1, _LATEST)
-    yield from _names(spec, path, _AFTER_DEADLINE)
+    yield from _names(spec, path, _NAMES_AFTER_DEADLINE)
 
 
 def class_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the classes a pod is of, and with whom it may push away."""
+    """Check the priority class, the runtime class and the preemption policy."""
     for field in ("priorityClassName", "runtimeClassName"):
         if spec.get(field) or (field == "runtimeClassName" and spec.get(field) is not None):
             yield from format_causes(spec[field], f"{path}.{field}", subdomain_faults)
@@ -58,7 +58,7 @@ def class_causes(spec: Part, path: str) -> Iterator[Cause]:
 
 
 def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the servers that a pod asks for names."""
+    """Check the DNS configuration."""
     config, here = spec.get("dnsConfig"), f"{path}.dnsConfig"
     servers, searches = ((config or {}).get(field) or [] for field in ("nameservers", "searches"))
     if spec.get("dnsPolicy") == "None" and config is None:
@@ -87,7 +87,7 @@ def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
 
 
 def alias_causes(aliases: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with names that a pod knows by itself."""
+    """Check the host aliases."""
     for index, alias in enumerate(aliases):
         yield from format_causes(alias.get("ip", ""), f"{path}[{index}].ip", ip_faults)
         for number, name in enumerate(alias.get("hostnames") or ()):
@@ -95,7 +95,7 @@ def alias_causes(aliases: Sequence[Part], path: str) -> Iterator[Cause]:
 
 
 def host_name_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the name that takes the place of a pod's own."""
+    """Check `hostnameOverride`."""
     if (name := spec.get("hostnameOverride")) is None:
         return
     here = f"{path}.hostnameOverride"
@@ -108,24 +108,24 @@ def host_name_causes(spec: Part, path: str) -> Iterator[Cause]:
 
 
 def readiness_causes(gates: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with the conditions that a pod has to fulfil to be ready."""
+    """Check the readiness gates."""
     for index, gate in enumerate(gates):
         yield from format_causes(gate.get("conditionType", ""), f"{path}[{index}].conditionType", label_name_faults)
 
 
 def host_port_causes(spec: Part, path: str, *, of_pod: bool) -> Iterator[Cause]:
-    """What is wrong with ports where there is no network but the node's."""
+    """Check the host ports of a pod that uses the host network."""
     for index, container in enumerate(spec.get("containers") or () if spec.get("hostNetwork") else ()):
         for number, port in enumerate(container.get("ports") or ()):
-            of_host = port.get("hostPort", 0)
-            if (of_pod or of_host) and of_host != port.get("containerPort", 0):
+            host_port = port.get("hostPort", 0)
+            if (of_pod or host_port) and host_port != port.get("containerPort", 0):
                 why = "must match `containerPort` when `hostNetwork` is true"
                 here = f"{path}.containers[{index}].ports[{number}].hostPort"
-                yield Cause.invalid(here, str(of_host), why)
+                yield Cause.invalid(here, str(host_port), why)
 
 
 def resource_claim_causes(claims: Sequence[Part], path: str) -> Iterator[Cause]:
-    """What is wrong with a pod's claims for devices."""
+    """Check the resource claims of a pod."""
     names: set[str] = set()
     for index, claim in enumerate(claims):
         here, name = f"{path}[{index}]", claim.get("name", "")

@@ -1,4 +1,4 @@
-"""What must be true of parts of a pod that are written by themselves: containers for debugging, and sizes."""
+"""Validation of the pod subresources `ephemeralcontainers` and `resize`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     Part = Mapping[str, Any]
 
-_SIZED = ("cpu", "memory")
-_NOT_SIZES = "only cpu and memory resources are mutable"
-_NOT_SIZES_OF_FIRST = "only cpu and memory resources for init or sidecar containers are mutable"
+_RESIZABLE = ("cpu", "memory")
+_NOT_RESIZABLE = "only cpu and memory resources are mutable"
+_NOT_RESIZABLE_INIT = "only cpu and memory resources for init or sidecar containers are mutable"
 
 
 def ephemeral_containers(obj: Part, old: Part | None) -> Iterator[Cause]:
-    """Containers that are added to a pod that runs; they are never changed and never taken away."""
+    """Check ephemeral containers, which may be added but not changed or removed."""
     assert old is not None
     yield from pod_causes(obj)
     path = "spec.ephemeralContainers"
@@ -38,7 +38,7 @@ def ephemeral_containers(obj: Part, old: Part | None) -> Iterator[Cause]:
 
 
 def resize(obj: Part, old: Part | None) -> Iterator[Cause]:
-    """New sizes of containers."""
+    """Check new sizes of containers."""
     assert old is not None
     yield from pod_causes(obj)
     spec, former = obj["spec"], old["spec"]
@@ -47,9 +47,9 @@ def resize(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.invalid("spec", said, "Pod QOS Class may not change as a result of resizing")
     if not _can_be_resized(old.get("status") or {}):
         yield Cause.forbidden("spec", "Pod running on node without support for resize")
-    disorder = list(_disorder(spec, former))
-    yield from disorder
-    if not disorder:
+    order_causes = list(_order_causes(spec, former))
+    yield from order_causes
+    if not order_causes:
         yield from _sizes(spec, former)
 
 
@@ -58,7 +58,7 @@ def _can_be_resized(status: Part) -> bool:
     return not running or running[0].get("resources") is not None
 
 
-def _disorder(spec: Part, former: Part) -> Iterator[Cause]:
+def _order_causes(spec: Part, former: Part) -> Iterator[Cause]:
     for field in ("containers", "initContainers"):
         new, old = ([each.get("name") for each in part.get(field) or ()] for part in (spec, former))
         if len(new) != len(old):
@@ -71,15 +71,15 @@ def _disorder(spec: Part, former: Part) -> Iterator[Cause]:
 
 
 def _sizes(spec: Part, former: Part) -> Iterator[Cause]:
-    first, others = (list(_pairs(spec, former, field)) for field in ("initContainers", "containers"))
-    for container, before, path in (*first, *others):
+    init_containers, others = (list(_pairs(spec, former, field)) for field in ("initContainers", "containers"))
+    for container, before, path in (*init_containers, *others):
         yield from _removed(container, before, f"{path}.resources")
     for container, before, _ in others:
         if _unsized(container) != _unsized(before):
-            yield Cause.forbidden("spec", _NOT_SIZES)
-    for container, before, path in first:
+            yield Cause.forbidden("spec", _NOT_RESIZABLE)
+    for container, before, path in init_containers:
         if _unsized(container) != _unsized(before):
-            yield Cause.forbidden(path, _NOT_SIZES_OF_FIRST)
+            yield Cause.forbidden(path, _NOT_RESIZABLE_INIT)
         policies = [each.get("restartPolicy") for each in container.get("resizePolicy") or ()]
         if container != before and container.get("restartPolicy") != "Always" and "RestartContainer" in policies:
             why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
@@ -101,7 +101,7 @@ def _removed(container: Part, before: Part, path: str) -> Iterator[Cause]:
 def _unsized(container: Part) -> dict[str, Any]:
     resources = container.get("resources") or {}
     others = {
-        field: {name: size for name, size in (resources.get(field) or {}).items() if name not in _SIZED}
+        field: {name: size for name, size in (resources.get(field) or {}).items() if name not in _RESIZABLE}
         for field in ("requests", "limits")
     }
     return {**container, "resources": {**resources, **others}, "resizePolicy": None}

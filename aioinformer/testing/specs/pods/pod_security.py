@@ -1,4 +1,4 @@
-"""What must be true of how pods are kept apart from their nodes."""
+"""Validation of pod security contexts and user namespaces."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _HIGHEST_ID = 2**31 - 1
 _LONGEST_SYSCTL = 253
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = rf"({_SEGMENT}[\./])*{_SEGMENT}"
-_OF_NETWORK = re.compile(r"net\..+")
-_OF_IPC = re.compile(r"kernel\.(sem|shm(all|max|mni|_rmid_forced)?|msg(max|mnb|mni)?)|fs\.mqueue\..+")
+_NETWORK_SYSCTL = re.compile(r"net\..+")
+_IPC_SYSCTL = re.compile(r"kernel\.(sem|shm(all|max|mni|_rmid_forced)?|msg(max|mnb|mni)?)|fs\.mqueue\..+")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _LONGEST_PROFILE = 4095
-_WORDS = {
+_POLICY_VALUES = {
     "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
     "supplementalGroupsPolicy": ("Merge", "Strict"),
     "seLinuxChangePolicy": ("Recursive",),
@@ -31,10 +31,10 @@ _WORDS = {
 
 
 def pod_security_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the security context of a pod.
+    """Check the security context of a pod.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     context, here = spec.get("securityContext") or {}, f"{path}.securityContext"
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
@@ -45,16 +45,16 @@ def pod_security_causes(spec: Part, path: str) -> Iterator[Cause]:
         why = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield Cause.invalid(f"{here}.shareProcessNamespace", "true", why)
     yield from _sysctls(context.get("sysctls") or (), spec, f"{here}.sysctls")
-    yield from _word(context, "fsGroupChangePolicy", here)
+    yield from _policy(context, "fsGroupChangePolicy", here)
     yield from seccomp_causes(context.get("seccompProfile"), f"{here}.seccompProfile")
     yield from windows_option_causes(context.get("windowsOptions") or {}, f"{here}.windowsOptions")
     yield from app_armor_causes(context.get("appArmorProfile"), f"{here}.appArmorProfile")
-    yield from _word(context, "supplementalGroupsPolicy", here)
-    yield from _word(context, "seLinuxChangePolicy", here)
+    yield from _policy(context, "supplementalGroupsPolicy", here)
+    yield from _policy(context, "seLinuxChangePolicy", here)
 
 
 def seccomp_causes(profile: Part | None, path: str) -> Iterator[Cause]:
-    """What is wrong with a seccomp profile, of a pod or a container."""
+    """Check a seccomp profile of a pod or container."""
     if profile is None:
         return
     kind: str = profile.get("type", "")
@@ -70,7 +70,7 @@ def seccomp_causes(profile: Part | None, path: str) -> Iterator[Cause]:
 
 
 def app_armor_causes(profile: Part | None, path: str) -> Iterator[Cause]:
-    """What is wrong with an AppArmor profile, of a pod or a container."""
+    """Check an AppArmor profile of a pod or container."""
     if profile is None:
         return
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
@@ -89,20 +89,20 @@ def app_armor_causes(profile: Part | None, path: str) -> Iterator[Cause]:
 
 
 def user_namespace_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What a pod with users of its own cannot share with its node."""
+    """Check that a pod with its own user namespace shares no other namespace with its node."""
     if spec.get("hostUsers") is not False:
         return
-    for field, told in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+    for field, reported in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(field):
-            yield Cause.forbidden(f"{path}.{told}", "when `hostUsers` is false")
+            yield Cause.forbidden(f"{path}.{reported}", "when `hostUsers` is false")
     for container, here in containers_of(spec, path):
         if container.get("volumeDevices"):
             yield Cause.forbidden(f"{here}.volumeDevices", "when `hostUsers` is false")
 
 
-def _word(context: Part, field: str, path: str) -> Iterator[Cause]:
+def _policy(context: Part, field: str, path: str) -> Iterator[Cause]:
     if context.get(field) is not None:
-        yield from one_of(context[field], f"{path}.{field}", _WORDS[field])
+        yield from one_of(context[field], f"{path}.{field}", _POLICY_VALUES[field])
 
 
 def _profile_type(kind: str, path: str, missing: str) -> Iterator[Cause]:
@@ -122,9 +122,9 @@ def _sysctls(sysctls: Sequence[Part], spec: Part, path: str) -> Iterator[Cause]:
             yield Cause.invalid(here, shown(name), why)
         elif name in names:
             yield duplicate(name, here)
-        written = name.replace("/", ".")
-        if spec.get("hostNetwork") and _OF_NETWORK.fullmatch(written):
+        dotted = name.replace("/", ".")
+        if spec.get("hostNetwork") and _NETWORK_SYSCTL.fullmatch(dotted):
             yield Cause.invalid(here, shown(name), "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and _OF_IPC.fullmatch(written):
+        elif spec.get("hostIPC") and _IPC_SYSCTL.fullmatch(dotted):
             yield Cause.invalid(here, shown(name), "may not be specified when 'hostIPC' is true")
         names.add(name)

@@ -1,6 +1,6 @@
-"""What must be true of the status that a kubelet gives to a pod.
+"""Validation of the status of a pod.
 
-What restarts by rules of its own, and users and devices of containers, are not looked at.
+Restart rules of containers, and the users and devices in container statuses, are not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Part = Mapping[str, Any]
 
-_OF_SYSTEM = ("PodScheduled", "Ready", "Initialized")
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"
 _CONTAINERS = {
     "containerStatuses": "containers",
@@ -28,7 +28,7 @@ _CONTAINERS = {
 
 
 def pod_status(obj: Part, old: Part | None) -> Iterator[Cause]:
-    """What is wrong with the status of a pod."""
+    """Check the status of a pod."""
     assert old is not None
     spec, status, former = obj.get("spec") or {}, obj.get("status") or {}, old.get("status") or {}
     new, before = (each["metadata"].get("annotations") or {} for each in (obj, old))
@@ -40,7 +40,7 @@ def pod_status(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.invalid("status.observedGeneration", str(generation), _NOT_NEGATIVE)
     yield from immutable(status.get("qosClass", ""), former.get("qosClass", ""), "status.qosClass")
     for field, containers in _CONTAINERS.items():
-        yield from _ends(status, former, field, spec, containers)
+        yield from _terminations(status, former, field, spec, containers)
     yield from _claims(status.get("resourceClaimStatuses") or (), spec)
     yield from _addresses(status, former, "podIPs")
     if hosts := status.get("hostIPs"):
@@ -54,7 +54,7 @@ def _conditions(conditions: Sequence[Part]) -> Iterator[Cause]:
         path = f"status.conditions[{index}]"
         if (generation := condition.get("observedGeneration", 0)) < 0:
             yield Cause.invalid(f"{path}.observedGeneration", str(generation), _NOT_NEGATIVE)
-        if (kind := condition.get("type", "")) not in _OF_SYSTEM:
+        if (kind := condition.get("type", "")) not in _SYSTEM_CONDITIONS:
             yield from format_causes(kind, f"{path}.Type", label_name_faults)
 
 
@@ -67,17 +67,17 @@ def _nomination(name: str, former: str, spec: Part) -> Iterator[Cause]:
         yield Cause.forbidden("status.nominatedNodeName", why)
 
 
-def _ends(status: Part, former: Part, field: str, spec: Part, containers: str) -> Iterator[Cause]:
-    """Containers that have ended stay so, unless they are to be restarted."""
+def _terminations(status: Part, former: Part, field: str, spec: Part, containers: str) -> Iterator[Cause]:
+    """Check that terminated containers stay terminated unless their restart policy allows a restart."""
     now = {each.get("name"): each.get("state") or {} for each in reversed(status.get(field) or ())}
-    made = {each.get("name"): each for each in spec.get(containers) or ()}
+    specs = {each.get("name"): each for each in spec.get(containers) or ()}
     for index, each in enumerate(former.get(field) or ()):
         name, end = each.get("name"), (each.get("state") or {}).get("terminated")
         if end is None or name not in now or now[name].get("terminated") is not None:
             continue
-        policy = made.get(name, {}).get("restartPolicy") or spec.get("restartPolicy")
+        policy = specs.get(name, {}).get("restartPolicy") or spec.get("restartPolicy")
         failed = bool(end.get("exitCode"))
-        restarts = name in made and (policy == "Always" or (policy == "OnFailure" and failed))
+        restarts = name in specs and (policy == "Always" or (policy == "OnFailure" and failed))
         if containers == "ephemeralContainers" or not restarts:
             yield Cause.forbidden(f"status.{field}[{index}].state", "may not be transitioned to non-terminated state")
 

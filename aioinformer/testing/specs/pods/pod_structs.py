@@ -1,6 +1,6 @@
-"""The specification of a pod as Go has it: what may not be changed of a pod is told in this form.
+"""The pod spec as a Go struct, in which the API shows forbidden changes.
 
-What clouds and storage systems once had for sources of volumes, and templates of claims, are told as in JSON.
+Volume sources of clouds and storage systems, and claim templates, are shown as in JSON.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _PROBE = {
 _HOOK = {**_ACTION, "Sleep": ({"Seconds": 0},)}
 _SE_LINUX = {"User": "", "Role": "", "Type": "", "Level": ""}
 _WINDOWS = dict.fromkeys(("GMSACredentialSpecName", "GMSACredentialSpec", "RunAsUserName", "HostProcess"))
-_OF_CONTEXT = {
+_SHARED_CONTEXT = {
     "SELinuxOptions": (_SE_LINUX,),
     "WindowsOptions": (_WINDOWS,),
     **dict.fromkeys(("RunAsUser", "RunAsGroup", "RunAsNonRoot")),
@@ -116,7 +116,7 @@ _OF_CONTEXT = {
 _CONTEXT = {
     "Capabilities": ({"Add": None, "Drop": None},),
     "Privileged": None,
-    **_OF_CONTEXT,
+    **_SHARED_CONTEXT,
     **dict.fromkeys(("ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount")),
     "SeccompProfile": (_PROFILE,),
     "AppArmorProfile": (_PROFILE,),
@@ -146,7 +146,7 @@ EPHEMERAL_CONTAINER = {**_CONTAINER, "TargetContainerName": ""}
 _POD_CONTEXT = {
     **dict.fromkeys(("HostNetwork", "HostPID", "HostIPC"), False),
     **dict.fromkeys(("ShareProcessNamespace", "HostUsers")),
-    **_OF_CONTEXT,
+    **_SHARED_CONTEXT,
     **dict.fromkeys(("SupplementalGroups", "SupplementalGroupsPolicy", "FSGroup", "FSGroupChangePolicy")),
     "Sysctls": [_PAIR],
     "SeccompProfile": (_PROFILE,),
@@ -211,22 +211,22 @@ _POD_SPEC = {
     "HostnameOverride": None,
     "SchedulingGroup": ({"PodGroupName": None},),
 }
-#: Fields that Go has in the security context.
-_OF_CONTEXT_ONLY = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+#: Fields that Go keeps in the security context.
+_MOVED_TO_CONTEXT = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _METADATA = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
 
 
 def go_pod_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification of a pod, with all its fields."""
-    context = (spec.get("securityContext") or {}) | {name: spec[name] for name in _OF_CONTEXT_ONLY if name in spec}
+    """Return a pod spec as a Go struct with all fields."""
+    context = (spec.get("securityContext") or {}) | {name: spec[name] for name in _MOVED_TO_CONTEXT if name in spec}
     return go_struct({**spec, "securityContext": context}, _POD_SPEC)
 
 
 def go_template(template: Mapping[str, Any]) -> dict[str, Any]:
-    """A template of pods: of its metadata what there is, of its specification everything."""
+    """Return a pod template: the non-empty fields of its metadata, and its spec as a Go struct."""
     metadata = template.get("metadata") or {}
-    told = {name: _sorted(metadata[name]) for name in _METADATA if metadata.get(name)}
-    return {**told, "Spec": go_pod_spec(template.get("spec") or {})}
+    quoted = {name: _sorted(metadata[name]) for name in _METADATA if metadata.get(name)}
+    return {**quoted, "Spec": go_pod_spec(template.get("spec") or {})}
 
 
 def _sorted(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What must be true of pods, and of the templates that pods are made from."""
+"""Validation of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """A pod; of one that is there already hardly anything may be changed."""
+    """Check a pod. An update may change only few fields."""
     spec = obj.get("spec") or {}
     annotations = obj["metadata"].get("annotations") or {}
     yield from pod_causes(obj, new=old is None)
@@ -56,26 +56,26 @@ def pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause
 
 
 def pod_causes(obj: Mapping[str, Any], *, new: bool = False) -> Iterator[Cause]:
-    """What is wrong with a pod, whatever it was before.
+    """Check a pod, independent of the pod that it replaces.
 
     Args:
-        new: whether it is just being made: then its selectors do not yet say all that they select.
+        new: whether the pod is created. Its label keys are then merged into its selectors.
     """
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     yield from annotation_causes(metadata.get("annotations") or {}, spec, "metadata.annotations")
     whole = with_label_keys(spec, metadata.get("labels") or {}) if new else spec
     yield from pod_spec_causes(whole, "spec", str(metadata.get("name") or ""))
     if not spec.get("serviceAccountName"):
-        yield from _tokens_of_nobody(spec)
+        yield from _tokens_without_account(spec)
     yield from image_causes(spec, "spec")
 
 
 def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator[Cause]:
-    """What is wrong with the specification of a pod.
+    """Check a pod spec.
 
     Args:
-        path: "spec", or where else it stands: "spec.template.spec".
-        pod: its name; a template is of none.
+        path: of the spec, such as "spec" or "spec.template.spec".
+        pod: the name of the pod; "" in a template.
     """
     yield from volume_causes(spec, path, pod)
     yield from resource_claim_causes(spec.get("resourceClaims") or (), f"{path}.resourceClaims")
@@ -103,10 +103,10 @@ def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterat
 
 
 def template_causes(template: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with a template of pods: its metadata and its specification.
+    """Check the metadata and the spec of a pod template.
 
     Args:
-        path: "spec.template", or where else it stands.
+        path: of the template, such as "spec.template".
     """
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations = metadata.get("annotations") or {}
@@ -119,11 +119,11 @@ def template_causes(template: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def pod_template(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """A template that is an object of its own."""
+    """Check a PodTemplate object."""
     yield from template_causes(obj.get("template") or {}, "template")
 
 
-def _tokens_of_nobody(spec: Mapping[str, Any]) -> Iterator[Cause]:
+def _tokens_without_account(spec: Mapping[str, Any]) -> Iterator[Cause]:
     for index, volume in enumerate(spec.get("volumes") or ()):
         for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:

@@ -1,4 +1,4 @@
-"""What must be true of how containers are asked for their health, and what is done when they start and stop."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 _SCHEMES = ("HTTP", "HTTPS")
 _HEADER = "[-A-Za-z0-9]+"
-_NOT_A_HEADER = (
+_INVALID_HEADER = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
     f"validation is '{_HEADER}')"
 )
-_PROBED = ("exec", "httpGet", "tcpSocket", "grpc")
-_HOOKED = ("exec", "httpGet", "tcpSocket", "sleep")
+_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
 def probe_causes(container: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the probes of a container.
+    """Check the probes of a container.
 
     Args:
         path: of the container.
@@ -35,7 +35,7 @@ def probe_causes(container: Part, path: str) -> Iterator[Cause]:
         if (probe := container.get(name)) is None:
             continue
         here, grace = f"{path}.{name}", probe.get("terminationGracePeriodSeconds")
-        yield from _handler(probe, here, _PROBED, None)
+        yield from _handler(probe, here, _PROBE_HANDLERS, None)
         for field in _COUNTS:
             yield from non_negative(probe.get(field), f"{here}.{field}")
         if grace is not None and grace <= 0:
@@ -48,7 +48,7 @@ def probe_causes(container: Part, path: str) -> Iterator[Cause]:
 
 
 def lifecycle_causes(container: Part, path: str, spec: Part) -> Iterator[Cause]:
-    """What is wrong with what is done when a container starts and stops.
+    """Check the lifecycle hooks of a container.
 
     Args:
         path: of the container.
@@ -58,7 +58,7 @@ def lifecycle_causes(container: Part, path: str, spec: Part) -> Iterator[Cause]:
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
             grace = spec.get("terminationGracePeriodSeconds")
-            yield from _handler(lifecycle[hook], f"{path}.lifecycle.{hook}", _HOOKED, grace)
+            yield from _handler(lifecycle[hook], f"{path}.lifecycle.{hook}", _HOOK_HANDLERS, grace)
 
 
 def _handler(handler: Part, path: str, kinds: Sequence[str], grace: int | None) -> Iterator[Cause]:
@@ -98,4 +98,4 @@ def _port(action: Part, path: str) -> Iterator[Cause]:
 
 
 def _header_faults(name: str) -> list[str]:
-    return [] if re.fullmatch(_HEADER, name) else [_NOT_A_HEADER]
+    return [] if re.fullmatch(_HEADER, name) else [_INVALID_HEADER]

@@ -1,4 +1,4 @@
-"""What must be true of what containers, and pods as a whole, ask for of a node."""
+"""Validation of resource requests, limits and claims of containers and pods."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _QUOTA_PAGES = "requests.hugepages-"
 _REQUESTS = "requests."
 _NATIVE = "kubernetes.io/"
 _COMPUTE = ("cpu", "memory")
-_OF_CONTAINERS = (*_COMPUTE, "ephemeral-storage")
-_OF_PODS = ("cpu", PAGES, "memory")
+_CONTAINER_RESOURCES = (*_COMPUTE, "ephemeral-storage")
+_POD_RESOURCES = ("cpu", PAGES, "memory")
 # fmt: off
 _COUNTED = frozenset({
     "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
@@ -29,28 +29,28 @@ _COUNTED = frozenset({
 })
 # fmt: on
 STANDARD_RESOURCES = _COUNTED | {
-    *_OF_CONTAINERS,
-    *(f"{part}.{name}" for part in ("requests", "limits") for name in _OF_CONTAINERS),
+    *_CONTAINER_RESOURCES,
+    *(f"{part}.{name}" for part in ("requests", "limits") for name in _CONTAINER_RESOURCES),
     "storage",
     "requests.storage",
 }
 
 
 def requirement_causes(resources: Part, path: str, claims: Iterable[str]) -> Iterator[Cause]:
-    """What is wrong with the requests, limits and claims of a container.
+    """Check the requests, limits and claims of a container.
 
     Args:
-        claims: the names of those of its pod.
+        claims: the names of the resource claims of its pod.
     """
     yield from _bounds(resources, path, container_resource_causes)
     yield from _claims(resources.get("claims") or (), f"{path}.claims", sorted(claims))
 
 
 def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the requests and limits of a pod as a whole, which bound those of its containers.
+    """Check the requests and limits of a pod, which bound those of its containers.
 
     Args:
-        path: of the specification.
+        path: of the spec.
     """
     resources, here = spec.get("resources"), f"{path}.resources"
     if resources is None:
@@ -79,21 +79,21 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
                 yield Cause.invalid(place, shown(canonical(quantity)), why)
 
 
-def _bounds(resources: Part, path: str, named: Callable[[str, str], Iterator[Cause]]) -> Iterator[Cause]:
+def _bounds(resources: Part, path: str, check_name: Callable[[str, str], Iterator[Cause]]) -> Iterator[Cause]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, quantity in sorted(limits.items()):
         here = f"{path}.limits[{name}]"
-        yield from named(name, here)
+        yield from check_name(name, here)
         yield from quantity_causes(name, quantity, here)
         yield from _pages(name, quantity, here)
     for name, quantity in sorted(requests.items()):
         here = f"{path}.requests[{name}]"
-        yield from named(name, here)
+        yield from check_name(name, here)
         yield from quantity_causes(name, quantity, here)
         if name not in limits:
             if not may_be_overcommitted(name):
                 yield Cause.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        elif relation := _broken(name, amount(quantity), amount(limits[name])):
+        elif relation := _violated_relation(name, amount(quantity), amount(limits[name])):
             why = f"must be {relation} to {name} limit of {canonical(limits[name])}"
             yield Cause.invalid(f"{path}.requests", shown(canonical(quantity)), why)
         yield from _pages(name, quantity, here)
@@ -103,10 +103,10 @@ def _bounds(resources: Part, path: str, named: Callable[[str, str], Iterator[Cau
 
 
 def container_resource_causes(name: str, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of what a container asks for."""
+    """Check the name of a resource that a container requests."""
     yield from resource_causes(name, path)
     if "/" not in name:
-        if name not in _OF_CONTAINERS and not name.startswith(PAGES):
+        if name not in _CONTAINER_RESOURCES and not name.startswith(PAGES):
             yield Cause.invalid(path, shown(name), "must be a standard resource for containers")
     elif _NATIVE not in name and not _is_extended(name):
         yield Cause.invalid(path, shown(name), "doesn't follow extended resource name standard")
@@ -116,11 +116,11 @@ def _pod_resource(name: str, path: str) -> Iterator[Cause]:
     causes = list(resource_causes(name, path))
     yield from causes
     if not causes and name not in _COMPUTE and not name.startswith(PAGES):
-        yield Cause.unsupported(path, shown(name), _OF_PODS)
+        yield Cause.unsupported(path, shown(name), _POD_RESOURCES)
 
 
 def resource_causes(name: str, path: str) -> Iterator[Cause]:
-    """What is wrong with the name of what can be asked for, counted or bounded."""
+    """Check the name of a resource."""
     faults = label_name_faults(name)
     if not faults and "/" not in name and name not in STANDARD_RESOURCES and not name.startswith((PAGES, _QUOTA_PAGES)):
         faults = ["must be a standard resource type or fully qualified"]
@@ -128,7 +128,7 @@ def resource_causes(name: str, path: str) -> Iterator[Cause]:
 
 
 def quantity_causes(name: str, quantity: str, path: str) -> Iterator[Cause]:
-    """What is wrong with how much there is of something."""
+    """Check the quantity of a resource."""
     size = amount(quantity)
     if size < 0:
         yield Cause.invalid(path, shown(canonical(quantity)), "must be greater than or equal to 0")
@@ -148,7 +148,7 @@ def _pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
         yield Cause.invalid(path, shown(canonical(quantity)), why)
 
 
-def _broken(name: str, request: Decimal, limit: Decimal) -> str:
+def _violated_relation(name: str, request: Decimal, limit: Decimal) -> str:
     if request != limit and not may_be_overcommitted(name):
         return "equal"
     return "less than or equal" if request > limit else ""

@@ -1,4 +1,4 @@
-"""What must be true of when a container of its own accord is started anew: after it ended, or when it is resized."""
+"""Validation of restart policies, restart rules and resize policies of containers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESIZES = ("NotRequired", "RestartContainer")
 
 
 def restart_causes(container: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the restart policy of a container, and its rules.
+    """Check the restart policy and the restart rules of a container.
 
     Args:
         path: of the container.
@@ -45,7 +45,7 @@ def restart_causes(container: Part, path: str) -> Iterator[Cause]:
 
 
 def resize_causes(policies: Sequence[Part], path: str, restarts: str) -> Iterator[Cause]:
-    """What is wrong with what a container does when it is resized.
+    """Check the resize policies of a container.
 
     Args:
         path: of the policies.

@@ -1,4 +1,4 @@
-"""What must be true of how a container is kept apart from others and from its node."""
+"""Validation of the security context of a container."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _SHAPE = {
 }
 
 
-def security_context_causes(context: Part, path: str, *, users_of_host: bool) -> Iterator[Cause]:
-    """What is wrong with the security context of a container.
+def security_context_causes(context: Part, path: str, *, host_users: bool) -> Iterator[Cause]:
+    """Check the security context of a container.
 
     Args:
-        users_of_host: whether the users of the pod are those of its node.
+        host_users: whether the pod uses the user namespace of its node.
     """
     for field in ("runAsUser", "runAsGroup"):
         yield from between(context.get(field), f"{path}.{field}", 0, _HIGHEST_ID)
     if (processes := context.get("procMount")) is not None:
         yield from one_of(processes, f"{path}.procMount", ("Default", "Unmasked"))
-        if processes == "Unmasked" and users_of_host:
+        if processes == "Unmasked" and host_users:
             why = "`hostUsers` must be false to use `Unmasked`"
             yield Cause.invalid(f"{path}.procMount", shown(processes), why)
     yield from seccomp_causes(context.get("seccompProfile"), f"{path}.seccompProfile")

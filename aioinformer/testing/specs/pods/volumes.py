@@ -1,6 +1,6 @@
-"""What must be true of the volumes of a pod.
+"""Validation of the volumes of a pod.
 
-Each has a name, and exactly one source. Only the first source is looked into; a second one is one too many.
+A volume has a name and exactly one source. Only the first source is checked; each further source is a fault.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from aioinformer.testing.specs.terms.parts import duplicate, format_causes, requ
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Fields that are told by other names than they have, where there is a source already.
-_TOLD_AS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+#: Names that the API reports for some fields when a volume has more than one source.
+_REPORTED_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 
 def volume_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator[Cause]:
-    """What is wrong with all the volumes of a pod's specification.
+    """Check the volumes of a pod.
 
     Args:
         spec: of the pod.
-        path: of the specification.
-        pod: its name, if it has one: a template has none.
+        path: of the spec.
+        pod: the name of the pod; "" in a template.
     """
     volumes = spec.get("volumes") or ()
-    made = {f"{pod}-{each.get('name', '')}" for each in volumes if pod and each.get("ephemeral") is not None}
+    generated_claims = {
+        f"{pod}-{each.get('name', '')}" for each in volumes if pod and each.get("ephemeral") is not None
+    }
     names: set[str] = set()
     for index, volume in enumerate(volumes):
         here = f"{path}.volumes[{index}]"
@@ -36,13 +38,13 @@ def volume_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator
         yield from causes
         if not causes:
             names.add(volume["name"])
-        if (claim := (volume.get("persistentVolumeClaim") or {}).get("claimName")) in made:
+        if (claim := (volume.get("persistentVolumeClaim") or {}).get("claimName")) in generated_claims:
             why = "must not reference a PVC that gets created for an ephemeral volume"
             yield Cause.invalid(f"{here}.persistentVolumeClaim.claimName", shown(claim), why)
 
 
-def sound_volumes(spec: Mapping[str, Any], path: str) -> dict[str, Mapping[str, Any]]:
-    """The volumes that nothing is wrong with, by name: others are not there for who wants to mount them."""
+def valid_volumes(spec: Mapping[str, Any], path: str) -> dict[str, Mapping[str, Any]]:
+    """Return the valid volumes by name. For mounts, the API treats invalid volumes as missing."""
     wrong = {cause.field.removeprefix(path).split(".")[1] for cause in volume_causes(spec, path)}
     volumes = enumerate(spec.get("volumes") or ())
     return {volume["name"]: volume for index, volume in volumes if f"volumes[{index}]" not in wrong}
@@ -66,7 +68,7 @@ def _source_causes(volume: Mapping[str, Any], path: str, pod: str) -> Iterator[C
     for number, source in enumerate(sources):
         if number == 0:
             if source == "image" and pod:
-                # Templates need not say which: somebody may fill it in.
+                # A template may leave out the reference, to be filled in later.
                 yield from required(volume[source], f"{path}.{source}", "reference")
             yield from SOURCES[source](volume[source], f"{path}.{source}")
             if source == "ephemeral" and pod and name:
@@ -74,7 +76,9 @@ def _source_causes(volume: Mapping[str, Any], path: str, pod: str) -> Iterator[C
                 for why in subdomain_faults(claim):
                     yield Cause.invalid(f"{path}.name", shown(name), f"PVC name {shown(claim)}: {why}")
         else:
-            yield Cause.forbidden(f"{path}.{_TOLD_AS.get(source, source)}", "may not specify more than 1 volume type")
+            yield Cause.forbidden(
+                f"{path}.{_REPORTED_NAMES.get(source, source)}", "may not specify more than 1 volume type"
+            )
         if source == "iscsi" and _is_too_long(name, volume[source]):
             what = "Total length of <volume name>:<iscsi.targetPortal>"
             why = f"{what} must be under 64 characters if iscsi.initiatorName is specified."

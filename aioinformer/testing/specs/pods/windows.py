@@ -1,7 +1,6 @@
-"""What must be true of the system a pod is for.
+"""Validation of the operating system of a pod.
 
-Where a pod is for Windows hardly anything of its security may be set; options for Windows may not be set where it is
-for Linux.
+A pod for Windows may set hardly any security field; a pod for Linux may not set Windows options.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _DOMAIN = re.compile(
 _SYSTEMS = ("linux", "windows")
 _NOT_OF_WINDOWS = "cannot be set for a windows pod"
 # fmt: off
-_POD_NOT_OF_WINDOWS = (
+_POD_FIELDS_NOT_OF_WINDOWS = (
     "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC",
     "securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy",
     "securityContext.sysctls", "shareProcessNamespace", "securityContext.runAsUser", "securityContext.runAsGroup",
     "securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy",
     "securityContext.seLinuxChangePolicy",
 )
-_CONTAINER_NOT_OF_WINDOWS = (
+_CONTAINER_FIELDS_NOT_OF_WINDOWS = (
     "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged",
     "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup",
 )
@@ -40,7 +39,7 @@ _CONTAINER_NOT_OF_WINDOWS = (
 
 
 def system_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the system a pod is for, and what cannot be set because of it."""
+    """Check the operating system of a pod, and the fields that it forbids."""
     if (system := spec.get("os")) is None:
         return
     name = system.get("name", "")
@@ -49,13 +48,13 @@ def system_causes(spec: Part, path: str) -> Iterator[Cause]:
     elif name not in _SYSTEMS:
         yield Cause.unsupported(f"{path}.os", shown(name), _SYSTEMS)
     elif name == "linux":
-        yield from _only_of_windows(spec, path)
+        yield from _windows_only_fields(spec, path)
     else:
-        yield from _not_of_windows(spec, path)
+        yield from _fields_not_of_windows(spec, path)
 
 
 def host_process_causes(spec: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with containers that are to be processes of a Windows node."""
+    """Check containers that run as host processes on Windows."""
     of_pod = ((spec.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
     found: list[bool] = []
     for container, here in containers_of(spec, path):
@@ -75,7 +74,7 @@ def host_process_causes(spec: Part, path: str) -> Iterator[Cause]:
 
 
 def windows_option_causes(options: Part, path: str) -> Iterator[Cause]:
-    """What is wrong with the options for Windows, of a pod or a container."""
+    """Check the Windows options of a pod or container."""
     if (name := options.get("gmsaCredentialSpecName")) is not None:
         yield from format_causes(name, f"{path}.gmsaCredentialSpecName", subdomain_faults)
     if options.get("gmsaCredentialSpec") == "":
@@ -103,22 +102,22 @@ def _user_faults(name: str) -> list[str]:
     return [f"runAsUserName's {why}" for why, wrong in faults.items() if wrong]
 
 
-def _only_of_windows(spec: Part, path: str) -> Iterator[Cause]:
+def _windows_only_fields(spec: Part, path: str) -> Iterator[Cause]:
     for holder, here in ((spec, path), *containers_of(spec, path)):
         if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
             what = "windows options cannot be set for a linux pod"
             yield Cause.forbidden(f"{here}.securityContext.windowsOptions", what)
 
 
-def _not_of_windows(spec: Part, path: str) -> Iterator[Cause]:
-    for field in _POD_NOT_OF_WINDOWS:
+def _fields_not_of_windows(spec: Part, path: str) -> Iterator[Cause]:
+    for field in _POD_FIELDS_NOT_OF_WINDOWS:
         holder, _, name = field.rpartition(".")
         value = ((spec.get(holder) or {}) if holder else spec).get(name)
-        # Of these fields Go knows only whether they are true, or how many there are.
+        # Go does not keep whether these fields were set, only their values.
         if value if name in ("hostPID", "hostIPC", "sysctls") else value is not None:
             yield Cause.forbidden(f"{path}.{field}", _NOT_OF_WINDOWS)
     for container, here in containers_of(spec, path):
         context = container.get("securityContext") or {}
-        for name in _CONTAINER_NOT_OF_WINDOWS:
+        for name in _CONTAINER_FIELDS_NOT_OF_WINDOWS:
             if context.get(name) is not None:
                 yield Cause.forbidden(f"{here}.securityContext.{name}", _NOT_OF_WINDOWS)
