@@ -19,7 +19,7 @@ import signal
 from time import process_time
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.population import populate
+from aioinformer.testing.server.population import populate
 
 
 async def main() -> None:

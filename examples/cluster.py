@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.workload import Workload
+from aioinformer.testing.server.workload import Workload
 from aioinformer.transport import Request, Transport
 from aioinformer.transport.auth.credentials import connect as connect_to_cluster
 from aioinformer.transport.http import HttpTransport

@@ -83,7 +83,7 @@ def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[st
 
 
 @pytest.mark.parametrize(
-    "module", ["aioinformer.testing.server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"]
+    "module", ["aioinformer.testing.server.api_server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"]
 )
 def test_the_plugin_of_pytest_is_imported_without(module: str) -> None:
     assert module not in modules_after("import aioinformer.testing.plugin")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.statuses import StatusError
-    from aioinformer.testing.fault_controller import FaultController
-    from aioinformer.testing.faults import FAULTS, Fault
-    from aioinformer.testing.http.fault_scope import FaultScope
-    from aioinformer.testing.http.front import RequestEntry
-    from aioinformer.testing.population import make_pod, make_pods, populate
-    from aioinformer.testing.server import ApiServer
+    from aioinformer.testing.http.faults.kinds import FAULTS, Fault
+    from aioinformer.testing.http.faults.scope import FaultScope
+    from aioinformer.testing.http.router import RequestEntry
+    from aioinformer.testing.server.api_server import ApiServer
+    from aioinformer.testing.server.fault_controller import FaultController
+    from aioinformer.testing.server.population import make_pod, make_pods, populate
+    from aioinformer.testing.server.workload import Workload
     from aioinformer.testing.state.storage import Backup
-    from aioinformer.testing.workload import Workload
 
 __all__ = [
     "FAULTS",
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "FAULTS": "faults",
-    "ApiServer": "server",
+    "FAULTS": "http.faults.kinds",
+    "ApiServer": "server.api_server",
     "Backup": "state.storage",
-    "Fault": "faults",
-    "FaultController": "fault_controller",
-    "FaultScope": "http.fault_scope",
-    "RequestEntry": "http.front",
+    "Fault": "http.faults.kinds",
+    "FaultController": "server.fault_controller",
+    "FaultScope": "http.faults.scope",
+    "RequestEntry": "http.router",
     "StatusError": "api.statuses",
-    "Workload": "workload",
-    "make_pod": "population",
-    "make_pods": "population",
-    "populate": "population",
+    "Workload": "server.workload",
+    "make_pod": "server.population",
+    "make_pods": "server.population",
+    "populate": "server.population",
 }
 
 if not TYPE_CHECKING:  # else every misspelt name would pass for one

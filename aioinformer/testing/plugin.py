@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.factory.factory import SharedInformerFactory
-    from aioinformer.testing.fault_controller import FaultController
-    from aioinformer.testing.server import ApiServer
+    from aioinformer.testing.server.api_server import ApiServer
+    from aioinformer.testing.server.fault_controller import FaultController
 
 
 async def _api_server() -> AsyncIterator[ApiServer]:
@@ -33,7 +33,7 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
     It is stopped after the test, within about a second, whatever the test left open.
     """
-    from aioinformer.testing.server import ApiServer
+    from aioinformer.testing.server.api_server import ApiServer
 
     async with ApiServer() as server:
         yield server
@@ -41,7 +41,7 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
 async def _api_faults(api_server: ApiServer) -> AsyncIterator[FaultController]:
     """Starts and ends faults of `api_server`; those that are left end with the test."""
-    from aioinformer.testing.fault_controller import FaultController
+    from aioinformer.testing.server.fault_controller import FaultController
 
     async with FaultController(api_server) as controller:
         yield controller

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.http import audiences
+from aioinformer.testing.http.reading import audiences
 from tests.testing.api import CONFIGMAPS
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.testing import ApiServer, StatusError
-from aioinformer.testing.api.webhook_clients import client_causes
-from aioinformer.testing.kinds.field_checks import warning_headers
+from aioinformer.testing.admission.common.webhook_clients import client_causes
+from aioinformer.testing.schemas.field_checks import warning_headers
 from tests.kubectl.objects import WIDGETS, widget
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
-from aioinformer.testing.openapi.v3 import builtin_documents, custom_documents, index, patch_schema
+from aioinformer.testing.schemas.openapi_v3 import builtin_documents, custom_documents, index, patch_schema
 
 WIDGET: dict[str, Any] = {
     "type": "object",

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.testing.openapi.v3 import patch_schema
 from aioinformer.testing.patches.json_patches import PatchError, json_patch, merge_patch
 from aioinformer.testing.patches.strategic import PatchSchema, strategic_merge_patch
+from aioinformer.testing.schemas.openapi_v3 import patch_schema
 
 UNHURRIED = settings(deadline=None)
 REJECTED = "the server rejected our request due to an error in our request"

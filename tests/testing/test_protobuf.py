@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.testing import ApiServer
-from aioinformer.testing.protobuf import schema
-from aioinformer.testing.protobuf.messages import MEDIA_TYPE, ProtobufError, decode_protobuf
-from aioinformer.testing.protobuf.values import NUMBERS, SPECIAL, TEXTS
+from aioinformer.testing.api.protobuf import schema
+from aioinformer.testing.api.protobuf.messages import MEDIA_TYPE, ProtobufError, decode_protobuf
+from aioinformer.testing.api.protobuf.values import NUMBERS, SPECIAL, TEXTS
 from tests.kubectl.objects import holds
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from aioinformer.testing.cel.checking import CheckFault
-from aioinformer.testing.cel.programs import compiled
-from aioinformer.testing.cel.types import DYN
-from aioinformer.testing.cel.values import EvaluationError, Unsupported
-from aioinformer.testing.schemas.rules import read_rules, rule_causes
+from aioinformer.testing.admission.cel.checking import CheckFault
+from aioinformer.testing.admission.cel.programs import compiled
+from aioinformer.testing.admission.cel.types import DYN
+from aioinformer.testing.admission.cel.values import EvaluationError, Unsupported
+from aioinformer.testing.admission.rules.rules import read_rules, rule_causes
 
 
 def value(source: str, this: Any = None) -> Any:

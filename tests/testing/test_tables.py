@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
-from aioinformer.testing.tables import jsonpath
-from aioinformer.testing.tables.cells import human_duration
-from aioinformer.testing.tables.rendering import layout
+from aioinformer.testing.admission.tables import jsonpath
+from aioinformer.testing.admission.tables.cells import human_duration
+from aioinformer.testing.admission.tables.rendering import layout
 
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource

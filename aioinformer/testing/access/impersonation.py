@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from aioinformer.testing.access.deeds import refusal
+from aioinformer.testing.access.attributes import refusal
 from aioinformer.testing.access.rbac import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Deed, User
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted

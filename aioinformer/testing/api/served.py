@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
-from aioinformer.testing.api.conversions import CONVERSIONS, Conversion
+from aioinformer.testing.admission.conversions.conversions import CONVERSIONS, Conversion
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.field_labels import selectable_fields
 

@@ -10,7 +10,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.access.deeds import is_stream
+from aioinformer.testing.access.attributes import is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import drop_priority, text_answer
 from aioinformer.testing.api.durations import DurationError, seconds

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aioinformer.testing.admission.subresources.pods import DEEDS, PodDeeds
+from aioinformer.testing.admission.subresources.streams import STREAMS, pod_stream_answer
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.negotiation import negotiate
-from aioinformer.testing.api.routes import check_name
-from aioinformer.testing.http.pod_deeds import DEEDS, PodDeeds
-from aioinformer.testing.http.pod_streams import STREAMS, pod_stream_answer
-from aioinformer.testing.http.reads import Reads
-from aioinformer.testing.http.scaling import Scaling
-from aioinformer.testing.http.token_requests import TokenRequests
-from aioinformer.testing.http.writes import Writes
+from aioinformer.testing.http.reading.reads import Reads
+from aioinformer.testing.http.routes import check_name
+from aioinformer.testing.http.writing.scaling import Scaling
+from aioinformer.testing.http.writing.token_requests import TokenRequests
+from aioinformer.testing.http.writing.writes import Writes
 
 if TYPE_CHECKING:
     import random
 
     from aiohttp import web
 
-    from aioinformer.testing.access.doorkeeper import Access
-    from aioinformer.testing.api.routes import Target
-    from aioinformer.testing.faults import FaultSet
-    from aioinformer.testing.http.streams import WatchStream
+    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.http.faults.kinds import FaultSet
+    from aioinformer.testing.http.reading.streams import WatchStream
+    from aioinformer.testing.http.routes import Target
     from aioinformer.testing.state.cluster import Cluster
 
 _WITH_OTHER_KINDS = frozenset({"scale", "token"}) | DEEDS

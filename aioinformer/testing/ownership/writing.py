@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.admission.kinds.signing_conditions import REQUESTS
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.protobuf.go_json import go_json
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.kinds.field_checks import kind_type
-from aioinformer.testing.kinds.scale import replicas_path
-from aioinformer.testing.kinds.signing_conditions import REQUESTS
 from aioinformer.testing.ownership.last_applied import KUBECTL, bring_up_to_date, still_as_applied
 from aioinformer.testing.ownership.managers import (
     ConflictError,
@@ -17,10 +16,11 @@ from aioinformer.testing.ownership.managers import (
     read_owners,
     write_owners,
 )
+from aioinformer.testing.ownership.scale import replicas_path
 from aioinformer.testing.ownership.scaling import note_scaling
 from aioinformer.testing.ownership.versions import View
-from aioinformer.testing.protobuf.go_json import go_json
 from aioinformer.testing.schemas.declared import check_declared
+from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.field_paths import NO_FIELDS, shown
 from aioinformer.testing.schemas.typed_fields import FieldType
 

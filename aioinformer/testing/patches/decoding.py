@@ -11,7 +11,7 @@ import math
 from typing import Any, Final
 
 from aioinformer.testing.api.golike import json_error
-from aioinformer.testing.api.repeated_keys import has_repeated, repeated_in_json, repeating_json
+from aioinformer.testing.patches.repeated_keys import has_repeated, repeated_in_json, repeating_json
 
 _NESTED: Final = (dict, list)
 

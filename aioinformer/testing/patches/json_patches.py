@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.testing.api.repeated_keys import Repeating, without_repeated
+from aioinformer.testing.patches.repeated_keys import Repeating, without_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.admission.rules.definition_checks import definition_causes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.schemas.definition_checks import definition_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

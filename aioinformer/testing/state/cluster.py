@@ -13,17 +13,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.admission.kinds.claim_growth import check_growth
+from aioinformer.testing.admission.kinds.priorities import settle_priority
+from aioinformer.testing.admission.kinds.signing_conditions import REQUESTS, settle_conditions
+from aioinformer.testing.admission.service_network import ServiceNetwork
+from aioinformer.testing.admission.specs.specifications import specification_causes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
-from aioinformer.testing.kinds.field_checks import check_schema, fill_defaults
-from aioinformer.testing.kinds.signing_conditions import REQUESTS, settle_conditions
-from aioinformer.testing.kinds.strategies import prepare_create, prepare_update
 from aioinformer.testing.ownership.managers import Manager, read_owners
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
-from aioinformer.testing.specs.specifications import specification_causes
-from aioinformer.testing.state.claim_growth import check_growth
+from aioinformer.testing.schemas.field_checks import check_schema, fill_defaults
 from aioinformer.testing.state.defining import Definitions
 from aioinformer.testing.state.deletion import delete_record
 from aioinformer.testing.state.namespaces import check_namespace, check_permanence
@@ -36,8 +37,7 @@ from aioinformer.testing.state.preconditions import (
     check_preconditions,
     checked_metadata,
 )
-from aioinformer.testing.state.priorities import settle_priority
-from aioinformer.testing.state.service_network import ServiceNetwork
+from aioinformer.testing.state.strategies import prepare_create, prepare_update
 
 if TYPE_CHECKING:
     import random

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.kinds.strategies import default_policy
 from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN
+from aioinformer.testing.state.strategies import default_policy
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served

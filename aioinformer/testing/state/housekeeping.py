@@ -13,8 +13,8 @@ from aioinformer.logs import get_logger
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.definitions import is_established
+from aioinformer.testing.state.aggregated_roles import sum_up_roles
 from aioinformer.testing.state.garbage import GarbageCollector
-from aioinformer.testing.state.role_sums import sum_up_roles
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served

@@ -9,7 +9,7 @@ from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.golike import not_a_number, quoted
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.validation import check_metadata_types
-from aioinformer.testing.kinds.strategies import needs_version
+from aioinformer.testing.state.strategies import needs_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

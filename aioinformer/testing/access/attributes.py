@@ -1,0 +1,89 @@
+"""What somebody wants to do, read from the first line of his request as the authorizers of the API do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from aioinformer.testing.access.rbac import Deed
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.selectors import read_field_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.access.rbac import User
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS_IN_PATHS = ("watch", "proxy")
+_STREAMS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+
+
+class UnreadablePath(Exception):
+    """A path begins as one of a resource does, and then names none."""
+
+
+def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
+    """What a request wants to do, as far as its first line tells: whether there is such a thing does not matter.
+
+    Args:
+        path: as sent, percent-encoded.
+        query: first value of each parameter, decoded.
+
+    Raises:
+        UnreadablePath: it ends where it should say of what.
+    """
+    parts = unquote(path).strip("/").split("/")
+    depth = {"api": 2, "apis": 3}.get(parts[0], 0)
+    if not depth or len(parts) <= depth:
+        return Deed(method.lower(), path=unquote(path))
+    group, rest = "" if depth == 2 else parts[1], parts[depth:]
+    verb = _VERBS.get(method, "")
+    if rest[0] in _VERBS_IN_PATHS:
+        if len(rest) == 1:
+            raise UnreadablePath(f"unable to determine kind and namespace from url, {unquote(path)}")
+        verb, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
+    if not name and verb == "get":
+        verb = "watch" if query.get("watch", "0").lower() not in ("0", "false") else "list"
+        name = _selected_name(query.get("fieldSelector", ""))
+    if not name and verb == "delete":
+        verb = "deletecollection"
+    return Deed(verb, group, rest[0], subresource, namespace, name)
+
+
+def is_stream(deed: Deed) -> bool:
+    """Whether something takes its time and is not counted while it does, unlike a watch."""
+    return deed.verb == "proxy" or deed.subresource in _STREAMS or deed.path.startswith("/debug/pprof/")
+
+
+def _selected_name(selector: str) -> str:
+    """The one name that a list is of, "" if there is no such one."""
+    if "metadata.name" not in selector:
+        return ""
+    try:
+        requirements = read_field_selector(selector).requirements
+    except statuses.StatusError:
+        return ""
+    names = (each.value for each in requirements if each.path == "metadata.name" and not each.negated)
+    name = next(names, "")
+    return "" if "/" in name or "%" in name else name
+
+
+def refusal(user: User, deed: Deed, reason: str = "") -> statuses.StatusError:
+    """403, as it is told to who may not do something."""
+    why = f'User "{user.name}" cannot {deed}' + (f": {reason}" if reason else "")
+    details = {"name": deed.name, "group": deed.group, "kind": deed.resource}
+    subject = f"{deed.resource}.{deed.group}" if deed.group else deed.resource
+    if deed.name:
+        subject = f"{subject} {quoted(deed.name)}"
+    message = f"{subject} is forbidden: {why}" if deed.resource else f"forbidden: {why}"
+    shown = {name: value for name, value in details.items() if value}
+    return statuses.StatusError(403, "Forbidden", message, details=shown)

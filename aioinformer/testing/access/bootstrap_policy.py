@@ -1,0 +1,66 @@
+"""The roles and bindings that every cluster has from the start.
+
+They are many, and a server for a test lives shortly: their bodies are made once per process, and only what is a
+server's own is put into them each time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.specs.cluster.rights import RIGHTS
+from aioinformer.testing.api.encoding import decode, encode_object
+from aioinformer.testing.state.storage import Record
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from aioinformer.testing.state.cluster import Cluster
+
+_KINDS = {
+    "clusterroles": "ClusterRole",
+    "clusterrolebindings": "ClusterRoleBinding",
+    "roles": "Role",
+    "rolebindings": "RoleBinding",
+}
+_UID, _TIME, _VERSION = "<uid>", "<time>", "<version>"
+
+
+def create_standing_roles(cluster: Cluster, rng: random.Random) -> None:
+    """Stores those that are missing; what an earlier run has changed stays as it is.
+
+    Args:
+        rng: for uids.
+    """
+    ledger, now = cluster.ledger, cluster.now().encode()
+    for plural, objects in _prepared().items():
+        served = ledger.registry.find(RIGHTS, "v1", plural)
+        assert served is not None
+        for metadata, prepared in objects:
+            namespace, name = metadata.get("namespace", ""), metadata["name"]
+            if ledger.find(served, namespace, name) is not None:
+                continue
+            version, uid = ledger.storage.next_version(), str(uuid.UUID(int=rng.getrandbits(128), version=4))
+            body = prepared.replace(_UID.encode(), uid.encode(), 1).replace(_TIME.encode(), now, 1)
+            body = body.replace(_VERSION.encode(), str(version).encode(), 1)
+            record = Record(namespace, name, version, uid, body, metadata.get("labels") or {}, ())
+            ledger.write(served, "ADDED", record, None, metadata)
+
+
+@cache
+def _prepared() -> Mapping[str, list[tuple[Mapping[str, Any], bytes]]]:
+    """Metadata and body of each, by resource."""
+    data = files("aioinformer.testing").joinpath("data", "roles.json").read_bytes()
+    recorded: dict[str, list[dict[str, Any]]] = decode(data)
+    return {plural: [_template(_KINDS[plural], obj) for obj in objects] for plural, objects in recorded.items()}
+
+
+def _template(kind: str, obj: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
+    metadata = obj["metadata"]
+    standing = metadata | {"uid": _UID, "resourceVersion": _VERSION, "creationTimestamp": _TIME}
+    whole = {"kind": kind, "apiVersion": f"{RIGHTS}/v1", **obj, "metadata": standing}
+    return metadata, encode_object(whole, custom=False)

@@ -1,0 +1,266 @@
+"""Operators, conversions, and what else the language has without extensions."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.cel.expressions import found
+from aioinformer.testing.admission.cel.library.times import (
+    shown_duration,
+    shown_timestamp,
+    to_duration,
+    to_timestamp,
+    zone_of,
+)
+from aioinformer.testing.admission.cel.tokens import Uint
+from aioinformer.testing.admission.cel.values import (
+    LARGEST,
+    SMALLEST,
+    EvaluationError,
+    TypeValue,
+    contains,
+    equal,
+    has_key,
+    int_of,
+    joined,
+    type_name,
+    uint_of,
+    unconverted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBERS = ("int", "uint", "double")
+_ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
+# Go writes larger and smaller numbers with an exponent.
+_LEAST_EXPONENT, _MOST_EXPONENT = -4, 6
+
+
+def _comparing(compare: Callable[[Any, Any], bool]) -> dict[str, Callable[[Any, Any], bool]]:
+    def numbers(one: Any, other: Any) -> bool:
+        if math.isnan(one) or math.isnan(other):
+            raise EvaluationError("NaN values cannot be ordered")
+        return compare(one, other)
+
+    pairs = {f"({one}, {other}) -> bool": numbers for one in _NUMBERS for other in _NUMBERS}
+    return pairs | {f"({name}, {name}) -> bool": compare for name in _ORDERED}
+
+
+def _whole(compute: Callable[[Any, Any], int]) -> dict[str, Callable[[Any, Any], Any]]:
+    return {
+        "(int, int) -> int": lambda one, other: int_of(compute(one, other)),
+        "(uint, uint) -> uint": lambda one, other: uint_of(compute(int(one), int(other))),
+    }
+
+
+def _numeric(compute: Callable[[Any, Any], Any]) -> dict[str, Callable[[Any, Any], Any]]:
+    return _whole(compute) | {"(double, double) -> double": compute}
+
+
+def _divided(one: int, other: int) -> int:
+    if other == 0:
+        raise EvaluationError("division by zero")
+    return abs(one) // abs(other) * (-1 if (one < 0) is not (other < 0) else 1)
+
+
+def _remainder(one: int, other: int) -> int:
+    if other == 0:
+        raise EvaluationError("modulus by zero")
+    return int(math.fmod(one, other)) if max(abs(one), abs(other)) < 1 << 53 else one - other * _divided(one, other)
+
+
+def _quotient(one: float, other: float) -> float:
+    if other:
+        return one / other
+    return math.nan if one == 0 or math.isnan(one) else math.copysign(math.inf, one) * math.copysign(1, other)
+
+
+def _item(items: list[Any], index: int) -> Any:
+    if not 0 <= index < len(items):
+        raise EvaluationError(f"index out of bounds: {index}")
+    return items[index]
+
+
+def _value(values: dict[Any, Any], key: Any) -> Any:
+    if not has_key(values, key):
+        raise EvaluationError(f"no such key: {key}")
+    return values[key]
+
+
+def _to_bool(text: str) -> bool:
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise unconverted(text, "bool")
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        number = int(value) if re.fullmatch(r"[-+]?\d{1,20}", value, re.ASCII) else LARGEST + 1
+        if not SMALLEST <= number <= LARGEST:
+            raise unconverted(value, "int")
+        return number
+    if isinstance(value, float) and not SMALLEST < value < LARGEST:
+        raise EvaluationError("integer overflow")
+    return int_of(int(value))
+
+
+def _to_uint(value: Any) -> Uint:
+    if isinstance(value, str):
+        number = int(value) if re.fullmatch(r"\d{1,20}", value, re.ASCII) else -1
+        if not 0 <= number <= 2 * LARGEST + 1:
+            raise unconverted(value, "uint")
+        return Uint(number)
+    if isinstance(value, float) and not 0 <= value < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return uint_of(int(value))
+
+
+def _to_double(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise unconverted(text, "double") from None
+
+
+def shown_double(value: float) -> str:
+    """A number as Go shows it with as few digits as it takes."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    digits = next(digits for digits in range(18) if float(f"{value:.{digits}e}") == value)
+    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+    if not _LEAST_EXPONENT <= int(exponent) < _MOST_EXPONENT:
+        return f"{mantissa}e{exponent}"
+    return f"{value:.{max(0, digits - int(exponent))}f}"
+
+
+def _shown_bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def _of_time(part: Callable[[datetime], int]) -> dict[str, Callable[..., int]]:
+    return {
+        "timestamp.() -> int": part,
+        "timestamp.(string) -> int": lambda time, zone: part(time.astimezone(zone_of(zone))),
+    }
+
+
+def _spans(seconds: float) -> dict[str, Callable[..., int]]:
+    return {"duration.() -> int": lambda span: int(span.total_seconds() / seconds)}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_SIZES = {"string": len, "bytes": len, "list(A)": len, "map(A, B)": len}
+
+STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
+    "_&&_": {"(bool, bool) -> bool": operator.and_},
+    "_||_": {"(bool, bool) -> bool": operator.or_},
+    "_?_:_": {"(bool, A, A) -> A": lambda condition, one, other: one if condition else other},
+    "!_": {"(bool) -> bool": operator.not_},
+    "-_": {"(int) -> int": lambda value: int_of(-value), "(double) -> double": operator.neg},
+    "_==_": {"(A, A) -> bool": equal},
+    "_!=_": {"(A, A) -> bool": lambda one, other: not equal(one, other)},
+    "_<_": _comparing(operator.lt),
+    "_<=_": _comparing(operator.le),
+    "_>_": _comparing(operator.gt),
+    "_>=_": _comparing(operator.ge),
+    "_+_": {
+        **_numeric(operator.add),
+        "(string, string) -> string": operator.add,
+        "(bytes, bytes) -> bytes": operator.add,
+        "(list(A), list(A)) -> list(A)": joined,
+        "(duration, duration) -> duration": operator.add,
+        "(duration, timestamp) -> timestamp": operator.add,
+        "(timestamp, duration) -> timestamp": operator.add,
+    },
+    "_-_": {
+        **_numeric(operator.sub),
+        "(duration, duration) -> duration": operator.sub,
+        "(timestamp, duration) -> timestamp": operator.sub,
+        "(timestamp, timestamp) -> duration": operator.sub,
+    },
+    "_*_": _numeric(operator.mul),
+    "_/_": _whole(_divided) | {"(double, double) -> double": _quotient},
+    "_%_": _whole(_remainder),
+    "_[_]": {"(list(A), int) -> A": _item, "(map(A, B), A) -> B": _value},
+    "@in": {
+        "(A, list(A)) -> bool": lambda item, items: contains(items, item),
+        "(A, map(A, B)) -> bool": lambda key, values: has_key(values, key),
+    },
+    "size": {f"({name}) -> int": size for name, size in _SIZES.items()}
+    | {f"{name}.() -> int": size for name, size in _SIZES.items()},
+    "type": {"(A) -> type(A)": lambda value: TypeValue(type_name(value))},
+    "dyn": {"(A) -> dyn": _same},
+    "bool": {"(bool) -> bool": _same, "(string) -> bool": _to_bool},
+    "bytes": {"(bytes) -> bytes": _same, "(string) -> bytes": str.encode},
+    "double": {
+        "(double) -> double": _same,
+        "(int) -> double": float,
+        "(uint) -> double": float,
+        "(string) -> double": _to_double,
+    },
+    "duration": {
+        "(duration) -> duration": _same,
+        "(int) -> duration": lambda nanoseconds: timedelta(microseconds=nanoseconds / 1000),
+        "(string) -> duration": to_duration,
+    },
+    "int": {
+        "(int) -> int": _same,
+        "(double) -> int": _to_int,
+        "(uint) -> int": _to_int,
+        "(string) -> int": _to_int,
+        "(duration) -> int": lambda span: span // timedelta(microseconds=1) * 1000,
+        "(timestamp) -> int": lambda time: int(time.timestamp()),
+    },
+    "uint": {
+        "(uint) -> uint": _same,
+        "(int) -> uint": _to_uint,
+        "(double) -> uint": _to_uint,
+        "(string) -> uint": _to_uint,
+    },
+    "string": {
+        "(string) -> string": _same,
+        "(bool) -> string": lambda value: "true" if value else "false",
+        "(int) -> string": str,
+        "(uint) -> string": lambda value: str(int(value)),
+        "(double) -> string": shown_double,
+        "(bytes) -> string": _shown_bytes,
+        "(duration) -> string": shown_duration,
+        "(timestamp) -> string": shown_timestamp,
+    },
+    "timestamp": {
+        "(timestamp) -> timestamp": _same,
+        "(int) -> timestamp": lambda seconds: _EPOCH + timedelta(seconds=seconds),
+        "(string) -> timestamp": to_timestamp,
+    },
+    "contains": {"string.(string) -> bool": operator.contains},
+    "startsWith": {"string.(string) -> bool": str.startswith},
+    "endsWith": {"string.(string) -> bool": str.endswith},
+    "matches": {"string.(string) -> bool": found, "(string, string) -> bool": found},
+    "getFullYear": _of_time(lambda time: time.year),
+    "getMonth": _of_time(lambda time: time.month - 1),
+    "getDayOfYear": _of_time(lambda time: time.timetuple().tm_yday - 1),
+    "getDayOfMonth": _of_time(lambda time: time.day - 1),
+    "getDate": _of_time(lambda time: time.day),
+    "getDayOfWeek": _of_time(lambda time: time.isoweekday() % 7),
+    "getHours": _of_time(lambda time: time.hour) | _spans(3600),
+    "getMinutes": _of_time(lambda time: time.minute) | _spans(60),
+    "getSeconds": _of_time(lambda time: time.second) | _spans(1),
+    "getMilliseconds": _of_time(lambda time: time.microsecond // 1000)
+    | {"duration.() -> int": lambda span: int(span.total_seconds() * 1000)},
+}

@@ -1,0 +1,223 @@
+"""Extensions of the language for strings."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.cel.expressions import expression
+from aioinformer.testing.admission.cel.library.operators import shown_double
+from aioinformer.testing.admission.cel.library.times import shown_duration, shown_timestamp
+from aioinformer.testing.admission.cel.values import EvaluationError, TypeValue, Unsupported, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_CLAUSE = re.compile(r"%(?:%|(?:\.(\d*))?(.)?)", re.DOTALL)
+_PRECISION = 6
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_UPPER = {lower: upper for upper, lower in _LOWER.items()}
+# Types that clauses are for; anything, if there are none.
+_TAKEN: dict[str, tuple[str, ...]] = {
+    "s": (),
+    "d": ("int", "uint"),
+    "f": ("double",),
+    "e": ("double",),
+    "b": ("int", "uint", "bool"),
+    "x": ("int", "uint", "string", "bytes"),
+    "o": ("int", "uint"),
+}
+_WANTED = {
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+}
+
+
+def _within(text: str, index: int) -> int:
+    if not 0 <= index <= len(text):
+        raise EvaluationError(f"index out of range: {index}")
+    return index
+
+
+def _char_at(text: str, index: int) -> str:
+    return text[_within(text, index) :][:1]
+
+
+def _index_of(text: str, part: str, start: int = 0) -> int:
+    if part == "":
+        return start
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return text.find(part, start) if start < len(text) else -1
+
+
+def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+    if part == "":
+        return len(text) if start is None else start
+    if start is None:
+        return text.rfind(part)
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return text.rfind(part, 0, start + len(part)) if start < len(text) else -1
+
+
+def _split(text: str, separator: str, count: int = -1) -> list[str]:
+    if count == 0:
+        return []
+    if separator:
+        return text.split(separator, count - 1 if count > 0 else -1)
+    return list(text) if count < 0 or count > len(text) else [*text[: count - 1], text[count - 1 :]]
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    if end is None:
+        return text[_within(text, start) :]
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    return text[_within(text, start) : _within(text, end)]
+
+
+def _join(items: list[Any], separator: str = "") -> str:
+    for item in items:
+        if not isinstance(item, str):
+            raise EvaluationError(f"join: invalid input: {item}")
+    return separator.join(items)
+
+
+def _find(text: str, pattern: str) -> str:
+    match = expression(pattern).search(text)
+    return match[0] if match else ""
+
+
+def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
+    found = [match[0] for match in expression(pattern).finditer(text)]
+    return found if count < 0 else found[:count]
+
+
+def _format(text: str, args: list[Any]) -> str:
+    rest = list(args)
+
+    def clause(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        if not rest:
+            raise EvaluationError(f"index {len(args)} out of range")
+        if match[2] is None:
+            raise EvaluationError("unexpected end of string")
+        return _formatted(match[2], rest.pop(0), _PRECISION if match[1] is None else int(match[1] or 0))
+
+    return _CLAUSE.sub(clause, text)
+
+
+def format_faults(text: str, args: Sequence[str]) -> Iterator[tuple[int | None, str]]:
+    """What is wrong with a format for values of certain types.
+
+    Args:
+        text: the format.
+        args: names of the types of the values, "dyn" where one is not known.
+
+    Returns:
+        For each fault the index of the value, None for the format itself, and what is wrong.
+    """
+    clauses = [match for match in _CLAUSE.finditer(text) if match[0] != "%%"]
+    for index, match in enumerate(clauses):
+        if index >= len(args):
+            yield None, f"index {len(args)} out of range"
+            return
+        clause = (match[2] or "").lower()
+        if not match[2]:
+            yield None, "unexpected end of string"
+        elif clause not in _TAKEN:
+            yield None, _unknown(match[2])
+        elif _TAKEN[clause] and args[index] not in (*_TAKEN[clause], "dyn"):
+            yield index, f"error during formatting: {_WANTED[clause]}, was given {args[index]}"
+
+
+def _unknown(clause: str) -> str:
+    return f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
+
+
+def _formatted(clause: str, value: Any, precision: int) -> str:
+    number = type(value) is not bool and isinstance(value, int)
+    match clause.lower():
+        case "s":
+            return shown(value)
+        case "d" | "o" as how if number:
+            return format(int(value), how)
+        case "b" if number or isinstance(value, bool):
+            return format(int(value), "b")
+        case "f" if isinstance(value, float):
+            return f"{value:,.{precision}f}"
+        case "e" if isinstance(value, float):
+            raise Unsupported("`format` with `%e`")
+        case "x" if number or isinstance(value, str | bytes):
+            digits = format(int(value), "x") if number else (value.encode() if isinstance(value, str) else value).hex()
+            return digits.upper() if clause == "X" else digits
+        case known if known in _WANTED:
+            raise EvaluationError(f"error during formatting: {_WANTED[known]}, was given {type_name(value)}")
+    raise EvaluationError(_unknown(clause))
+
+
+def shown(value: Any, *, inside: bool = False) -> str:
+    """A value in a text.
+
+    Args:
+        inside: whether it is part of a list or map, where strings have quotes.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value) if inside else value
+        case bytes():
+            return f"b{_quoted(value.decode(errors='replace'))}" if inside else value.decode(errors="replace")
+        case int():
+            return str(int(value))
+        case float():
+            return f"{value:.{_PRECISION}f}" if inside else shown_double(value)
+        case datetime():
+            return f'timestamp("{shown_timestamp(value)}")' if inside else shown_timestamp(value)
+        case timedelta():
+            return f'duration("{shown_duration(value)}")' if inside else shown_duration(value)
+        case list():
+            return f"[{', '.join(shown(item, inside=True) for item in value)}]"
+        case dict():
+            pairs = sorted((shown(key, inside=True), shown(item, inside=True)) for key, item in value.items())
+            return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
+        case TypeValue():
+            return value.name
+    what = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
+    raise EvaluationError(f"error during formatting: {what}and timestamps, was given {type_name(value)}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+TEXTS: dict[str, dict[str, Callable[..., Any]]] = {
+    "charAt": {"string.(int) -> string": _char_at},
+    "indexOf": {"string.(string) -> int": _index_of, "string.(string, int) -> int": _index_of},
+    "lastIndexOf": {"string.(string) -> int": _last_index_of, "string.(string, int) -> int": _last_index_of},
+    "lowerAscii": {"string.() -> string": lambda text: text.translate(_LOWER)},
+    "upperAscii": {"string.() -> string": lambda text: text.translate(_UPPER)},
+    "replace": {
+        "string.(string, string) -> string": str.replace,
+        "string.(string, string, int) -> string": str.replace,
+    },
+    "split": {"string.(string) -> list(string)": _split, "string.(string, int) -> list(string)": _split},
+    "substring": {"string.(int) -> string": _substring, "string.(int, int) -> string": _substring},
+    "trim": {"string.() -> string": str.strip},
+    "format": {"string.(list(dyn)) -> string": _format},
+    "strings.quote": {"(string) -> string": _quoted},
+    "join": {"list(string).() -> string": _join, "list(string).(string) -> string": _join},
+    "find": {"string.(string) -> string": _find},
+    "findAll": {"string.(string) -> list(string)": _find_all, "string.(string, int) -> list(string)": _find_all},
+}

@@ -1,0 +1,64 @@
+"""Expressions that are ready to be evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.cel.checking import CheckFault, check, fault_text
+from aioinformer.testing.admission.cel.evaluation import evaluator
+from aioinformer.testing.admission.cel.functions import declared
+from aioinformer.testing.admission.cel.library.collections import LISTS, OPTIONALS
+from aioinformer.testing.admission.cel.library.formats import FORMATS
+from aioinformer.testing.admission.cel.library.networks import NETWORKS
+from aioinformer.testing.admission.cel.library.operators import STANDARD
+from aioinformer.testing.admission.cel.library.quantities import QUANTITIES
+from aioinformer.testing.admission.cel.library.texts import TEXTS
+from aioinformer.testing.admission.cel.literals import constant_faults
+from aioinformer.testing.admission.cel.parsing import parse
+from aioinformer.testing.admission.cel.tokens import SyntaxFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.admission.cel.types import Type
+
+_FUNCTIONS = declared([STANDARD, LISTS, OPTIONALS, TEXTS, QUANTITIES, NETWORKS, FORMATS])
+_NAMESPACED = frozenset(name for name in _FUNCTIONS if "." in name)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An expression that was checked.
+
+    Attributes:
+        type: of its value.
+        names: the variables that it names.
+        fault: why it cannot have a value whatever it is evaluated of, "" if it can.
+        evaluate: gives its value from those of its variables; raises `EvaluationError` where it has none.
+    """
+
+    type: Type
+    names: frozenset[str]
+    fault: str
+    evaluate: Callable[[Mapping[str, Any]], Any]
+
+
+def compiled(source: str, variables: Mapping[str, Type]) -> Program:
+    """Reads and checks an expression.
+
+    Args:
+        source: what was written.
+        variables: what it may name, with their types.
+
+    Raises:
+        CheckFault: with all that is wrong with it.
+    """
+    try:
+        node = parse(source, _NAMESPACED)
+        type_, names = check(node, source, variables, _FUNCTIONS)
+        return Program(type_, names, next(constant_faults(node, _FUNCTIONS), ""), evaluator(node, _FUNCTIONS))
+    except SyntaxFault as fault:
+        raise CheckFault(fault_text(source, fault.at, fault.what)) from None
+    except RecursionError:
+        raise CheckFault(fault_text(source, 0, "expression recursion limit exceeded")) from None

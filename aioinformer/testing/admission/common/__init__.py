@@ -1,0 +1,1 @@
+"""Values and rules that defaults, specifications and warnings share."""

@@ -1,0 +1,1 @@
+"""Built-in kinds that two API versions serve from one store."""

@@ -1,0 +1,162 @@
+"""What the API adds to the specification of a pod, wherever there is one: alone, or in the template of a controller."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.kinds.pod_resources import default_pod_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_MODE = 0o644
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG, _DIGEST = r"\w[\w.-]{0,127}", "[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::({_TAG}))?(@{_DIGEST})?", re.ASCII)
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS_TOLERATED = 300
+_OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
+    "configMap": {"defaultMode": _MODE},
+    "secret": {"defaultMode": _MODE},
+    "downwardAPI": {"defaultMode": _MODE},
+    "projected": {"defaultMode": _MODE},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+
+
+def fill(target: dict[str, Any], **defaults: Any) -> None:
+    """Sets what is not there."""
+    for name, value in defaults.items():
+        if target.get(name) is None:
+            target[name] = value
+
+
+def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
+    """Completes a specification.
+
+    Args:
+        spec: is changed.
+        in_template: whether it is that of pods to come.
+    """
+    fill(
+        spec,
+        dnsPolicy="ClusterFirst",
+        restartPolicy="Always",
+        schedulerName="default-scheduler",
+        securityContext={},
+        terminationGracePeriodSeconds=30,
+    )
+    if not in_template:
+        fill(spec, enableServiceLinks=True)
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+    # One field under two names; the old one follows the new one.
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in _all(spec, "initContainers", "containers", "ephemeralContainers"):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
+    if not in_template:
+        default_pod_resources(spec)
+    for volume in _all(spec, "volumes"):
+        _default_volume(volume)
+
+
+def admit_pod(spec: dict[str, Any]) -> None:
+    """What is added to a pod of its own after its client's part is settled: who wrote it does not own this."""
+    _tolerate(spec)
+
+
+def readmit_pod(spec: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """The same for one that takes the place of another: what it was given it keeps."""
+    fill(spec, **{name: old[name] for name in ("preemptionPolicy", "priority") if name in old})
+    _tolerate(spec)
+
+
+def _tolerate(spec: dict[str, Any]) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in _TOLERATED:
+        if not any(each.get("key", key) == key for each in tolerations):
+            tolerations.append(
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_TOLERATED}
+            )
+
+
+def _default_container(container: dict[str, Any], *, host_network: bool, in_template: bool) -> None:
+    fill(
+        container,
+        imagePullPolicy=_pull_policy(str(container.get("image", ""))),
+        resources={},
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+    for port in _all(container, "ports"):
+        fill(port, protocol="TCP")
+        if host_network:
+            fill(port, hostPort=port.get("containerPort"))
+    for variable in _all(container, "env"):
+        if reference := (variable.get("valueFrom") or {}).get("fieldRef"):
+            fill(reference, apiVersion="v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(name):
+            _default_probe(probe)
+    hooks: Iterable[Any] = (container.get("lifecycle") or {}).values()
+    for hook in hooks:
+        if isinstance(hook, dict) and hook.get("httpGet"):
+            fill(hook["httpGet"], path="/", scheme="HTTP")
+    if not in_template and (limits := container["resources"].get("limits")):
+        # Requests are as high as limits unless somebody says so.
+        requests = container["resources"].setdefault("requests", {})
+        fill(requests, **limits)
+
+
+def _pull_policy(image: str) -> str:
+    """Images whose name says nothing of their version are looked for each time; what is no name is not understood."""
+    found = _IMAGE.fullmatch(image)
+    if found is None:
+        return "IfNotPresent"
+    tag, digest = found.groups()
+    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+
+
+def _default_probe(probe: dict[str, Any]) -> None:
+    fill(probe, failureThreshold=3, periodSeconds=10, successThreshold=1, timeoutSeconds=1)
+    if probe.get("httpGet"):
+        fill(probe["httpGet"], path="/", scheme="HTTP")
+    if probe.get("grpc"):
+        fill(probe["grpc"], service="")
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    if volume.keys() <= {"name"}:
+        volume["emptyDir"] = {}
+    for source, defaults in _OF_VOLUMES.items():
+        if volume.get(source) is not None:
+            fill(volume[source], **defaults)
+    if (image := volume.get("image")) is not None:
+        fill(image, pullPolicy=_pull_policy(str(image.get("reference", ""))))
+    items: list[dict[str, Any]] = [
+        item
+        for source in ("downwardAPI", "projected")
+        for each in _parts(volume.get(source) or {})
+        for item in _all(each, "items")
+    ]
+    for item in items:
+        if item.get("fieldRef"):
+            fill(item["fieldRef"], apiVersion="v1")
+    for each in _all(volume.get("projected") or {}, "sources"):
+        if each.get("serviceAccountToken"):
+            fill(each["serviceAccountToken"], expirationSeconds=3600)
+
+
+def _parts(source: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    return [source, *(each["downwardAPI"] for each in _all(source, "sources") if each.get("downwardAPI"))]
+
+
+def _all(holder: dict[str, Any], *names: str) -> Iterable[dict[str, Any]]:
+    return [each for name in names for each in holder.get(name) or () if isinstance(each, dict)]

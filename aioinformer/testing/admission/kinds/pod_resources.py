@@ -1,0 +1,33 @@
+"""What pods as a whole ask for where only a part of it is said: what their containers do, or as much as they may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioinformer.testing.admission.common.pod_demands import PAGES, asked_by_all, may_be_overcommitted, written_like
+
+_BOUNDED = ("cpu", "memory")
+
+
+def default_pod_resources(spec: dict[str, Any]) -> None:
+    """Completes the requests and limits of a pod as a whole; those of its containers are complete.
+
+    Args:
+        spec: is changed, if the pod has any.
+    """
+    resources = spec.get("resources") or {}
+    requests, limits = (dict(resources.get(part) or {}) for part in ("requests", "limits"))
+    if requests or limits:
+        for name, size in asked_by_all(spec, "limits").items():
+            if name.startswith(PAGES) and name not in requests and name not in limits:
+                limits[name] = written_like(size, "i")
+    if limits:
+        for name, size in asked_by_all(spec, "requests").items():
+            if _is_bounded(name) and may_be_overcommitted(name) and name not in requests:
+                requests[name] = written_like(size, limits.get(name, ""))
+        requests |= {name: limit for name, limit in limits.items() if _is_bounded(name) and name not in requests}
+        resources |= {"limits": limits, "requests": requests}
+
+
+def _is_bounded(resource: str) -> bool:
+    return resource in _BOUNDED or resource.startswith(PAGES)

@@ -1,0 +1,1 @@
+"""Reviews: requests that are answered and never stored."""

@@ -1,0 +1,118 @@
+"""Reviews: requests that look like creations, and whose answer is the object with a status; nothing is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.access.account_tokens import ISSUER
+from aioinformer.testing.access.rbac import Deed, User
+from aioinformer.testing.access.token_checks import TokenError
+from aioinformer.testing.admission.reviews.review_checks import evaluation_error, question_causes
+from aioinformer.testing.api import statuses
+from aioinformer.testing.ownership.writing import track
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.ownership.managers import Manager
+
+_GROUP = "authorization.k8s.io"
+_SELF = f"selfsubjectaccessreviews.{_GROUP}"
+_RULES = f"selfsubjectrulesreviews.{_GROUP}"
+_LOCAL = f"localsubjectaccessreviews.{_GROUP}"
+_OTHERS = f"subjectaccessreviews.{_GROUP}"
+_WHO = "selfsubjectreviews.authentication.k8s.io"
+_TOKENS = "tokenreviews.authentication.k8s.io"
+
+
+def is_review(served: Served) -> bool:
+    """Whether a resource is one that is only asked."""
+    return served.resource.group_resource in (_SELF, _RULES, _LOCAL, _OTHERS, _WHO, _TOKENS)
+
+
+def reviewed(
+    served: Served, namespace: str, obj: Mapping[str, Any], user: User, access: Access, by: Manager, now: str
+) -> dict[str, Any]:
+    """The answer to a review.
+
+    Args:
+        namespace: of the URL.
+        obj: as the client sent it.
+        user: who asks.
+        access: knows users and what they may do.
+        by: the program that asks.
+        now: as the API writes times.
+
+    Raises:
+        StatusError: 400 or 422, the question makes no sense.
+    """
+    resource = served.resource
+    spec = _said(obj.get("spec") or {})
+    for field in ("resourceAttributes", "nonResourceAttributes"):
+        if field in spec:
+            spec[field] = _said(spec[field])
+    metadata = dict(obj.get("metadata") or {})
+    answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    match resource.group_resource:
+        case "selfsubjectreviews.authentication.k8s.io":
+            answer["metadata"] = {"creationTimestamp": now}
+            return answer | {"status": {"userInfo": user.describe()}}
+        case "selfsubjectrulesreviews.authorization.k8s.io":
+            return answer | {"spec": {}, "status": _rules_status(spec, user, access)}
+        case "tokenreviews.authentication.k8s.io":
+            status = _token_status(spec, access)
+        case _:
+            place = metadata | ({"namespace": namespace} if namespace else {})
+            status = _access_status(resource.group_resource, place, spec, user, access)
+    answer["spec"] = spec
+    track(served, None, answer, by, now)
+    return answer | {"status": status}
+
+
+def _access_status(
+    group_resource: str, metadata: Mapping[str, Any], spec: Mapping[str, Any], user: User, access: Access
+) -> dict[str, Any]:
+    others, local = group_resource != _SELF, group_resource == _LOCAL
+    if causes := list(question_causes(spec, metadata, others=others, local=local)):
+        raise statuses.invalid("", _GROUP, "", causes)
+    wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if others:
+        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
+    fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+    deed = Deed(**{name: str((wanted or {}).get(name) or "") for name in fields})
+    if path is not None:
+        deed = Deed(str(path.get("verb") or ""), path=str(path.get("path") or ""))
+    decision = access.decide(user, deed)
+    told = {"reason": decision.reason, "evaluationError": evaluation_error(wanted or {})}
+    return {"allowed": decision.allowed} | {field: text for field, text in told.items() if text}
+
+
+def _said(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said in an object of the API: it does not write what is empty."""
+    return {field: each for field, each in value.items() if each not in ("", [], None)}
+
+
+def _rules_status(spec: Mapping[str, Any], user: User, access: Access) -> dict[str, Any]:
+    if not spec.get("namespace"):
+        raise statuses.bad_request("no namespace on request")
+    rules, error = access.rules(user, spec["namespace"])
+    status: dict[str, Any] = {
+        "resourceRules": [rule for rule in rules if rule.get("resources")],
+        "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+        "incomplete": False,
+    }
+    return status | ({"evaluationError": error} if error else {})
+
+
+def _token_status(spec: Mapping[str, Any], access: Access) -> dict[str, Any]:
+    if not spec.get("token"):
+        raise statuses.bad_request("token is required for TokenReview in authentication")
+    audiences = spec.get("audiences") or [ISSUER]
+    try:
+        user = access.holder(spec["token"], audiences)
+    except TokenError as error:
+        told = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
+        return {"user": {}, "error": told}
+    return {"authenticated": True, "user": user.describe(), "audiences": audiences}

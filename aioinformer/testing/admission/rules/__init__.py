@@ -1,0 +1,1 @@
+"""Schemas of custom resources: validation rules, and the checks of a definition."""

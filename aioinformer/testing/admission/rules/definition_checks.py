@@ -1,0 +1,255 @@
+"""What a CustomResourceDefinition may say, in the words of the API.
+
+What all versions have in common the API looks at once, and names it as if it stood above the versions: a schema that
+all of them share is `spec.validation`, and so it is with subresources, columns and selectable fields.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.common.webhook_clients import client_causes, review_version_causes
+from aioinformer.testing.admission.rules.schema_checks import schema_faults
+from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_MIXED_CASE = "may have mixed case, but should otherwise match: "
+_SCOPES = ("Cluster", "Namespaced")
+_CONVERSIONS = ("None", "Webhook")
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_LONGEST_WARNING = 256
+_SCALE_PATHS = {
+    "specReplicasPath": (".spec",),
+    "statusReplicasPath": (".status",),
+    "labelSelectorPath": (".spec", ".status"),
+}
+_NEEDED_PATHS = ("specReplicasPath", "statusReplicasPath")
+_SELECTABLE_TYPES = ("boolean", "integer", "string")
+
+
+def definition_causes(obj: Mapping[str, Any], stored: Sequence[str]) -> list[Cause]:
+    """Everything that is wrong with a definition.
+
+    Args:
+        obj: with its defaults.
+        stored: the versions that objects are or were stored in.
+    """
+    return list(_causes(obj, stored))
+
+
+def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
+    spec = obj["spec"]
+    names, versions = spec["names"], spec.get("versions")
+    yield from _group_causes(spec.get("group") or "")
+    yield from _choice(spec.get("scope"), "spec.scope", _SCOPES)
+    for index, version in enumerate(versions or ()):
+        yield from _labels(version.get("name") or "", f"spec.versions[{index}].name", empty=True)
+        yield from _warning_causes(version, f"spec.versions[{index}].deprecationWarning")
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield Cause.required(f"spec.versions[{index}].schema.openAPIV3Schema")
+    for part, check in _PARTS.items():
+        yield from _of_versions(versions or (), part, check)
+    quoted = _shown_versions(versions)
+    if len({version["name"] for version in versions or ()}) != len(versions or ()):
+        yield Cause.invalid("spec.versions", quoted, "must contain unique version names")
+    storages = [version["name"] for version in versions or () if version.get("storage")]
+    if len(storages) != 1:
+        yield Cause.invalid("spec.versions", quoted, "must have exactly one version marked as storage version")
+    if spec.get("preserveUnknownFields"):
+        instead = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield Cause.invalid("spec.preserveUnknownFields", "true", f"cannot set to true, {instead}")
+    yield from _name_causes(names)
+    yield from _conversion_causes(spec["conversion"])
+    if not stored:
+        yield Cause.invalid("status.storedVersions", "null", "must have at least one stored version")
+    elif storages and storages[-1] not in stored:
+        why = f"must have the storage version {storages[-1]}"
+        yield Cause.invalid("status.storedVersions", shown(list(stored)), why)
+
+
+def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
+    for part in ("plural", "singular", "kind", "listKind"):
+        if not names.get(part):
+            yield Cause.required(f"spec.names.{part}")
+    for part, lead in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE)):
+        yield from _labels(names.get(part), f"spec.names.{part}", lead)
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or ()):
+            yield from _labels(name, f"spec.names.{field}[{index}]", empty=True)
+    yield from _labels(names.get("listKind"), "spec.names.listKind", _MIXED_CASE)
+    if (kind := names.get("kind")) and kind == names.get("listKind"):
+        yield Cause.invalid("spec.names.listKind", shown(kind), "kind and listKind may not be the same")
+
+
+def _conversion_causes(conversion: Mapping[str, Any]) -> Iterator[Cause]:
+    yield from _choice(conversion.get("strategy"), "spec.conversion.strategy", _CONVERSIONS)
+    webhook = conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or ()
+    where, path = "spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions"
+    if conversion.get("strategy") == "Webhook":
+        if client is None:
+            yield Cause.required(where, "required when strategy is set to Webhook")
+        else:
+            yield from client_causes(client, where)
+        yield from review_version_causes(versions, path)
+        return
+    for field, told in ((where, client is not None), (path, versions)):
+        if told:
+            yield Cause.forbidden(field, "should not be set when strategy is not set to Webhook")
+
+
+def _group_causes(group: str) -> Iterator[Cause]:
+    if not group:
+        yield Cause.required("spec.group")
+    elif faults := subdomain_faults(group):
+        yield Cause.invalid("spec.group", shown(group), ",".join(faults))
+    elif "." not in group:
+        yield Cause.invalid("spec.group", shown(group), "should be a domain with at least one dot")
+
+
+def _warning_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    text = version.get("deprecationWarning")
+    if text is None:
+        return
+    if not version.get("deprecated"):
+        yield Cause.invalid(path, shown(text), "can only be set for deprecated versions")
+        return
+    if len(text) > _LONGEST_WARNING:
+        yield Cause.invalid(path, shown(text), f"must be <= {_LONGEST_WARNING} characters long")
+    if not text:
+        yield Cause.invalid(path, shown(text), "must not be an empty string")
+    at = next((index for index, each in enumerate(text) if not each.isprintable()), None)
+    if at is not None:
+        why = f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        yield Cause.invalid(path, shown(text), why)
+
+
+def _of_versions(
+    versions: Sequence[Mapping[str, Any]],
+    part: str,
+    check: Callable[[Mapping[str, Any], str], Iterator[Cause]],
+) -> Iterator[Cause]:
+    if versions and all(version.get(part) == versions[0].get(part) for version in versions):
+        yield from check(versions[0], "spec.validation" if part == "schema" else f"spec.{part}")
+        return
+    for index, version in enumerate(versions):
+        yield from check(version, f"spec.versions[{index}].{part}")
+
+
+def _schema_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    if (schema := (version.get("schema") or {}).get("openAPIV3Schema")) is not None:
+        yield from schema_faults(schema, f"{path}.openAPIV3Schema")
+
+
+def _subresource_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return
+    for name, roots in _SCALE_PATHS.items():
+        field, where = f"{path}.scale.{name}", scale.get(name) or ""
+        if not where:
+            if name in _NEEDED_PATHS:
+                yield Cause.required(field)
+        elif wrong := list(_path_causes(where, field)):
+            yield from wrong
+        elif not where.startswith(tuple(f"{root}." for root in roots)):
+            either = "either " if len(roots) > 1 else ""
+            yield Cause.invalid(field, shown(where), f"should be a json path under {either}{' or '.join(roots)}")
+
+
+def _path_causes(where: str, field: str) -> Iterator[Cause]:
+    if not where.startswith("."):
+        yield Cause.invalid(field, shown(where), "must be a simple json path starting with .")
+
+
+def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+        type_, where, form = column.get("type"), column.get("jsonPath") or "", column.get("format")
+        if not column.get("name"):
+            yield Cause.required(f"{path}[{index}].name")
+        if type_ not in _COLUMN_TYPES:
+            why = f"must be one of {','.join(_COLUMN_TYPES)}"
+            if type_:
+                yield Cause.invalid(f"{path}[{index}].type", shown(type_), why)
+            else:
+                yield Cause.required(f"{path}[{index}].type", why)
+        if form and form not in _COLUMN_FORMATS:
+            yield Cause.invalid(f"{path}[{index}].format", shown(form), f"must be one of {','.join(_COLUMN_FORMATS)}")
+        if not where:
+            yield Cause.required(f"{path}[{index}].JSONPath")
+        else:
+            yield from _path_causes(where, f"{path}[{index}].JSONPath")
+
+
+def _selectable_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    known: list[str] = []
+    for index, selectable in enumerate(version.get("selectableFields") or ()):
+        where = selectable.get("jsonPath") or ""
+        field = f"{path}[{index}].jsonPath"
+        if not where:
+            yield Cause.required(field)
+        elif why := _selectable_fault(where, schema):
+            yield Cause.invalid(field, shown(where), why)
+        elif where in known:
+            yield Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(where)}")
+        known.append(where)
+
+
+def _selectable_fault(where: str, schema: Mapping[str, Any]) -> str:
+    if not where.startswith("."):
+        return f"is an invalid path: expected [ or . but got: {where.split('.')[0]}"
+    node: Mapping[str, Any] = schema
+    for name in where[1:].split("."):
+        node = (node.get("properties") or {}).get(name.partition("[")[0]) or {}
+        if node and "[" in name:
+            return "is an invalid path: array notation is not allowed"
+    if not node:
+        return "is an invalid path: does not refer to a valid field"
+    if node.get("type") not in _SELECTABLE_TYPES:
+        allowed = "Enum string fields and strings with formats are allowed."
+        return f"must point to a field of type string, boolean or integer. {allowed}"
+    return ""
+
+
+_PARTS = {
+    "schema": _schema_causes,
+    "subresources": _subresource_causes,
+    "additionalPrinterColumns": _column_causes,
+    "selectableFields": _selectable_causes,
+}
+
+
+def _labels(value: Any, field: str, lead: str = "", *, empty: bool = False) -> Iterator[Cause]:
+    text = str(value or "")
+    for why in letter_label_faults(text.lower() if lead else text) if text or empty else ():
+        yield Cause.invalid(field, shown(text), lead + why)
+
+
+def _choice(value: Any, field: str, known: Sequence[str]) -> Iterator[Cause]:
+    if not value:
+        yield Cause.required(field)
+    elif value not in known:
+        yield Cause.unsupported(field, shown(value), known)
+
+
+def _shown_versions(versions: Any) -> str:
+    """The versions as Go shows them, without what they have in common."""
+    if not versions:
+        return shown(versions)
+    told = [
+        {
+            "Name": version["name"],
+            "Served": version.get("served", False),
+            "Storage": version.get("storage", False),
+            "Deprecated": version.get("deprecated", False),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **dict.fromkeys(("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")),
+        }
+        for version in versions
+    ]
+    return shown(told)

@@ -1,0 +1,165 @@
+"""What values of a structural schema are to the rules of it: their types, and the values themselves.
+
+Rules see what the schema names, and nothing else: fields that have a type, under names that the language can say. Of
+the metadata of an object they see its name and what it was generated from. What they do not see counts nevertheless
+when two objects are compared, and is kept under keys that no rule can say.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.cel import types
+from aioinformer.testing.admission.cel.library.times import to_duration, to_timestamp
+from aioinformer.testing.admission.cel.parsing import RESERVED
+from aioinformer.testing.admission.cel.values import KeyedList, SetList
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.admission.cel.types import Type
+
+    Reader = Callable[[Any], Any]
+
+_RESERVED = RESERVED | {"true", "false", "null", "in"}
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_STRING: Mapping[str, Any] = {"type": "string"}
+_OF_OBJECTS = {
+    "apiVersion": _STRING,
+    "kind": _STRING,
+    "metadata": {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}},
+}
+_PLAIN = {"boolean": types.BOOL, "integer": types.INT, "number": types.DOUBLE}
+_FORMATS = {
+    "byte": types.BYTES,
+    "duration": types.DURATION,
+    "date": types.TIMESTAMP,
+    "date-time": types.TIMESTAMP,
+}
+
+_TEXTS: Mapping[str, Reader] = {
+    "byte": base64.b64decode,
+    "duration": to_duration,
+    "date": lambda text: to_timestamp(f"{text}T00:00:00Z"),
+    "date-time": to_timestamp,
+}
+
+
+def said(name: str) -> str | None:
+    """How rules say the name of a field, None if they cannot."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if not re.fullmatch(r"[a-zA-Z_./-][a-zA-Z0-9_./-]*", name):
+        return None
+    return re.sub(r"__|[-./]", lambda match: _ESCAPES[match[0]], name)
+
+
+def schema_type(schema: Mapping[str, Any], *, is_object: bool = False, path: str = "") -> Type | None:
+    """The type of the values of a schema, None if rules do not see them.
+
+    Args:
+        schema: a structural schema.
+        is_object: whether it is of whole objects.
+        path: where it is in what the rules are of.
+    """
+    if schema.get("x-kubernetes-int-or-string"):
+        return types.DYN
+    match schema.get("type"):
+        case "array":
+            item = _below(schema.get("items"), f"{path}.@idx")
+            return types.list_of(item) if item else None
+        case "object":
+            others = schema.get("additionalProperties")
+            if isinstance(others, dict) and not is_object:
+                value = _below(others, f"{path}.@elem")
+                return types.map_of(types.STRING, value) if value else None
+            return types.object_of(path, _fields(schema, is_object, path))
+        case "string":
+            return _FORMATS.get(str(schema.get("format")), types.STRING)
+    return _PLAIN.get(str(schema.get("type")))
+
+
+def _fields(schema: Mapping[str, Any], is_object: bool, path: str) -> dict[str, Type]:
+    fields: dict[str, Type] = {}
+    for name, below in _properties(schema, is_object).items():
+        if (spoken := said(name)) and (type_ := _below(below, f"{path}.{spoken}")):
+            fields[spoken] = type_
+    return fields
+
+
+def _below(schema: Any, path: str) -> Type | None:
+    if not isinstance(schema, dict):
+        return None
+    return schema_type(schema, is_object=bool(schema.get("x-kubernetes-embedded-resource")), path=path)
+
+
+def _properties(schema: Mapping[str, Any], is_object: bool) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    return {**properties, **_OF_OBJECTS} if is_object else properties
+
+
+def reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader:
+    """What makes of a value that fits a schema what rules see of it.
+
+    It raises `EvaluationError` for a text that is not what its format says.
+
+    Args:
+        schema: a structural schema.
+        is_object: whether it is of whole objects.
+    """
+    is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
+    others, items, format_ = (schema.get(key) for key in ("additionalProperties", "items", "format"))
+    match schema.get("type"):
+        case _ if schema.get("x-kubernetes-int-or-string"):
+            return _same
+        case "object" if isinstance(others, dict) and not is_object:
+            return _map_reader(reader(others))
+        case "object":
+            return _object_reader(schema, is_object)
+        case "array" if isinstance(items, dict):
+            return _list_reader(schema, reader(items))
+        case "number":
+            return _unless_null(float)
+        case "string" if str(format_) in _TEXTS:
+            return _unless_null(_TEXTS[str(format_)])
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unless_null(read: Reader) -> Reader:
+    return lambda value: None if value is None else read(value)
+
+
+def _map_reader(read: Reader) -> Reader:
+    return _unless_null(lambda value: {key: read(item) for key, item in value.items()})
+
+
+def _object_reader(schema: Mapping[str, Any], is_object: bool) -> Reader:
+    seen: dict[str, tuple[str, Reader]] = {}
+    for name, below in _properties(schema, is_object).items():
+        if (spoken := said(name)) and schema_type(below, is_object=bool(below.get("x-kubernetes-embedded-resource"))):
+            seen[name] = spoken, reader(below)
+
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, item in value.items():
+            name, below = seen.get(key) or (f"\0{key}", _same)
+            result[name] = below(item)
+        return result
+
+    return _unless_null(read)
+
+
+def _list_reader(schema: Mapping[str, Any], read: Reader) -> Reader:
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return _unless_null(lambda value: SetList(map(read, value)))
+        case "map":
+            keys = tuple(said(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
+            return _unless_null(lambda value: KeyedList([read(item) for item in value], keys))
+    return _unless_null(lambda value: [read(item) for item in value])

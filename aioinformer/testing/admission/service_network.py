@@ -1,0 +1,258 @@
+"""The addresses and ports that services are given.
+
+Nobody else has what a service has: a cluster IP of the range of the cluster, a port on all nodes for each port that is
+reached through them, one more where a load balancer asks nodes for their health. What a service asks for it gets if it
+is free; what it does not ask for is found by its name, so that the same cluster is the same each time it is made.
+
+The cluster knows IPv4 only, as most do. Programs in the server's own process, and the manifests that they load, bring
+the addresses and ports of other clusters: these are taken as they are.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import zlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aioinformer.testing.admission.specs.network.service_updates import (
+    carry_over,
+    drop_unneeded,
+    gets_node_ports,
+    name_addresses,
+)
+from aioinformer.testing.admission.specs.network.services import address_causes, is_headless, needs_health_check
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.addresses import address_of, family_of
+from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.statuses import Cause, StatusError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.storage import Record
+
+_RANGE = ipaddress.ip_network("10.0.0.0/16")
+_PORTS = range(30000, 32768)
+_FAMILY = "IPv4"
+_FAMILIES = ("IPv4", "IPv6")
+_AT_ONCE = 1000
+_TAKEN = "already allocated"
+
+
+class ServiceNetwork:
+    """Gives services what they need and do not have yet.
+
+    Args:
+        ledger: where all services are.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._position = -1
+        self._used: Counter[str | int] = Counter()
+
+    def settle(
+        self, served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None, *, dry_run: bool, whole: bool
+    ) -> None:
+        """Gives a service its addresses and ports.
+
+        Args:
+            obj: with its defaults filled in; is changed.
+            old: what it replaces.
+            dry_run: whether nothing is to be kept: then ports are not looked at.
+            whole: whether it may only ask for what this cluster has.
+
+        Raises:
+            StatusError: 422, it cannot have what it asks for; 500, nothing is left.
+        """
+        spec, before = obj["spec"], {} if old is None else old["spec"]
+        if old is None:
+            name_addresses(spec)
+        else:
+            carry_over(spec, before)
+        name = str(obj["metadata"].get("name") or "")
+        if causes := list(_settle_families(spec, old)):
+            raise statuses.invalid_object(served.resource, name, causes)
+        self._catch_up(served)
+        own = Counter(_held(before))
+        key = f"{obj['metadata'].get('namespace', '')}/{name}"
+        try:
+            self._give_address(spec, key, own, strict=whole)
+            self._give_ports(spec, key, own, _Limits(none=not whole, own_only=dry_run))
+        except _RefusedError as error:
+            raise statuses.invalid_object(served.resource, name, [error.cause]) from None
+        if old is not None:
+            drop_unneeded(spec, before)
+
+    def _give_address(self, spec: dict[str, Any], key: str, own: Counter[str | int], *, strict: bool) -> None:
+        if spec["type"] == "ExternalName" or is_headless(spec):
+            return
+        asked = spec.get("clusterIP")
+        if not asked:
+            free = (str(_RANGE[number]) for number in _around(key, range(1, _RANGE.num_addresses - 1)))
+            spec["clusterIP"] = next((address for address in free if not self._used[address]), "")
+            if not spec["clusterIP"]:
+                raise _nothing_left("serviceIP")
+            spec["clusterIPs"] = [spec["clusterIP"], *(spec.get("clusterIPs") or ())[1:]]
+        elif strict and not own[asked]:
+            why = "the provided network does not match the current range"
+            if address_of(asked) in _RANGE:
+                why = f"provided IP is {_TAKEN}" if self._used[asked] else ""
+            if why:
+                said = shown(spec["clusterIPs"])
+                cause = Cause.invalid("spec.clusterIPs", said, f"failed to allocate IP {asked}: {why}")
+                raise _RefusedError(cause)
+
+    def _give_ports(self, spec: dict[str, Any], key: str, own: Counter[str | int], limits: _Limits) -> None:
+        taken: set[int] = set()
+        if spec["type"] in ("LoadBalancer", "NodePort"):
+            ports = spec.get("ports") or ()
+            asked = {port["port"]: port["nodePort"] for port in reversed(ports) if port.get("nodePort")}
+            given: dict[int, int] = {}
+            for index, port in enumerate(ports):
+                number = port.get("nodePort") or 0
+                if not number and not gets_node_ports(spec):
+                    continue
+                # The protocols of one port share what nodes listen at.
+                if number in (0, given.get(port["port"])):
+                    number = given.get(port["port"]) or asked.get(port["port"], 0)
+                if not number:
+                    number = self._free_port(f"{key}/{index}", taken)
+                elif number != given.get(port["port"]) and (why := self._refusal(number, own, taken, limits)):
+                    raise _RefusedError(Cause.invalid(f"spec.ports[{index}].nodePort", str(number), why))
+                port["nodePort"] = number
+                given.setdefault(port["port"], number)
+                taken.add(number)
+        if needs_health_check(spec):
+            number = spec.get("healthCheckNodePort") or 0
+            if number and (why := self._refusal(number, own, taken, limits)):
+                raise _internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
+            spec["healthCheckNodePort"] = number or self._free_port(key, taken)
+
+    def _refusal(self, number: int, own: Counter[str | int], taken: set[int], limits: _Limits) -> str:
+        """Why a service cannot have a port that it asks for; "" if it can."""
+        if limits.none or own[number]:
+            return ""
+        if number in taken or (self._used[number] and not limits.own_only):
+            return f"provided port is {_TAKEN}"
+        if limits.own_only or number in _PORTS:
+            return ""
+        valid = f"{_PORTS.start}-{_PORTS.stop - 1}"
+        return f"provided port is not in the valid range. The range of valid ports is {valid}"
+
+    def _free_port(self, key: str, taken: set[int]) -> int:
+        found = next((number for number in _around(key, _PORTS) if not self._used[number] and number not in taken), 0)
+        if not found:
+            raise _nothing_left("nodePort")
+        return found
+
+    def _catch_up(self, served: Served) -> None:
+        """Learns what has become of all services since this was last asked for something."""
+        collection = self._ledger.collection(served)
+        if self._position < 0 or collection.changes(self._position, 1) is None:
+            self._used.clear()
+            for record in collection.records():
+                self._used.update(_held_by(record))
+            self._position = collection.position
+        while changes := collection.changes(self._position, _AT_ONCE):
+            self._position += len(changes)
+            for change in changes:
+                if change.previous is not None:
+                    self._used.subtract(_held_by(change.previous))
+                if change.type != "DELETED":
+                    self._used.update(_held_by(change.record))
+
+
+class _Limits(NamedTuple):
+    """What a service may ask for.
+
+    Attributes:
+        none: anything.
+        own_only: anything that it does not ask for twice.
+    """
+
+    none: bool
+    own_only: bool
+
+
+class _RefusedError(Exception):
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.message)
+        self.cause = cause
+
+
+def _settle_families(spec: dict[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
+    """Finds out the families of addresses, with what is wrong with them."""
+    if spec["type"] == "ExternalName":
+        return
+    before = {} if old is None else old["spec"]
+    selectorless = spec.get("clusterIP") == "None" and not spec.get("selector")
+    if not spec.get("ipFamilyPolicy"):
+        default = "RequireDualStack" if selectorless else "SingleStack"
+        spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or default
+    if causes := list(address_causes(spec, old)):
+        yield from causes
+        return
+    policy, families, addresses = spec["ipFamilyPolicy"], spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
+    wrong = list(_mismatched(policy, families, addresses))
+    if not wrong and selectorless:
+        families = families or [_FAMILY]
+        if len(families) == 1 and policy != "SingleStack":
+            families = [*families, *(family for family in _FAMILIES if family not in families)]
+    elif not wrong:
+        wrong = list(_unserved(policy, families))
+        families = families or [_FAMILY]
+    spec["ipFamilies"] = families
+    yield from wrong
+
+
+def _mismatched(policy: str, families: Sequence[str], addresses: Sequence[str]) -> Iterator[Cause]:
+    for what, values in (("cluster IPs", addresses), ("IP families", families)):
+        if policy == "SingleStack" and len(values) == len(_FAMILIES):
+            why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            yield Cause.invalid("spec.ipFamilyPolicy", shown(policy), why)
+    for index, address in enumerate(addresses):
+        family = family_of(address)
+        if index >= len(families) and family not in ("", _FAMILY):
+            why = f"{family} is not configured on this cluster"
+            yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses), why)
+
+
+def _unserved(policy: str, families: Sequence[str]) -> Iterator[Cause]:
+    if policy == "RequireDualStack":
+        why = "this cluster is not configured for dual-stack services"
+        yield Cause.invalid("spec.ipFamilyPolicy", shown(policy), why)
+    for index, family in enumerate(families):
+        if family != _FAMILY:
+            yield Cause.invalid(f"spec.ipFamilies[{index}]", shown(family), "not configured on this cluster")
+
+
+def _around(key: str, numbers: range) -> Iterator[int]:
+    """All numbers, from the one that a name leads to."""
+    first = zlib.crc32(key.encode()) % len(numbers)
+    yield from numbers[first:]
+    yield from numbers[:first]
+
+
+def _held_by(record: Record) -> list[str | int]:
+    return _held(decode(record.body).get("spec") or {})
+
+
+def _held(spec: Mapping[str, Any]) -> list[str | int]:
+    """What a service has that nobody else may have; protocols of one port share what nodes listen at."""
+    ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+    if spec.get("healthCheckNodePort"):
+        ports.add(spec["healthCheckNodePort"])
+    return [*(address for address in spec.get("clusterIPs") or () if address != "None"), *ports]
+
+
+def _nothing_left(what: str) -> StatusError:
+    return _internal(f"failed to allocate a {what}: range is full")
+
+
+def _internal(why: str) -> StatusError:
+    message = f"Internal error occurred: {why}"
+    return StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})

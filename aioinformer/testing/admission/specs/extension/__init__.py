@@ -1,0 +1,1 @@
+"""Specifications of objects that extend the API server: webhooks, admission policies, API services."""

@@ -1,0 +1,1 @@
+"""What checks of many kinds have in common: selectors, references, numbers, paths, and how values are quoted."""

@@ -1,0 +1,1 @@
+"""Subresources of pods that act: binding, eviction, logs and other streams."""

@@ -1,0 +1,1 @@
+"""Requests that are about no resource: discovery, OpenAPI, health, version."""

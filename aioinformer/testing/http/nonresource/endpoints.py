@@ -1,0 +1,94 @@
+"""What is answered about the server itself, and about no resource: discovery, schemas, health, its version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import json_answer, standing_headers, text_answer
+from aioinformer.testing.api.encoding import decode, encode_plain, pretty
+from aioinformer.testing.http.nonresource.discovery import VERSION, discovery_document
+from aioinformer.testing.http.nonresource.health import STARTING, health_paths, health_report
+from aioinformer.testing.http.nonresource.openapi import openapi_answer
+from aioinformer.testing.http.routes import UnknownPath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aioinformer.testing.api.served import Registry
+    from aioinformer.testing.state.storage import Storage
+
+_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+_PATHS = ("/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version")
+# What a real server tells of its inside, or of keys that others can check its tokens with. This one's are secret.
+_MISSING = (
+    "/.well-known/openid-configuration",
+    "/flagz",
+    "/metrics",
+    "/metrics/slis",
+    "/openid/v1/jwks",
+    "/statusz",
+)
+
+
+def about_itself(
+    request: web.BaseRequest, path: str, registry: Registry, storage: Storage, *, starting: bool = False
+) -> web.StreamResponse:
+    """Answers a request that is about no resource.
+
+    Args:
+        path: as sent.
+        registry: what is served.
+        storage: the state.
+        starting: whether some parts are not there yet.
+
+    Raises:
+        UnknownPath: there is nothing.
+        StatusError: 404, 405, 406; 501 for what only a real server has.
+    """
+    asked = request.query
+    report = health_report(
+        path, verbose="verbose" in asked, excluded=asked.getall("exclude", ()), failing=STARTING if starting else ()
+    )
+    if report is not None:
+        return text_answer(request, report.text, 200 if report.healthy else 500)
+    if path == "/":
+        return json_answer(request, encode_plain({"paths": sorted(_paths(registry))}))
+    if path in _MISSING:
+        raise statuses.StatusError(501, "NotImplemented", f"this server has no {path}")
+    plain = path.rstrip("/")
+    if plain == "/version":
+        if request.method != "GET":
+            raise statuses.method_not_allowed()
+        return json_answer(request, pretty(encode_plain(VERSION)))
+    if plain.startswith("/openapi"):
+        definitions = [decode(record.body) for record in storage.collection(_CRDS).records()]
+        return openapi_answer(request, plain, registry, definitions)
+    if plain in ("/api", "/apis") or plain.startswith(("/api/", "/apis/")):
+        return _discovered(request, plain, registry)
+    raise UnknownPath(path)
+
+
+def _discovered(request: web.BaseRequest, path: str, registry: Registry) -> web.Response:
+    found = discovery_document(registry, path, request.headers.get("Accept", ""), request.host)
+    if found is None:
+        raise UnknownPath(path)
+    document, headers = found
+    if request.method != "GET" and document["kind"] in ("APIVersions", "APIResourceList"):
+        raise statuses.method_not_allowed()
+    if "ETag" in headers and headers["ETag"] == request.headers.get("If-None-Match"):
+        kept = {name: value for name, value in headers.items() if name != "Content-Type"}
+        return web.Response(status=304, headers=standing_headers(request) | kept)
+    return json_answer(request, encode_plain(document), headers=headers)
+
+
+def _paths(registry: Registry) -> Iterator[str]:
+    yield from (*_PATHS, *_MISSING)
+    yield from health_paths()
+    for group in registry.groups():
+        root = f"/apis/{group}" if group else "/api"
+        if group:
+            yield root
+        yield from (f"{root}/{version}" for version in registry.versions(group))

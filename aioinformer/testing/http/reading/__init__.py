@@ -1,0 +1,1 @@
+"""Reads over HTTP: get, list and watch."""

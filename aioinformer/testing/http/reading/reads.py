@@ -1,0 +1,191 @@
+"""Lists, watches and gets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import HttpVersion11, web
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import JSON, half_answer, standing_headers
+from aioinformer.testing.http.reading.audiences import Audiences
+from aioinformer.testing.http.reading.list_options import Options, parse_options, version_fault
+from aioinformer.testing.http.reading.lists import list_chunks, read_page
+from aioinformer.testing.http.reading.representations import TableMaker
+from aioinformer.testing.http.reading.responses import object_answer, page_answer
+from aioinformer.testing.http.reading.streams import BookmarkMaker, WatchStream
+from aioinformer.testing.http.reading.watches import (
+    Watch,
+    beta_metadata_body,
+    bookmark_line,
+    error_line,
+    metadata_body,
+    object_body,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.faults.kinds import FaultSet
+    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.storage import Record, Storage
+
+
+class Reads:
+    """Answers lists, watches and gets; the arguments are those of `ResourceHandlers`.
+
+    Attributes:
+        streams: the watches that are open.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        faults: FaultSet,
+        *,
+        bookmark_interval: float,
+        version_wait: float,
+        watch_timeout: float,
+        rng: random.Random,
+    ) -> None:
+        self.streams: set[WatchStream] = set()
+        self._cluster = cluster
+        self._faults = faults
+        self._bookmark_interval = bookmark_interval
+        self._version_wait = version_wait
+        self._watch_timeout = watch_timeout
+        self._rng = rng
+        self._audiences = Audiences(faults)
+
+    async def list(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = parse_options(target.query, served, target.namespace)
+        storage = self._source(target)
+        await self._wait_for_version(storage, options.version_number)
+        collection = storage.collection(served.collection)
+        page = await read_page(collection, options, storage.version)
+        if self._faults.strike("half_page", target):
+            return await half_answer(request, list_chunks(served, page))
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
+
+    async def watch(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        if request.version < HttpVersion11 or request.headers.get("Upgrade", "").lower() == "websocket":
+            why = "this server has watches by HTTP/1.1 alone: neither by HTTP/1.0 nor by WebSocket"
+            raise statuses.StatusError(501, "NotImplemented", why)
+        query = dict(target.query)
+        if query.get("sendInitialEvents") and self._faults.strike("ignore_send_initial_events", target):
+            del query["sendInitialEvents"]
+            query.pop("resourceVersionMatch", None)
+            query["ignored"] = "true"
+        refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
+        options = parse_options(query, served, target.namespace, target.name, watch_list=not refused)
+        tables = TableMaker(served, wanted, query, self._cluster.clock) if wanted.form == "table" else None
+        response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+        response.enable_chunked_encoding()
+        # The header goes out before the first event: a client must know that its watch is open.
+        await response.prepare(request)
+        if options.timeout < 0:
+            await response.write_eof()
+            return response
+        try:
+            if options.send_initial_events:
+                await self._wait_for_version(self._cluster.ledger.storage, options.version_number)
+            stream = self._stream(request, response, target, served, options, wanted, tables, "ignored" in query)
+            if wanted.form == "nothing":
+                # The first event that cannot be told ends a watch; an error could be.
+                await response.write_eof()
+                return response
+        except statuses.StatusError as error:
+            await response.write(error_line(error))
+            await response.write_eof()
+            return response
+        self.streams.add(stream)
+        try:
+            await stream.run()
+            if request.transport is not None and not request.transport.is_closing():
+                await response.write_eof()
+        finally:
+            self.streams.discard(stream)
+            stream.ended.set()
+        return response
+
+    def _stream(
+        self,
+        request: web.BaseRequest,
+        response: web.StreamResponse,
+        target: Target,
+        served: Served,
+        options: Options,
+        wanted: Wanted,
+        tables: TableMaker | None,
+        plain_bookmarks: bool,
+    ) -> WatchStream:
+        collection = self._cluster.ledger.collection(served)
+        body: Callable[[Record], bytes] = object_body(served)
+        partial = wanted.group_version if wanted.form == "partial" else ""
+        if partial:
+            body = metadata_body if partial == "meta.k8s.io/v1" else beta_metadata_body
+        if tables is not None:
+            body = tables.event
+
+        def bookmark(version: int, initial_end: bool) -> bytes:
+            if tables is not None:
+                return b'{"type":"BOOKMARK","object":%s}\n' % tables.bookmark(version, initial_end)
+            return bookmark_line(served, version, initial_end=initial_end, partial=partial)
+
+        return WatchStream(
+            request,
+            response,
+            target,
+            served,
+            collection,
+            Watch(collection, options, body, self._cluster.ledger.storage.version),
+            options,
+            BookmarkMaker(bookmark, self._bookmark_interval, initial_end=not plain_bookmarks),
+            lambda: self._cluster.ledger.storage.version,
+            self._faults,
+            options.timeout or self._watch_timeout * (1 + self._rng.random()),
+            self._audiences,
+            # A table shows ages, and its columns only once.
+            None if tables is not None else (served, partial, options.selection),
+        )
+
+    async def get(self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted) -> web.StreamResponse:
+        version = target.query.get("resourceVersion", "")
+        if message := version_fault(version):
+            raise statuses.internal_error(message)
+        storage = self._source(target)
+        await self._wait_for_version(storage, int(version or 0))
+        key = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        record = storage.collection(served.collection).get(key)
+        if record is None:
+            raise statuses.not_found(served.resource, target.name)
+        return object_answer(request, served, record.body, wanted, target.query, self._cluster.clock)
+
+    def _source(self, target: Target) -> Storage:
+        """What a list or a get is answered from."""
+        stale = self._faults.strike("stale_replica", target)
+        return self._cluster.ledger.storage if stale is None or stale.replica is None else stale.replica
+
+    async def _wait_for_version(self, storage: Storage, version: int) -> None:
+        """Returns when a version has happened.
+
+        Raises:
+            StatusError: 504, it has not within the time that the server waits.
+        """
+        if version <= storage.version:
+            return
+        try:
+            async with asyncio.timeout(self._version_wait):
+                while version > storage.version:
+                    await storage.wait_for_change()
+        except TimeoutError:
+            raise statuses.version_too_large(version, storage.version) from None

@@ -1,0 +1,275 @@
+"""The front door: logs requests, lets faults strike them, asks for credentials, and finds who answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from aioinformer.errors import UsageError
+from aioinformer.logs import get_logger
+from aioinformer.testing.access.attributes import UnreadablePath, deed_of, is_stream
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import (
+    SERVER_CLOCK,
+    drop_priority,
+    json_answer,
+    status_answer,
+    text_answer,
+)
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.http.deadlines import deadline, timed_out
+from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
+from aioinformer.testing.http.faults.effects import CUTTING
+from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
+from aioinformer.testing.http.listener import LARGEST_BODY
+from aioinformer.testing.http.nonresource.endpoints import about_itself
+from aioinformer.testing.http.origin_checks import is_open
+from aioinformer.testing.http.routes import Target, UnknownPath, find_target
+from aioinformer.testing.http.writing.writes import with_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.rbac import Deed
+    from aioinformer.testing.api.served import Registry
+    from aioinformer.testing.http.faults.effects import FaultEffects
+    from aioinformer.testing.http.handlers import ResourceHandlers
+    from aioinformer.testing.http.origin_checks import Guard
+    from aioinformer.testing.state.storage import Storage
+
+_log = get_logger("aioinformer.testing")
+
+_LONGEST_LOG = 100_000
+_VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+_READ_TO_BE_KEPT = 256 * 1024
+
+
+@dataclass(slots=True)
+class RequestEntry:
+    """One line of the server's request log.
+
+    Attributes:
+        method: HTTP method.
+        path: as sent.
+        query: first value of each parameter.
+        verb: "list", "watch" and so on; "discovery" or "other" for what is about no resource.
+        resource: `deployments.apps`, "" for none.
+        at: by the server's clock.
+        status: of the answer; 0 while there is none, and if the connection broke before.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    verb: str
+    resource: str
+    at: float
+    status: int = 0
+
+
+class FrontDoor:
+    """Answers every request.
+
+    Args:
+        registry: what is served.
+        storage: the state, for documents about it.
+        handlers: who answers what is about resources.
+        faults: that are active.
+        effects: what they do.
+        access: who is let in, and may do what.
+        faults_over_http: serve `/_faults`.
+        guard: checks requests that may come from elsewhere; None to check none.
+        clock: seconds since 1970.
+
+    Attributes:
+        requests: the latest requests, oldest first.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        storage: Storage,
+        handlers: ResourceHandlers,
+        faults: FaultSet,
+        effects: FaultEffects,
+        *,
+        access: Access,
+        faults_over_http: bool,
+        guard: Guard | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.requests: deque[RequestEntry] = deque(maxlen=_LONGEST_LOG)
+        self._registry = registry
+        self._storage = storage
+        self._handlers = handlers
+        self._faults = faults
+        self._effects = effects
+        self._access = access
+        self._faults_over_http = faults_over_http
+        self._guard = guard
+        self._clock = clock
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers one request; what it raises is for aiohttp: the connection broke, or the request was cancelled."""
+        path = request.rel_url.raw_path
+        query = first_values(request)
+        SERVER_CLOCK.set(self._clock)
+        entry = RequestEntry(request.method, path, query, "other", "", self._clock())
+        self.requests.append(entry)
+        try:
+            response = (
+                _illegible(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
+            )
+        except statuses.StatusError as error:
+            response = with_warnings(status_answer(request, error), error.warnings)
+            if not error.queued:
+                drop_priority(response)
+        except TimeoutError:
+            response = timed_out(request)
+        except UnreadablePath as error:
+            response = _unreadable(request, path, error)
+        except UnknownPath:
+            response = text_answer(request, "404 page not found\n", 404)
+            if path.startswith("/debug/pprof/"):
+                drop_priority(response)
+        except ConnectionResetError:
+            # The client has left; of what else is raised aiohttp would print a traceback.
+            raise asyncio.CancelledError from None
+        except web.HTTPRequestEntityTooLarge:
+            response = status_answer(request, _too_large())
+        except Exception as error:
+            _log.exception("the server failed to answer %s %s", request.method, path)
+            response = status_answer(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
+        close_without_body(request, response)
+        entry.status = response.status
+        return response
+
+    async def _answer(
+        self, request: web.BaseRequest, path: str, query: Mapping[str, str], entry: RequestEntry
+    ) -> web.StreamResponse:
+        if self._guard is not None:
+            self._guard.check(request, path)
+        if self._faults_over_http and path.startswith("/_faults"):
+            return await self._fault_request(request, path)
+        wrong: statuses.StatusError | UnknownPath | None = None
+        try:
+            target = find_target(self._registry, request.method, path, query)
+        except (statuses.StatusError, UnknownPath) as error:
+            target, wrong = Target(request.method, path, query), error
+        entry.verb = target.verb
+        entry.resource = target.served.resource.group_resource if target.served else ""
+        replaced = await self._effects.intercept(request, target)
+        if replaced is not None:
+            return replaced
+        deed = deed_of(request.method, path, query)
+        async with deadline(deed, query):
+            if self._guard is None or not is_open(request.method, path):
+                self._access.admit(request, deed)
+            starting = self._effects.is_starting(target)
+            try:
+                if wrong is not None:
+                    raise wrong
+                if target.served is None:
+                    return about_itself(request, path, self._registry, self._storage, starting=starting)
+                if starting and target.served.custom:
+                    raise UnknownPath(path)
+                return await self._about_resource(request, target, deed)
+            except statuses.StatusError as error:
+                error.queued = error.queued and not is_stream(deed)
+                raise
+            except UnknownPath:
+                if starting:
+                    raise statuses.not_installed() from None
+                raise
+
+    async def _about_resource(self, request: web.BaseRequest, target: Target, deed: Deed) -> web.StreamResponse:
+        sent = request.content_length or 0
+        if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
+            raise _too_large()
+        let_body_come(request)
+        answer = await self._handlers.answer(request, target)
+        if is_stream(deed):
+            drop_priority(answer)
+        if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
+            # Nobody reads on only to find the next request.
+            answer.force_close()
+        return answer
+
+    async def _fault_request(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        name = path.removeprefix("/_faults").strip("/")
+        if request.method == "GET" and not name:
+            kinds = {
+                name: {"about": kind.about, "params": dict(kind.defaults)} for name, kind in sorted(FAULTS.items())
+            }
+            active = [fault.describe() for fault in self._faults.active()]
+            return json_answer(request, encode_plain({"faults": kinds, "active": active}))
+        if name not in FAULTS:
+            raise statuses.StatusError(404, "NotFound", f"there is no fault named {name!r}; GET /_faults lists them")
+        if request.method == "DELETE":
+            ended = self._faults.active(name)
+            for fault in ended:
+                await self._effects.end(fault)
+            return json_answer(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
+        if request.method != "POST":
+            raise statuses.method_not_allowed()
+        if self._guard is not None:
+            self._guard.check_json(request)
+        let_body_come(request)
+        try:
+            params = json.loads(await request.read() or b"{}")
+            if not isinstance(params, dict):
+                raise UsageError("the parameters of a fault must be a JSON object")
+            fault = Fault(name, params)
+            if name == "outage" and not fault.params["duration"]:
+                raise UsageError("an outage ends by itself only: give it a duration in seconds")
+            if name in CUTTING:
+                self._effects.start_soon(fault)
+            else:
+                await self._effects.start(fault)
+        except ValueError as error:
+            raise statuses.bad_request(f"the parameters are not JSON: {error}") from None
+        except UsageError as error:
+            raise statuses.bad_request(str(error)) from None
+        return json_answer(request, encode_plain(fault.describe()), status=201)
+
+
+def first_values(request: web.BaseRequest) -> dict[str, str]:
+    """The first value of each parameter; Go takes none that has a semicolon in it, or a percent sign in vain."""
+    text = request.rel_url.raw_query_string
+    if ";" not in request.query_string and not _VAIN_PERCENT.search(text):
+        return {name: request.query[name] for name in request.query}
+    kept = "&".join(part for part in text.split("&") if ";" not in part and not _VAIN_PERCENT.search(part))
+    parameters = request.rel_url.with_query(None).update_query(kept).query
+    return {name: parameters[name] for name in parameters}
+
+
+def _illegible(path: str) -> web.Response | None:
+    """What is said to a path with a percent sign that stands for nothing: this is not even taken for a request."""
+    if not _VAIN_PERCENT.search(path):
+        return None
+    answer = web.Response(status=400, text="400 Bad Request")
+    answer.force_close()
+    return answer
+
+
+def _unreadable(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
+    """What is said to a path that cannot be read: nobody has asked yet who is there."""
+    text = f"Internal Server Error: {quoted(path)}: failed to create RequestInfo: {error}\n"
+    answer = text_answer(request, text, 500)
+    drop_priority(answer)
+    del answer.headers["Cache-Control"]
+    return answer
+
+
+def _too_large() -> statuses.StatusError:
+    message = f"Request entity too large: limit is {LARGEST_BODY}"
+    return statuses.StatusError(413, "RequestEntityTooLarge", message)

@@ -1,0 +1,1 @@
+"""Writes over HTTP: bodies, options, patches, scale and tokens."""

@@ -1,0 +1,84 @@
+"""What is applied: YAML, which JSON is too, with the kind of what it is applied to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.golike import yaml_error
+from aioinformer.testing.http.writing.bodies import plain_values
+from aioinformer.testing.patches.json_patches import json_type
+from aioinformer.testing.patches.repeated_keys import repeated_in_yaml
+from aioinformer.transport.auth.yaml_documents import load_all_yaml
+
+if TYPE_CHECKING:
+    from aioinformer.testing.api.served import Served
+
+
+def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[dict[str, Any], list[str]]:
+    """What an apply wants an object to say, and what to warn of.
+
+    Args:
+        patch: the body.
+        directive: what is to be said of keys that are repeated.
+
+    Raises:
+        StatusError: 400.
+    """
+    try:
+        # Of several documents the first one is meant.
+        wanted = plain_values(next(load_all_yaml(patch), None))
+    except yaml.YAMLError as error:
+        why = f"error converting YAML to JSON: yaml: {yaml_error(error)}"
+        raise statuses.bad_request(f"error decoding YAML: {why}") from None
+    if wanted is None:
+        wanted = {}
+    if not isinstance(wanted, dict):
+        why = f"json: cannot unmarshal {json_type(wanted)} into Go value of type map[string]interface {{}}"
+        raise statuses.bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    _check_kind(served, wanted)
+    if isinstance(metadata := wanted.get("metadata"), dict) and metadata.get("managedFields"):
+        raise statuses.bad_request("metadata.managedFields must be nil")
+    repeated = [] if directive == "Ignore" else repeated_in_yaml(patch)
+    if repeated and directive == "Strict":
+        told = "".join(f"\n  {each}" for each in repeated)
+        why = f"error converting YAML to JSON: yaml: unmarshal errors:{told}"
+        raise statuses.bad_request(f"error strict decoding YAML: {why}")
+    return wanted, repeated
+
+
+def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> None:
+    """Gives what is applied the name of the URL.
+
+    Args:
+        wanted: may leave it out if there is such an object.
+        name: of the URL.
+        exists: whether there is.
+
+    Raises:
+        StatusError: 400, it says another name, or none and there is nothing that could have one.
+    """
+    metadata = wanted.get("metadata")
+    if metadata is None:
+        metadata = wanted["metadata"] = {}
+    if not isinstance(metadata, dict):
+        return
+    said = metadata.get("name")
+    if not said:
+        if not exists:
+            why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            raise statuses.bad_request(why)
+        metadata["name"] = name
+    elif isinstance(said, str) and said != name:
+        raise statuses.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+
+
+def _check_kind(served: Served, wanted: dict[str, Any]) -> None:
+    resource = served.resource
+    said = [wanted.get(field) for field in ("apiVersion", "kind")]
+    api_version, kind = (each if isinstance(each, str) else "" for each in said)
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        group, _, version = api_version.rpartition("/")
+        raise statuses.bad_request(f"invalid object type: {group}/{version}, Kind={kind}")

@@ -1,0 +1,151 @@
+"""Requests for tokens of service accounts (`kubectl create token`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.resources.resource import Resource
+from aioinformer.testing.access.account_tokens import ISSUER, Bound
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import json_answer
+from aioinformer.testing.api.encoding import decode, encode_plain, ordered_metadata
+from aioinformer.testing.api.served import Served
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.http.writing.bodies import read_object
+from aioinformer.testing.http.writing.write_options import write_options
+from aioinformer.testing.http.writing.writes import with_warnings
+from aioinformer.testing.ownership.writing import track
+from aioinformer.testing.schemas.field_checks import check_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp import web
+
+    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.storage import Record
+
+_REQUESTS: Resource[Any] = Resource(
+    group="authentication.k8s.io", version="v1", plural="tokenrequests", kind="TokenRequest", namespaced=True
+)
+_REQUEST = Served(_REQUESTS)
+_DEFAULT_SECONDS = 3600
+_LEAST_SECONDS = 600
+_MOST_SECONDS = 2**32
+_BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+class TokenRequests:
+    """Answers them.
+
+    Args:
+        cluster: where the accounts are.
+        access: who issues the tokens.
+    """
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+
+    async def answer(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        """Issues a token.
+
+        Raises:
+            StatusError: 400, 404, 409 or 422, as the API has it.
+        """
+        options = write_options(request, target, _REQUEST, "CreateOptions")
+        obj, repeated = read_object(_REQUEST, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(_REQUEST, obj, options.directive, repeated)
+        metadata = obj.get("metadata") or {}
+        _check_place(metadata, target)
+        account = self._cluster.ledger.get(served, target.namespace, target.name)
+        if metadata.get("uid") not in (None, "", account.uid):
+            why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
+            raise _conflict("TokenRequest", "authentication.k8s.io", target.name, f"{why} ({account.uid})")
+        spec = obj["spec"] = dict(obj.get("spec") or {})
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = _DEFAULT_SECONDS
+        seconds = spec["expirationSeconds"]
+        _check_seconds(seconds)
+        bound = self._bound(account, spec.get("boundObjectRef"))
+        obj["kind"], obj["apiVersion"] = _REQUESTS.kind, _REQUESTS.api_version
+        obj["metadata"] = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
+        track(_REQUEST, None, obj, options.by, self._cluster.now())
+        obj["metadata"] |= {
+            "name": target.name,
+            "namespace": target.namespace,
+            "uid": account.uid,
+            "creationTimestamp": self._cluster.now(),
+        }
+        obj["metadata"] = ordered_metadata(obj["metadata"])
+        spec["audiences"] = spec.get("audiences") or [ISSUER]
+        spec.setdefault("boundObjectRef", None)
+        token, expires = self._access.issue(account, spec["audiences"], seconds, bound)
+        obj["status"] = {"token": token, "expirationTimestamp": expires}
+        ordered = {field: obj[field] for field in ("kind", "apiVersion", "metadata", "spec", "status")}
+        return with_warnings(json_answer(request, encode_plain(ordered), status=201, wanted=wanted), warnings)
+
+    def _bound(self, account: Record, reference: Mapping[str, Any] | None) -> dict[str, Bound]:
+        """What a token is to be bound to, and the node of a pod."""
+        if reference is None:
+            return {}
+        kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
+        version = str(reference.get("apiVersion") or "")
+        if "/" in version or kind not in _BINDABLE:
+            shown = version if "/" in version else f"/{version}"
+            raise statuses.bad_request(f"cannot bind token to object of type {shown}, Kind={kind}")
+        if not name:
+            raise statuses.bad_request("Name parameter required.")
+        record = self._record(_BINDABLE[kind], account.namespace, name)
+        bound = {kind.lower(): Bound(name, record.uid)}
+        if kind == "Pod":
+            spec = decode(record.body).get("spec") or {}
+            if spec.get("serviceAccountName", "") != account.name:
+                why = "to pod running with different serviceaccount name."
+                raise statuses.bad_request(f'cannot bind token for serviceaccount "{account.name}" {why}')
+            if node := str(spec.get("nodeName") or ""):
+                there = self._cluster.ledger.storage.collection("nodes").get(node)
+                bound["node"] = Bound(node, "" if there is None else there.uid)
+        if reference.get("uid") not in (None, "", record.uid):
+            why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+            raise _conflict(kind, "", name, f"{why} The object might have been deleted and then recreated")
+        return bound
+
+    def _record(self, plural: str, namespace: str, name: str) -> Record:
+        served = self._cluster.ledger.registry.find("", "v1", plural)
+        assert served is not None
+        return self._cluster.ledger.get(served, namespace if served.resource.namespaced else "", name)
+
+
+def _check_place(metadata: Mapping[str, Any], target: Target) -> None:
+    if metadata.get("namespace") not in (None, "", target.namespace):
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise statuses.bad_request(why)
+    if metadata.get("name") not in (None, "", target.name):
+        why = "must match the service account name if specified"
+        cause = Cause.invalid("metadata.name", f'"{metadata["name"]}"', why)
+        raise statuses.invalid("TokenRequest", "authentication.k8s.io", target.name, [cause])
+
+
+def _check_seconds(seconds: int) -> None:
+    why = ""
+    if seconds < _LEAST_SECONDS:
+        why = "may not specify a duration less than 10 minutes"
+    if seconds > _MOST_SECONDS:
+        why = "may not specify a duration larger than 2^32 seconds"
+    if why:
+        cause = Cause.invalid("spec.expirationSeconds", str(seconds), why)
+        raise statuses.invalid("TokenRequest", "authentication.k8s.io", "", [cause])
+
+
+def _conflict(kind: str, group: str, name: str, why: str) -> statuses.StatusError:
+    subject = f"{kind}.{group}" if group else kind
+    details = {"name": name} | ({"group": group} if group else {}) | {"kind": kind}
+    return statuses.StatusError(
+        409, "Conflict", f'Operation cannot be fulfilled on {subject} "{name}": {why}', details=details
+    )

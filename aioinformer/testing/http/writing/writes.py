@@ -1,0 +1,245 @@
+"""Creations, updates, patches and deletions, as they come over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.admission.kinds.creation_warnings import creation_warnings, update_warnings
+from aioinformer.testing.admission.kinds.requesters import tell_requester
+from aioinformer.testing.admission.reviews.reviews import is_review, reviewed
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import json_answer
+from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.http.reading.list_options import parse_options
+from aioinformer.testing.http.reading.lists import read_page
+from aioinformer.testing.http.reading.representations import TableMaker
+from aioinformer.testing.http.reading.responses import object_answer, page_answer
+from aioinformer.testing.http.routes import check_name
+from aioinformer.testing.http.writing.bodies import read_object, read_options
+from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
+from aioinformer.testing.http.writing.write_options import dry_run_faults, write_options
+from aioinformer.testing.patches.media_types import APPLY_PATCH
+from aioinformer.testing.schemas.field_checks import check_object, warning_headers
+from aioinformer.testing.state.preconditions import check_creation
+from aioinformer.testing.state.strategies import is_created_by_update, returns_deleted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aiohttp import web
+
+    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.state.cluster import Cluster
+
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
+_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+_WORK_AT_ONCE = 50
+_PODS_ARE_LEFT = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class Writes:
+    """Answers requests that change something.
+
+    Args:
+        cluster: what they change.
+        access: who may do what.
+    """
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+
+    async def create(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = write_options(request, target, served, "CreateOptions")
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, options.directive, repeated)
+        if served.resource.group_resource == _REQUESTS and isinstance(obj.get("spec"), dict):
+            tell_requester(obj["spec"], self._access.user())
+        if is_review(served):
+            user = self._access.user()
+            review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())
+            return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
+        if served.resource.namespaced and not target.namespace:
+            name = str((obj.get("metadata") or {}).get("name") or "")
+            raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
+        with warned(warnings):
+            body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
+        warnings += creation_warnings(served.resource.group_resource, obj)
+        answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+        return with_warnings(answer, warnings)
+
+    async def update(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        namespace, name = target.namespace, target.name
+        options = write_options(request, target, served, "UpdateOptions")
+        by, dry_run = options.by, options.dry_run
+        obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+        warnings = check_object(served, obj, options.directive, repeated)
+        check_name(name)
+        created = False
+        with warned(warnings):
+            if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
+                body = self._cluster.update(
+                    served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
+                )
+            else:
+                self._access.check_creation(request)
+                check_creation(served, namespace, name, obj)
+                body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+        if created:
+            warnings += creation_warnings(served.resource.group_resource, decode(body))
+        else:
+            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
+        answer = object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+        )
+        return with_warnings(answer, warnings)
+
+    async def patch(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        content_type = request.headers.get("Content-Type", "")
+        applies = patch_type(served, content_type) == APPLY_PATCH
+        check_name(target.name)
+        data = await request.read()
+        options = write_options(request, target, served, "PatchOptions", applies=applies)
+        if applies and not self._is_there(served, target.namespace, target.name):
+            self._access.check_creation(request)
+        warnings: list[str] = []
+        body, created = patch_object(
+            self._cluster,
+            served,
+            target.namespace,
+            target.name,
+            data,
+            content_type,
+            options,
+            subresource=target.subresource,
+            warnings=warnings,
+        )
+        if created:
+            warnings += creation_warnings(served.resource.group_resource, decode(body))
+        else:
+            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
+        answer = object_answer(
+            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+        )
+        return with_warnings(answer, warnings)
+
+    def _is_there(self, served: Served, namespace: str, name: str) -> bool:
+        return self._cluster.ledger.find(served, namespace, name) is not None
+
+    async def delete(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        preconditions = options.get("preconditions") or {}
+        body, gone = self._cluster.delete(
+            served,
+            target.namespace,
+            target.name,
+            uid=str(preconditions.get("uid") or ""),
+            version=str(preconditions.get("resourceVersion") or ""),
+            policy=str(options.get("propagationPolicy") or ""),
+            dry_run=bool(options.get("dryRun")),
+        )
+        warnings = _deletion_warnings(served, options)
+        if not gone or returns_deleted(served):
+            answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+            return with_warnings(answer, warnings)
+        if wanted.form == "table":
+            # A Status is never a table, but what is asked of a table is read all the same.
+            TableMaker(served, wanted, target.query, self._cluster.clock)
+        details = statuses.resource_details(served.resource, target.name)
+        details["uid"] = decode(body)["metadata"]["uid"]
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return json_answer(request, encode_plain(status), wanted=wanted)
+
+    async def delete_collection(
+        self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
+    ) -> web.StreamResponse:
+        options = await _delete_options(request, target.query)
+        asked = parse_options(target.query, served, target.namespace)
+        page = await read_page(self._cluster.ledger.collection(served), asked, self._cluster.ledger.storage.version)
+        if page.records and served.resource.namespaced and not target.namespace:
+            raise statuses.bad_request("Namespace parameter required.")
+        for index, record in enumerate(page.records):
+            try:
+                self._cluster.delete(
+                    served,
+                    record.namespace,
+                    record.name,
+                    policy=str(options.get("propagationPolicy") or ""),
+                    dry_run=bool(options.get("dryRun")),
+                )
+            except statuses.StatusError as error:
+                if error.code != 404:
+                    raise
+            if index % _WORK_AT_ONCE == _WORK_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        warned_of = warning_headers(_deletion_warnings(served, options))
+        headers = {"Warning": warned_of[0]} if warned_of else None
+        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock, headers)
+
+
+def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
+    """The answer, with what the client is to be warned of."""
+    for header in warning_headers(warnings):
+        answer.headers.add("Warning", header)
+    return answer
+
+
+def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:
+    chosen = options.get("propagationPolicy") or served.resource.gvr != "batch/v1/jobs"
+    return [] if chosen else [_PODS_ARE_LEFT]
+
+
+async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
+    """DeleteOptions from the body; without one, from the query."""
+    data = await request.read()
+    said = read_options(data, request.headers.get("Content-Type", ""))
+    return checked_delete_options(said, {} if data else query)
+
+
+def checked_delete_options(said: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:
+    """DeleteOptions as they are meant.
+
+    Args:
+        said: in a body.
+        query: of the request; it wins.
+
+    Raises:
+        StatusError: 422.
+    """
+    options = dict(said)
+    if query.get("propagationPolicy"):
+        options["propagationPolicy"] = query["propagationPolicy"]
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        cause = Cause.invalid("propagationPolicy", f'"{policy}"', why)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if orphan is not None:
+        options["propagationPolicy"] = "Orphan" if orphan else "Background"
+    if policy and policy not in _POLICIES[:3]:
+        cause = Cause.unsupported("propagationPolicy", f'"{policy}"', _POLICIES)
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if (runs := options.get("dryRun")) and runs != ["All"]:
+        cause = Cause.unsupported("dryRun", encode_plain(runs).decode(), ("All",))
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", [cause])
+    if causes := list(dry_run_faults(query)):
+        raise statuses.invalid("DeleteOptions", "meta.k8s.io", "", causes)
+    if "dryRun" in query:
+        options["dryRun"] = ["All"]
+    return options

@@ -1,1 +1,0 @@
-"""The schemas of everything that is served, as documents of OpenAPI."""

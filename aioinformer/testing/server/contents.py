@@ -1,0 +1,191 @@
+"""What a server holds, for programs in the same process: as clients see and change it, without HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.http.writing.patching import patch_object
+from aioinformer.testing.http.writing.write_options import WriteOptions
+from aioinformer.testing.ownership.managers import Manager
+from aioinformer.testing.patches.media_types import APPLY_PATCH
+from aioinformer.testing.schemas.field_checks import check_object
+from aioinformer.testing.state.persistence.loading import all_bodies, load_manifests
+from aioinformer.testing.state.persistence.manifests import write_manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aioinformer.resources.resource import Resource
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
+
+
+class Contents:
+    """The objects of a server. Every method is a plain call that is done when it returns, and obeys the API's rules.
+
+    One of them is softened: required fields may be left out, so that a test need not write whole pods.
+
+    Args:
+        cluster: what holds them.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._registry = cluster.ledger.registry
+
+    def create(
+        self, resource: str | Resource[Any], obj: Mapping[str, Any], namespace: str | None = None
+    ) -> dict[str, Any]:
+        """Creates an object as a client would, and returns it as it is stored.
+
+        Args:
+            resource: "pods", "deployments.apps", "apps/v1/deployments" or a `Resource`.
+            obj: is not changed; kind and apiVersion may be left out.
+            namespace: that of the object, or "default", unless given.
+
+        Raises:
+            StatusError: what the API would answer.
+        """
+        served = self._registry.resolve(resource)
+        copy = _copy(obj)
+        check_object(served, copy, "Ignore")
+        return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy, whole=False))
+
+    def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
+        """Stores objects as they are, status and timestamps included, as if they had always been there.
+
+        Raises:
+            StatusError: a name is missing or malformed.
+        """
+        served = self._registry.resolve(resource)
+        for obj in objects:
+            self._cluster.load(served, _copy(obj))
+
+    def load_manifests(self, path: str | Path) -> int:
+        """Brings in the objects of a file or a folder, and returns how many there were.
+
+        What `save_manifests` wrote comes back as it was. Other objects are created or replaced as a client would do it,
+        definitions and namespaces first; namespaces that are missing are made.
+
+        Args:
+            path: a `.yaml`, `.yml` or `.json` file, or a folder with such files.
+
+        Raises:
+            UsageError: something cannot be read, is not served, or is refused; the message names it.
+        """
+        return load_manifests(self._cluster, Path(path))
+
+    def save_manifests(self, folder: str | Path) -> None:
+        """Writes all objects, a file for each resource; kubectl accepts them, and `load_manifests` goes on from there.
+
+        Raises:
+            UsageError: the folder cannot be written to.
+        """
+        write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.ledger.storage.version)
+
+    def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
+        """Returns a copy of an object.
+
+        Raises:
+            StatusError: 404.
+        """
+        served = self._registry.resolve(resource)
+        return _decoded(served.body(self._cluster.ledger.get(served, _namespace(served, {}, namespace), name).body))
+
+    def list(self, resource: str | Resource[Any], namespace: str = "") -> list[dict[str, Any]]:
+        """Returns copies of all objects, of one namespace or of all, in the order of a list."""
+        served = self._registry.resolve(resource)
+        records = self._cluster.ledger.collection(served).records(namespace)
+        return [_decoded(served.body(record.body)) for record in records]
+
+    def update(
+        self,
+        resource: str | Resource[Any],
+        obj: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+    ) -> dict[str, Any]:
+        """Replaces an object as a client would; with a resourceVersion only if it is the current one.
+
+        Args:
+            subresource: "" or "status".
+
+        Raises:
+            StatusError: what the API would answer.
+        """
+        served = self._registry.resolve(resource)
+        name = str((obj.get("metadata") or {}).get("name") or "")
+        where = _namespace(served, obj, namespace)
+        copy = _copy(obj)
+        check_object(served, copy, "Ignore")
+        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource, whole=False))
+
+    def patch(
+        self,
+        resource: str | Resource[Any],
+        name: str,
+        patch: Any,
+        namespace: str | None = None,
+        *,
+        content_type: str = "application/merge-patch+json",
+        subresource: str = "",
+    ) -> dict[str, Any]:
+        """Patches an object as a client would.
+
+        Args:
+            patch: a mapping, or a list of operations for a JSON patch.
+
+        Raises:
+            StatusError: what the API would answer.
+        """
+        served = self._registry.resolve(resource)
+        where = _namespace(served, {}, namespace)
+        how = "Apply" if content_type == APPLY_PATCH else "Update"
+        by = Manager("aioinformer", how, served.resource.api_version, subresource)
+        body, _ = patch_object(
+            self._cluster,
+            served,
+            where,
+            name,
+            encode_plain(patch),
+            content_type,
+            WriteOptions(by, "Warn", whole=False),
+            subresource=subresource,
+        )
+        return _decoded(body)
+
+    def delete(
+        self, resource: str | Resource[Any], name: str, namespace: str | None = None, *, propagation_policy: str = ""
+    ) -> dict[str, Any]:
+        """Deletes an object as a client would, or begins to if it has finalizers; returns its last state.
+
+        Args:
+            propagation_policy: what becomes of the objects that it owns: "Background", "Foreground", "Orphan", or ""
+                for what the resource does by default.
+
+        Raises:
+            StatusError: what the API would answer.
+        """
+        served = self._registry.resolve(resource)
+        where = _namespace(served, {}, namespace)
+        return _decoded(self._cluster.delete(served, where, name, policy=propagation_policy)[0])
+
+
+def _namespace(served: Served, obj: Mapping[str, Any], namespace: str | None) -> str:
+    if not served.resource.namespaced:
+        return ""
+    if namespace is None:
+        namespace = (obj.get("metadata") or {}).get("namespace")
+    return namespace or "default"
+
+
+def _copy(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return _decoded(encode_plain(obj))
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    obj: dict[str, Any] = decode(body)
+    return obj

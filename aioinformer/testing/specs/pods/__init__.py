@@ -1,1 +1,0 @@
-"""Validation of pods, their containers and their updates."""
