@@ -1,6 +1,7 @@
-"""Generates what the package knows about the built-in resources, from kubernetes_asyncio's own classes.
+"""Generate what the package knows about the built-in resources, from the classes of kubernetes_asyncio.
 
-Without arguments it writes the files that are out of date; with `--check` it only names them, and then exits with 1.
+Without options, the script writes the files that are out of date. With `--check` it prints their names, and exits with
+status 1 if there are any.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 
 def generate() -> dict[str, str]:
-    """The text of every generated file, by its path in the project."""
+    """Return the text of each generated file, by its path in the project."""
     resources = introspection.resources()
     discovery = json.loads((PROJECT / "scripts" / "discovery.json").read_text())
     return {
@@ -31,7 +32,11 @@ def generate() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say what is out of date")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; print what is out of date, and exit with status 1 if there is any",
+    )
     check = parser.parse_args().check
     stale = []
     for name, text in generate().items():

@@ -1,7 +1,7 @@
-"""What kubernetes_asyncio knows about the built-in resources, asked of its own API classes.
+"""Read the built-in resources from the API classes of kubernetes_asyncio.
 
-The URLs of the API are written nowhere but in the bodies of the API methods. Each method is therefore called once,
-with placeholders for its arguments, on an `ApiClient` that notes the request instead of sending it.
+The URLs of the API appear only in the bodies of the API methods. Each method is therefore called once, with
+placeholders as arguments, on an `ApiClient` that records the request instead of sending it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VERBS = {
 
 @dataclass
 class ApiResource:
-    """A resource as far as the API classes tell."""
+    """A resource, as the API classes describe it."""
 
     group: str
     version: str
@@ -45,23 +45,23 @@ class ApiResource:
 
     @property
     def kind(self) -> str:
-        """The model's name without the version, and without the group that tells homonyms apart (`CoreV1Event`)."""
+        """Return the name of the model without version, and without the group that makes it unique (`CoreV1Event`)."""
         return _MODEL_PREFIX.sub("", self.model)
 
     @property
     def model_module(self) -> str:
-        """Where the model's class is defined."""
+        """Return the module that defines the class of the model."""
         return str(getattr(model_package, self.model).__module__)
 
     @property
     def name(self) -> str:
-        """`group/version/plural`, without the group for the core group."""
+        """Return `group/version/plural`, or `version/plural` for the core group."""
         parts = (self.group, self.version, self.plural) if self.group else (self.version, self.plural)
         return "/".join(parts)
 
 
 class _Recorder:
-    """Stands in for `ApiClient`: notes what would be sent."""
+    """Takes the place of `ApiClient` and records requests."""
 
     client_side_validation = False
 
@@ -80,7 +80,7 @@ class _Recorder:
 
 
 def requests() -> list[tuple[str, str, str]]:
-    """Path template, HTTP method and model of the answer of every request the API classes can make."""
+    """Return path template, HTTP method and response model of each request that the API classes can send."""
     recorder = _Recorder()
     for api_class in _classes(api_package):
         api = api_class(recorder)
@@ -101,7 +101,7 @@ def _required(method: Callable[..., Any]) -> list[str]:
 
 
 def resources() -> list[ApiResource]:
-    """Every built-in resource, sorted by group, version and plural."""
+    """Return the built-in resources, sorted by group, version and plural."""
     found: dict[tuple[str, str, str], ApiResource] = {}
     for path, method, answer in requests():
         match = _COLLECTION.match(path)
@@ -125,7 +125,7 @@ def resources() -> list[ApiResource]:
 
 
 def _place(path: str) -> tuple[str, str, str, bool]:
-    """Plural, level, subresource, and whether the path goes through a namespace, of what follows the version."""
+    """Parse the path after the version: plural, level, subresource, and whether it contains a namespace."""
     parts = path.strip("/").split("/")
     in_namespace = parts[:2] == ["namespaces", "{namespace}"]
     if in_namespace:
@@ -136,6 +136,6 @@ def _place(path: str) -> tuple[str, str, str, bool]:
 
 
 def shapes() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """Name, attribute types and wire names of every model, sorted by name."""
+    """Yield name, attribute types and wire names of each model, sorted by name."""
     for model in _classes(model_package):
         yield model.__name__, model.openapi_types, model.attribute_map

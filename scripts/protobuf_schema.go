@@ -1,7 +1,7 @@
-// Prints how each kind of Kubernetes is laid out in protobuf, and how Go would write the same as JSON.
+// Prints the protobuf layout of each kind of Kubernetes, and its JSON form in Go.
 //
-// Both are in the tags of the Go structs, so that is where this looks; the .proto files say nothing of omitted fields,
-// pointers, and structs whose fields JSON has in their parent. record_protobuf.py runs it.
+// The tags of the Go structs contain both. The .proto files lack omitted fields, pointers, and structs whose fields
+// belong to their parent in JSON. record_protobuf.py runs this program.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Types whose JSON is not that of their fields.
+// Types with a JSON form of their own.
 var special = map[reflect.Type]string{
 	reflect.TypeFor[metav1.Time]():          "@Time",
 	reflect.TypeFor[metav1.MicroTime]():     "@MicroTime",
@@ -32,7 +32,7 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[intstr.IntOrString]():   "@IntOrString",
 }
 
-// Types that are written as one of their fields.
+// Types whose JSON form is that of one of their fields.
 var choice = map[reflect.Type]bool{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        true,
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       true,
@@ -88,7 +88,7 @@ func (s *schema) add(t reflect.Type) {
 	}
 	s.Messages[home][t.Name()] = ""
 	if t.Kind() != reflect.Struct {
-		// A list with a name is a message of its own, with the list as field 1.
+		// A named list type is a message with the list as field 1.
 		s.Messages[home][t.Name()] = "[]" + s.name(t.Elem(), home, false)
 		return
 	}
@@ -122,7 +122,7 @@ func (s *schema) add(t reflect.Type) {
 	s.Messages[home][t.Name()] = strings.Join(fields, "; ")
 }
 
-// The type of a field. Messages of the package itself are named without it.
+// Returns the type of a field. Messages of the same package are named without the package.
 func (s *schema) name(t reflect.Type, home string, top bool) string {
 	if special[t] != "" {
 		return special[t]

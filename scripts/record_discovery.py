@@ -1,7 +1,7 @@
-"""Records what only a real API server knows about the built-in resources: short names, singulars, categories, verbs.
+"""Record from a real API server what API classes do not contain: short names, singulars, categories, verbs.
 
 Run it against a server of the same minor version as the installed kubernetes_asyncio, started with
-`--runtime-config=api/all=true --feature-gates=AllAlpha=true,AllBeta=true`, so that nothing is hidden:
+`--runtime-config=api/all=true --feature-gates=AllAlpha=true,AllBeta=true`, so that it serves all resources:
 
     python scripts/record_discovery.py KUBECONFIG
 
@@ -22,7 +22,7 @@ RECORD = Path(__file__).with_name("discovery.json")
 
 
 async def discover(kubeconfig: str) -> dict[str, dict[str, Any]]:
-    """What the server says about each resource, by `group/version/plural` (core: `v1/plural`)."""
+    """Return what the server reports about each resource, by `group/version/plural` (core: `v1/plural`)."""
     configuration = client.Configuration()
     await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
     async with client.ApiClient(configuration) as api:

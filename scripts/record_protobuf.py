@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records how Kubernetes' kinds are laid out in protobuf.
+"""Record the protobuf layout of Kubernetes' kinds.
 
     python scripts/record_protobuf.py v0.36.4
 
-Needs Go, which gets the modules of Kubernetes' API in that version; `protobuf_schema.go` reads their types. Kept are
-those of the API versions in the catalog and of requests. Written is `aioinformer/testing/data/protobuf.json`;
-`aioinformer/testing/protobuf/schema.py` says how to read it.
+Needs Go, which downloads the modules of Kubernetes' API in that version; `protobuf_schema.go` reads their types. The
+script keeps the kinds of requests and of the API versions in the catalog. It writes
+`aioinformer/testing/data/protobuf.json`; `aioinformer/testing/protobuf/schema.py` describes the format.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ KEPT = {resource.api_version for resource in BUILTIN_RESOURCES} | {"meta.k8s.io/
 
 
 def read_types(version: str) -> dict[str, Any]:
+    """Return all messages and kinds."""
     with TemporaryDirectory() as directory:
         shutil.copy(SOURCE, directory)
         requirements = "".join(f"require k8s.io/{module} {version}\n" for module in MODULES)
@@ -41,7 +42,7 @@ def read_types(version: str) -> dict[str, Any]:
 
 
 def reachable(messages: dict[str, dict[str, str]], kinds: dict[str, dict[str, str]]) -> set[tuple[str, str]]:
-    """Packages and names of what the kinds consist of."""
+    """Return packages and names of the messages that the kinds contain."""
     found: set[tuple[str, str]] = set()
     waiting = [(package, kind) for packages in kinds.values() for kind, package in packages.items()]
     while waiting:
@@ -56,6 +57,7 @@ def reachable(messages: dict[str, dict[str, str]], kinds: dict[str, dict[str, st
 
 
 def render(found: dict[str, Any]) -> str:
+    """Return the text of the file."""
     kinds = {version: packages for version, packages in found["kinds"].items() if version in KEPT}
     used = reachable(found["messages"], kinds)
     common = set.intersection(*(set(packages) for version, packages in kinds.items() if version != "meta.k8s.io/v1"))

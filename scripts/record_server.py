@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Records from a real API server what the one in `aioinformer.testing` repeats word by word.
+"""Record from a real API server the data that the server in `aioinformer.testing` repeats literally.
 
-    kubectl config use-context SOME-DISPOSABLE-CLUSTER   # with --runtime-config=api/all=true, or less is recorded
+    kubectl config use-context SOME-DISPOSABLE-CLUSTER   # with --runtime-config=api/all=true, to record everything
     python scripts/record_server.py
 
-Three files in `aioinformer/testing/data/` are written:
+The script writes three files in `aioinformer/testing/data/`:
 
-- `openapi-v3.xz`: the OpenAPI v3 documents, one line each, `path<TAB>document`, packed together because they share most
-  of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are what the server says of a custom resource
-  whose names stand in for others.
+- `openapi-v3.xz`: the OpenAPI v3 documents, one per line, as `path<TAB>document`. They are compressed together because
+  they share most of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are the documents of a custom
+  resource with placeholder names.
 - `columns.json`: the columns of the server's tables, by `group/version/plural`: name, type, format, priority and the
   number of their description.
-- `roles.json`: the roles and bindings that every cluster has, by resource, as the controller of aggregated roles left
-  them.
+- `roles.json`: the default roles and bindings of a cluster, by resource, as the controller of aggregated roles has
+  written them.
 
-The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors); `NOTICE` beside them says so. The
-server is left as it was: the two stand-in definitions are removed again.
+The documents are part of Kubernetes (Apache License 2.0, The Kubernetes Authors), as `NOTICE` in the same folder
+states. At the end, the script removes the two definitions that it has created on the server.
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def kubectl(*arguments: str, text: str = "") -> str:
+    """Run kubectl and return its output."""
     command = ["kubectl", *arguments]
     return subprocess.run(command, input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def raw(path: str) -> str:
+    """Return the response to a GET request."""
     return kubectl("get", "--raw", path)
 
 
-def stand_in(scope: str) -> dict[str, Any]:
+def placeholder_definition(scope: str) -> dict[str, Any]:
+    """Return a CustomResourceDefinition with placeholder names."""
     kind = f"Standin{scope.lower()}kind"
     version = {
         "name": VERSION,
@@ -62,8 +65,9 @@ def stand_in(scope: str) -> dict[str, Any]:
     }
 
 
-def record_stand_in(scope: str) -> str:
-    definition = stand_in(scope)
+def record_definition(scope: str) -> str:
+    """Return the OpenAPI document of a custom resource with placeholder names."""
+    definition = placeholder_definition(scope)
     name = definition["metadata"]["name"]
     kubectl("create", "-f", "-", text=json.dumps(definition))
     try:
@@ -73,7 +77,7 @@ def record_stand_in(scope: str) -> str:
             if path in json.loads(raw("/openapi/v3"))["paths"]:
                 return raw(f"/openapi/v3/{path}")
             time.sleep(0.5)
-        sys.exit(f"the server does not publish {path}")
+        sys.exit(f"the server does not publish {path} in its OpenAPI documents")
     finally:
         kubectl("delete", "crd", name, "--wait=true")
         while f"apis/{GROUP}/{VERSION}" in json.loads(raw("/openapi/v3"))["paths"]:
@@ -81,13 +85,15 @@ def record_stand_in(scope: str) -> str:
 
 
 def record_documents() -> bytes:
+    """Return all OpenAPI documents, one per line."""
     paths = [path for path in sorted(json.loads(raw("/openapi/v3"))["paths"]) if not path.startswith(LEFT_OUT)]
     lines = [f"{path}\t{raw(f'/openapi/v3/{path}').strip()}" for path in paths]
-    lines += [f"crd/{scope.lower()}\t{record_stand_in(scope).strip()}" for scope in ("Namespaced", "Cluster")]
+    lines += [f"crd/{scope.lower()}\t{record_definition(scope).strip()}" for scope in ("Namespaced", "Cluster")]
     return "\n".join(lines).encode()
 
 
 def record_columns(server: str) -> dict[str, list[list[Any]]]:
+    """Return the columns of all tables."""
     columns: dict[str, list[list[Any]]] = {}
     groups = json.loads(raw("/apis"))["groups"]
     versions = ["v1", *(version["groupVersion"] for group in groups for version in group["versions"])]
@@ -104,12 +110,14 @@ def record_columns(server: str) -> dict[str, list[list[Any]]]:
 
 
 def fetch_table(url: str) -> dict[str, Any]:
-    with urlopen(Request(url, headers={"Accept": TABLE})) as answer:
-        table: dict[str, Any] = json.load(answer)
+    """Return a list as a table."""
+    with urlopen(Request(url, headers={"Accept": TABLE})) as response:
+        table: dict[str, Any] = json.load(response)
     return table
 
 
 def record_roles() -> dict[str, list[dict[str, Any]]]:
+    """Return the default roles and bindings."""
     roles = {}
     for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
         path = f"/apis/rbac.authorization.k8s.io/v1/{plural}?labelSelector=kubernetes.io/bootstrapping%3Drbac-defaults"
@@ -121,6 +129,7 @@ def record_roles() -> dict[str, list[dict[str, Any]]]:
 
 
 def render_roles(roles: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the text of `roles.json`."""
     parts = []
     for plural, objects in roles.items():
         rows = ",\n".join(f"    {json.dumps(obj, separators=(',', ':'))}" for obj in objects)
@@ -128,7 +137,8 @@ def render_roles(roles: dict[str, list[dict[str, Any]]]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def render(columns: dict[str, list[list[Any]]]) -> str:
+def render_columns(columns: dict[str, list[list[Any]]]) -> str:
+    """Return the text of `columns.json`."""
     descriptions = sorted({column[-1] for row in columns.values() for column in row})
     numbered = {
         name: [[*column[:-1], descriptions.index(column[-1])] for column in row] for name, row in columns.items()
@@ -149,7 +159,7 @@ def main() -> None:
     finally:
         proxy.terminate()
         proxy.wait()
-    (DATA / "columns.json").write_text(render(columns))
+    (DATA / "columns.json").write_text(render_columns(columns))
     (DATA / "roles.json").write_text(render_roles(record_roles()))
     print(f"{len(packed)} bytes of documents, columns of {len(columns)} resources")
 

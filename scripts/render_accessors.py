@@ -1,4 +1,4 @@
-"""Write the typed accessors: a module for each family of groups, and the mixin that gives the factory its groups."""
+"""Render the typed accessors: a module for each family of groups, and the mixin that gives the factory its groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAMILIES = {
 
 
 def render_accessors(resources: Iterable[ApiResource], discovery: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The source of every module of accessors, by path; of resources that can be both listed and watched."""
+    """Return the source of each accessor module, by path, for resources that can be listed and watched."""
     groups: dict[str, dict[str, list[ApiResource]]] = defaultdict(lambda: defaultdict(list))
     for resource in resources:
         if {"list", "watch"} <= set(discovery[resource.name]["verbs"]):
@@ -41,7 +41,7 @@ def _family(group: str) -> str:
 
 
 def _accessor_name(group: str) -> str:
-    """client-go's name: the first label of the group (`rbac` of `rbac.authorization.k8s.io`)."""
+    """Return the name as in client-go: the first label of the group (`rbac` of `rbac.authorization.k8s.io`)."""
     return group.partition(".")[0] or "core"
 
 

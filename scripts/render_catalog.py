@@ -1,4 +1,4 @@
-"""Writes the rows of the catalog: the API classes' resources, with what a server's discovery adds to them."""
+"""Render the rows of the catalog from the API classes and the recorded discovery of a server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def render_catalog(resources: Sequence[ApiResource], discovery: Mapping[str, Map
     """The source of `aioinformer/resources/catalog/rows.py`.
 
     Raises:
-        ValueError: the API classes and the recorded discovery contradict each other, or one has what the other lacks.
+        ValueError: the API classes and the recorded discovery have different resources, or contradict each other.
     """
     missing = {resource.name for resource in resources} ^ set(discovery)
     if missing:
-        raise ValueError(f"known to one side only, record the discovery again: {sorted(missing)}")
+        raise ValueError(
+            f"only the API classes or only discovery.json have {sorted(missing)}; record the discovery again"
+        )
     verb_sets: dict[tuple[str, ...], str] = {}
     rows = []
     for resource in resources:
@@ -50,8 +52,8 @@ def _constant(name: str, verbs: tuple[str, ...]) -> str:
 
 
 def _compare(resource: ApiResource, entry: Mapping[str, Any]) -> None:
-    """Leaves `watch` to discovery: for the API classes it is a parameter of lists, even where the server refuses it."""
+    """Compare both sources except for `watch`: the API classes have it for all lists, even if the server refuses it."""
     ours = (resource.kind, resource.namespaced, resource.verbs, resource.subresources)
     theirs = (entry["kind"], entry["namespaced"], set(entry["verbs"]) - {"watch"}, set(entry["subresources"]))
     if ours != theirs:
-        raise ValueError(f"{resource.name}: the API classes say {ours}, the server says {theirs}")
+        raise ValueError(f"{resource.name}: the API classes have {ours}, discovery.json has {theirs}")

@@ -1,4 +1,4 @@
-"""Writes the shapes of the models: for every attribute its type, and its wire name where that is not the usual one."""
+"""Render the shapes of the models: the type of each attribute, and its wire name if that is unusual."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _compact(kind: str) -> str:
     if match := _MAP.match(kind):
         return f"{{{_compact(match[1])}}}"
     if not kind.isidentifier():
-        raise ValueError(f"a type of unknown form: {kind}")
+        raise ValueError(f"cannot parse the type {kind!r} of a model attribute")
     return kind
 
 

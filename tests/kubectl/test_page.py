@@ -34,17 +34,17 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_command_is_told_with_its_status_and_what_differs(suite: Path) -> None:
+def test_command_has_status_and_difference(suite: Path) -> None:
     assert kubectl_page.read_scripts(suite) == {"Some": [kubectl_page.Line("kubectl version", 0, "why")]}
 
 
-def test_a_script_that_is_recorded_otherwise_is_refused(suite: Path) -> None:
+def test_recording_of_another_script_is_refused(suite: Path) -> None:
     (suite / "scripts" / "some.txt").write_text("# Some\nkubectl get pods\n")
-    with pytest.raises(ValueError, match="some is not recorded as it is"):
+    with pytest.raises(ValueError, match="some has other commands than the script"):
         kubectl_page.read_scripts(suite)
 
 
-def test_an_explanation_of_what_nobody_runs_is_refused(suite: Path) -> None:
+def test_difference_without_a_command_is_refused(suite: Path) -> None:
     (suite / "differences.toml").write_text('[some]\n"kubectl get pods" = "why"\n')
     with pytest.raises(ValueError, match="some has no command kubectl get pods"):
         kubectl_page.read_scripts(suite)
