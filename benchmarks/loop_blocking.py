@@ -88,7 +88,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
             await phases.end("list")
 
             delivered[0] = 0
-            bodies = [id(record.raw) for record in informer.get_indexer().cells.items()]
+            bodies = [id(record.raw) for record in informer.get_indexer().store.items()]
             version = int(informer.last_sync_resource_version)
             await phases.begin()
             async with session.post(f"{url}/expire"):
@@ -98,7 +98,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
             phases.figures["relist_notifications"] = delivered[0]
             phases.figures["relist_bodies"] = sum(
                 before != id(record.raw)
-                for before, record in zip(bodies, informer.get_indexer().cells.items(), strict=True)
+                for before, record in zip(bodies, informer.get_indexer().store.items(), strict=True)
             )
             del bodies
 
@@ -117,7 +117,7 @@ async def measure(url: str, *, pages: bool = False, storage: str = "bytes") -> F
             await informer.add_indexers_in_slices({"node": lambda pod: [pod.spec.node_name]})
             await phases.end("add_indexers")
         await phases.end("shutdown")
-        store = weakref.ref(informer.get_indexer().cells)
+        store = weakref.ref(informer.get_indexer().store)
         del informer, registration, late
         gc.collect()
         collected = phases.collected_ms

@@ -58,7 +58,7 @@ async def relist(url: str, *, pages: bool = False) -> Figures:
         async with informer:
             await registration.wait_for_sync()
             figures: Figures = {"sync_cpu_seconds": first.cpu, "sync_wall_seconds": first.wall}
-            cells = informer.get_indexer().cells
+            cells = informer.get_indexer().store
             bodies = {record.key: id(record.raw) for record in cells.items()}
             version = int(informer.last_sync_resource_version)
             delivered, writes, before = 0, IndexWrites(), rss_kib()

@@ -25,12 +25,12 @@ class BulkChange:
     """Collects puts and deletions, and makes them at once.
 
     Args:
-        cells: what is changed.
+        store: what is changed.
         fresh: none of the objects that will be put should be in there yet.
     """
 
-    def __init__(self, cells: ThreadSafeStore[Any], *, fresh: bool) -> None:
-        self._cells = cells
+    def __init__(self, store: ThreadSafeStore[Any], *, fresh: bool) -> None:
+        self._store = store
         self._deleted: list[str] = []
         #: key -> the item, and what the indices said of it, by their names
         self._puts: dict[str, tuple[Any, dict[str, Values]]] = {}
@@ -39,7 +39,7 @@ class BulkChange:
         self._made: dict[str, Index[Any]] = {}
         if fresh:
             self._made = {
-                index.name: Index(index.name, index.function, cells._present, cells._timed) for index in self._indices()
+                index.name: Index(index.name, index.function, store._to_view, store._timed) for index in self._indices()
             }
 
     def put(self, key: str, item: Any) -> None:
@@ -65,7 +65,7 @@ class BulkChange:
             MemoryError: nothing has changed. The same if `announce` raises.
         """
         items = self._items
-        if items is not None and items.keys().isdisjoint(self._cells._items):
+        if items is not None and items.keys().isdisjoint(self._store._items):
             self._take_in(items, announce)
             return
         if items is not None:  # somebody else has put one of them in
@@ -73,47 +73,47 @@ class BulkChange:
         self._change(announce)
 
     def _indices(self) -> list[Index[Any]]:
-        return self._cells._kept
+        return self._store._kept
 
     def _take_in(self, items: dict[str, Any], announce: Callable[[], Any]) -> None:
-        cells, made = self._cells, self._made
+        store, made = self._store, self._made
         for index in self._indices():
             if index.name not in made:  # it came meanwhile
-                made[index.name] = cells._built(index.name, index.function, items.items())
-        with cells._lock:
-            if cells._items:
+                made[index.name] = store._built(index.name, index.function, items.items())
+        with store._lock:
+            if store._items:
                 try:
-                    cells._items.update(items)
+                    store._items.update(items)
                     for index in self._indices():
                         index.take_in(made[index.name])
                     announce()
                 except BaseException:
                     for key, item in items.items():
-                        cells._items.pop(key, None)
+                        store._items.pop(key, None)
                         for index in self._indices():
                             index.remove(key, item)
                     raise
             else:
                 taken = [
-                    (all_of, {name: made[name] for name in all_of}) for all_of in (cells._indices, cells._unfinished)
+                    (all_of, {name: made[name] for name in all_of}) for all_of in (store._indices, store._unfinished)
                 ]
                 announce()
-                cells._items = items
+                store._items = items
                 for indices, ours in taken:
                     indices.update(ours)
-                cells.renew()
+                store.renew()
 
     def _change(self, announce: Callable[[], Any]) -> None:
-        cells, indices = self._cells, self._indices()
+        store, indices = self._store, self._indices()
         for key, (item, values) in self._puts.items():
             values |= {index.name: index.evaluate(key, item) for index in indices if index.name not in values}
-        with cells._lock:
+        with store._lock:
             changes: list[tuple[str, Any, Begun]] = []
             try:
                 for key, (item, values) in self._puts.items():
                     begun: Begun = []
-                    changes.append((key, cells._items.get(key), begun))
-                    cells._items[key] = item
+                    changes.append((key, store._items.get(key), begun))
+                    store._items[key] = item
                     for index in indices:
                         before = index.add(key, item, values[index.name])
                         if before is not None:
@@ -121,13 +121,13 @@ class BulkChange:
                 announce()
             except BaseException:
                 for key, old, begun in changes:
-                    cells._undo(key, old, begun)
+                    store._undo(key, old, begun)
                 raise
             for key, _, begun in changes:
                 for index, before, new in begun:
                     index.settle(key, before, new)
             for key in self._deleted:
-                old = cells._items.pop(key, None)
+                old = store._items.pop(key, None)
                 if old is not None:
                     for index in indices:
                         index.remove(key, old)

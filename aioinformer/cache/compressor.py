@@ -42,11 +42,11 @@ class Compressor:
             self._settled.clear()
         self._wanted.set()
 
-    async def run(self, cells: ThreadSafeStore[Any], synced: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, store: ThreadSafeStore[Any], synced: Callable[[], Awaitable[None]]) -> None:
         """Trains whenever the tier asks for it, until cancelled.
 
         Args:
-            cells: where records are packed that came before there was a dictionary.
+            store: where records are packed that came before there was a dictionary.
             synced: returns when the first list is in there.
         """
         while True:
@@ -63,14 +63,14 @@ class Compressor:
             self._settled.set()
             if self.tier.ready:
                 await synced()
-                await self._pack(cells)
+                await self._pack(store)
 
-    async def _pack(self, cells: ThreadSafeStore[Any]) -> None:
+    async def _pack(self, store: ThreadSafeStore[Any]) -> None:
         slicer = Slicer()
-        for key, record in cells.snapshot():
+        for key, record in store.snapshot():
             if type(record) is Record:
                 try:
-                    cells.exchange(key, record, self.tier.packed(record))
+                    store.exchange(key, record, self.tier.packed(record))
                 except Exception:  # for want of memory, say
                     _log.warning("%s is kept as it is, uncompressed", key, exc_info=True)
             await slicer.pause()

@@ -74,7 +74,7 @@ class Index(Generic[T]):
     Args:
         name: of the index, for logs and errors.
         function: object -> values.
-        present: item as stored -> what the function sees; None for the item itself.
+        to_view: item as stored -> what the function sees; None for the item itself.
         timed: wraps a user's function, so that its calls are timed.
 
     Attributes:
@@ -82,7 +82,7 @@ class Index(Generic[T]):
     """
 
     def __init__(
-        self, name: str, function: IndexFunc[T], present: Callable[[Any], T] | None, timed: Timed = untimed
+        self, name: str, function: IndexFunc[T], to_view: Callable[[Any], T] | None, timed: Timed = untimed
     ) -> None:
         self.name = name
         self.function = function
@@ -90,7 +90,7 @@ class Index(Generic[T]):
         what = f"index function {name!r}, {function_name(function)},"
         self._call = function if own else timed(function, what, deletion_handling_meta_namespace_key_func)
         # A path is followed in the item itself, where the values of declared fields are.
-        self._present = None if isinstance(function, FieldIndexFunc) else present
+        self._to_view = None if isinstance(function, FieldIndexFunc) else to_view
         #: value -> keys, in the order in which they came
         self._keys: dict[str, dict[str, None]] = {}
         #: key -> the value the function gave, or values if it gave several; nothing if it gave none
@@ -113,7 +113,7 @@ class Index(Generic[T]):
         if self.settles_records and isinstance(item, Record):
             return (item.namespace,)
         try:
-            values = self._call(self._present(item) if self._present and not seen else item)
+            values = self._call(self._to_view(item) if self._to_view and not seen else item)
             if isinstance(values, str):
                 raise TypeError("an index function returns a sequence of strings, not a string")
             result = tuple(values) if values is not None else ()

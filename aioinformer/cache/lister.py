@@ -94,7 +94,7 @@ class _Reader(Generic[T]):
         if not fields.empty:
             passes = field_filter(fields)
             found = [item for item in found if passes(item)]
-        return self._indexer.presented(found)
+        return self._indexer.to_views(found)
 
     def undecodable(self) -> builtins.list[str]:
         """Return the keys of the objects whose last version cannot be decoded, sorted.
@@ -114,7 +114,7 @@ class _Reader(Generic[T]):
 
     def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
         """Items among which are all that match."""
-        cells, namespace = self._indexer.cells, self._namespace
+        store, namespace = self._indexer.store, self._namespace
         wanted: builtins.list[tuple[tuple[str, ...], str]] = [
             (("metadata", "labels", each.key), each.values[0])
             for each in labels.requirements
@@ -122,11 +122,11 @@ class _Reader(Generic[T]):
         ]
         wanted += [(parse_path(each.path), each.value) for each in fields.requirements if not each.negated]
         wanted = [(steps, value) for steps, value in wanted if value]  # what is empty is not in the index
-        found = cells.indexed_by_path(wanted, namespace) if wanted or namespace else None
+        found = store.indexed_by_path(wanted, namespace) if wanted or namespace else None
         if found is None:
             if namespace:  # LST-02
                 _log.warning("an indexer without %r is read by namespace: every object is looked at", NAMESPACE_INDEX)
-            found = cells.items()
+            found = store.items()
         elif not wanted:
             return found
         return [item for item in found if self._is_mine(item)] if namespace else found

@@ -101,8 +101,8 @@ class MutationDetector:
         if not self.enabled:
             return
         now = self._clock()
-        items = self._store.cells.snapshot()
-        objects = zip(items, self._store.presented(item for _, item in items), strict=True)
+        items = self._store.store.snapshot()
+        objects = zip(items, self._store.to_views(item for _, item in items), strict=True)
         present = {id(obj): (key, obj) for (key, item), obj in objects if _is_shared(item, obj)}
         for remembered in self._remembered.values():
             if paths := tuple(_differences(remembered.copy, remembered.obj)):

@@ -60,7 +60,7 @@ class Indexer(Generic[T]):
     Args:
         key_func: object -> key.
         indexers: index functions by name: object -> values.
-        present: item as stored -> what readers see (for informers; by default the item itself).
+        to_view: item as stored -> what readers see (for informers; by default the item itself).
         record_of: what is put in by hand -> item as stored (for informers; by default the item itself).
         timed: wraps index functions, so that their calls are timed (for informers).
     """
@@ -70,14 +70,14 @@ class Indexer(Generic[T]):
         key_func: KeyFunc = deletion_handling_meta_namespace_key_func,
         indexers: Indexers[T] | None = None,
         *,
-        present: Callable[[Any], T] | None = None,
+        to_view: Callable[[Any], T] | None = None,
         record_of: Callable[[Any], Any] = lambda obj: obj,
         timed: Timed = untimed,
     ) -> None:
         self._key_func = key_func
-        self._present = present
+        self._to_view = to_view
         self._record_of = record_of
-        self.cells: ThreadSafeStore[T] = ThreadSafeStore(indexers, present, timed)
+        self.store: ThreadSafeStore[T] = ThreadSafeStore(indexers, to_view, timed)
 
     # Writing. An informer's store is written by the informer alone.
 
@@ -87,7 +87,7 @@ class Indexer(Generic[T]):
         Raises:
             KeyFuncError: the object has no key.
         """
-        self.cells.put(self._key(obj), self._record_of(obj))
+        self.store.put(self._key(obj), self._record_of(obj))
         self._advance(obj)
 
     def update(self, obj: Any) -> None:
@@ -96,13 +96,13 @@ class Indexer(Generic[T]):
 
     def delete(self, obj: Any) -> None:
         """Takes an object out, by its key; a tombstone will do. Nothing happens if it is not there."""
-        self.cells.delete(self._key(obj))
+        self.store.delete(self._key(obj))
         self._advance(obj)
 
     def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
         """These are all objects there are, as of this version."""
-        self.cells.replace({self._key(obj): self._record_of(obj) for obj in objects})
-        self.cells.resource_version = resource_version
+        self.store.replace({self._key(obj): self._record_of(obj) for obj in objects})
+        self.store.resource_version = resource_version
 
     def resync(self) -> None:
         """Nothing: a store has nothing to be brought in line with (STO-01)."""
@@ -110,17 +110,17 @@ class Indexer(Generic[T]):
     def bookmark(self, resource_version: str) -> None:
         """Everything up to this version has been put in."""
         if resource_version:
-            self.cells.resource_version = resource_version
+            self.store.resource_version = resource_version
 
     # Reading.
 
     def list(self) -> builtins.list[T]:
         """All objects, in no order."""
-        return self.presented(self.cells.items())
+        return self.to_views(self.store.items())
 
     def list_keys(self) -> builtins.list[str]:
         """All keys, in no order."""
-        return self.cells.all_keys()
+        return self.store.all_keys()
 
     def get(self, obj: Any) -> T | None:
         """The object with the key of this one, None if there is none."""
@@ -128,14 +128,14 @@ class Indexer(Generic[T]):
 
     def get_by_key(self, key: str) -> T | None:
         """The object under a key, None if there is none."""
-        item = self.cells.item(key)
-        return self._present(item) if item is not None and self._present else cast("T | None", item)
+        item = self.store.item(key)
+        return self._to_view(item) if item is not None and self._to_view else cast("T | None", item)
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return len(self.store)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.cells.item(key) is not None
+        return isinstance(key, str) and self.store.item(key) is not None
 
     def __repr__(self) -> str:
         indices = ", ".join(sorted(self.get_indexers())) or "none"
@@ -146,7 +146,7 @@ class Indexer(Generic[T]):
 
     def last_store_sync_resource_version(self) -> str:
         """The version up to which everything has been put in; "" if that is not known (STO-13)."""
-        return self.cells.resource_version
+        return self.store.resource_version
 
     def index(self, name: str, obj: Any) -> builtins.list[T]:
         """Objects that share any value of the index `name` with this one.
@@ -154,7 +154,7 @@ class Indexer(Generic[T]):
         Raises:
             IndexNotFound: no such index.
         """
-        return self.presented(self.cells.sharing(name, obj))
+        return self.to_views(self.store.sharing(name, obj))
 
     def index_keys(self, name: str, value: str) -> builtins.list[str]:
         """Sorted keys of the objects that have `value` in the index `name`.
@@ -162,7 +162,7 @@ class Indexer(Generic[T]):
         Raises:
             IndexNotFound: no such index.
         """
-        return self.cells.indexed_keys(name, value)
+        return self.store.indexed_keys(name, value)
 
     def by_index(self, name: str, value: str) -> builtins.list[T]:
         """Objects that have `value` in the index `name`; costs what it returns, not what the store holds.
@@ -170,15 +170,15 @@ class Indexer(Generic[T]):
         Raises:
             IndexNotFound: no such index.
         """
-        return self.presented(self.cells.indexed(name, value))
+        return self.to_views(self.store.indexed(name, value))
 
     def list_index_func_values(self, name: str) -> builtins.list[str]:
         """All values in the index `name`; empty if there is no such index (STO-05)."""
-        return self.cells.values(name)
+        return self.store.values(name)
 
     def get_indexers(self) -> dict[str, IndexFunc[T]]:
         """The index functions by name: a copy, which is the caller's."""
-        return self.cells.indexers()
+        return self.store.indexers()
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions; objects that are there are indexed before this returns (STO-09).
@@ -186,12 +186,12 @@ class Indexer(Generic[T]):
         Raises:
             UsageError: a name is taken; nothing is changed then.
         """
-        self.cells.add_indexers(indexers)
+        self.store.add_indexers(indexers)
 
-    def presented(self, items: Iterable[Any]) -> builtins.list[T]:
+    def to_views(self, items: Iterable[Any]) -> builtins.list[T]:
         """What readers see of items as they are stored."""
-        present = self._present
-        return [present(item) for item in items] if present else list(items)
+        to_view = self._to_view
+        return [to_view(item) for item in items] if to_view else list(items)
 
     def _key(self, obj: Any) -> str:
         if isinstance(obj, ExplicitKey):
@@ -211,4 +211,4 @@ class Indexer(Generic[T]):
         except KeyFuncError:
             return
         if isinstance(version, str) and version:
-            self.cells.resource_version = version
+            self.store.resource_version = version

@@ -43,21 +43,21 @@ _NAMED: Final = 3
 class ThreadSafeStore(Generic[T]):
     """Keys, items and indices under one lock.
 
-    Items are whatever the owner puts in. `present` makes of an item what index functions and readers see.
+    Items are whatever the owner puts in. `to_view` makes of an item what index functions and readers see.
 
     Args:
         indexers: index functions by name.
-        present: item -> what readers see; None for the item itself.
+        to_view: item -> what readers see; None for the item itself.
         timed: wraps index functions, so that their calls are timed.
     """
 
     def __init__(
         self,
         indexers: Indexers[T] | None = None,
-        present: Callable[[Any], T] | None = None,
+        to_view: Callable[[Any], T] | None = None,
         timed: Timed = untimed,
     ) -> None:
-        self._present = present
+        self._to_view = to_view
         self._timed = timed
         self._lock = threading.RLock()
         self._items: dict[str, Any] = {}
@@ -195,7 +195,7 @@ class ThreadSafeStore(Generic[T]):
         if taken := sorted(name for name in indexers if name in self._indices or name in self._unfinished):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
         made = {
-            name: Index(name, function, self._present, self._timed)
+            name: Index(name, function, self._to_view, self._timed)
             for name, function in index_functions(indexers).items()
         }
         with self._lock:
@@ -227,7 +227,7 @@ class ThreadSafeStore(Generic[T]):
             item = now  # another thread, or the function itself, changed it meanwhile
 
     def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
-        index = Index(name, function, self._present, self._timed)
+        index = Index(name, function, self._to_view, self._timed)
         for key, item in items:
             index.put(key, item, index.evaluate(key, item))
         return index

@@ -99,7 +99,7 @@ class DynamicInformer(SharedIndexInformer[Any]):
                 self._queue = self._pipeline.queue()
             else:
                 self._quarantine.clear()
-                await self._pipeline.forget(self._indexer.cells.all_keys())
+                await self._pipeline.forget(self._indexer.store.all_keys())
                 await self._change.wait()
 
 

@@ -47,15 +47,15 @@ _log = get_logger("aioinformer.factory")
 class _KnownInNamespace:
     """What the cache has of one namespace."""
 
-    def __init__(self, cells: ThreadSafeStore[Any], namespace: str) -> None:
-        self._cells = cells
+    def __init__(self, store: ThreadSafeStore[Any], namespace: str) -> None:
+        self._store = store
         self._namespace = namespace
 
     def all_keys(self) -> list[str]:
-        return self._cells.indexed_keys(NAMESPACE_INDEX, self._namespace)
+        return self._store.indexed_keys(NAMESPACE_INDEX, self._namespace)
 
     def item(self, key: str) -> Any:
-        return self._cells.item(key)
+        return self._store.item(key)
 
 
 class _Member:
@@ -249,7 +249,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
 
     def _start(self, namespace: str, lister_watcher: ListerWatcher[T], tasks: asyncio.TaskGroup) -> None:
         member = self._members[namespace]
-        known = _KnownInNamespace(self._indexer.cells, namespace)
+        known = _KnownInNamespace(self._indexer.store, namespace)
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
         queue = member.queue = self._pipeline.queue(known)
@@ -282,7 +282,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             await member.controller.run()
         finally:
             if self._members.get(namespace) is not member:
-                await self._pipeline.forget(self._indexer.cells.indexed_keys(NAMESPACE_INDEX, namespace))
+                await self._pipeline.forget(self._indexer.store.indexed_keys(NAMESPACE_INDEX, namespace))
 
     def _member(self) -> _Member:
         return _Member(self._undecodable.quarantine())

@@ -100,8 +100,8 @@ class Registrations(Generic[T]):
     Args:
         name: of the informer.
         processor: tells the handlers.
-        cells: the cache.
-        present: makes of a record what handlers see.
+        store: the cache.
+        to_view: makes of a record what handlers see.
         unpresentable: told of an object of which it cannot be made, and why.
         resync_period: of the informer, in seconds; 0 for never.
         slice_seconds: how long a synchronous handler may hold the event loop before others have a turn.
@@ -115,8 +115,8 @@ class Registrations(Generic[T]):
         self,
         name: str,
         processor: SharedProcessor[T],
-        cells: ThreadSafeStore[T],
-        present: Callable[[Record], T],
+        store: ThreadSafeStore[T],
+        to_view: Callable[[Record], T],
         unpresentable: Callable[[str, BaseException], None],
         *,
         resync_period: float,
@@ -126,8 +126,8 @@ class Registrations(Generic[T]):
         self.periods = ResyncPeriods(resync_period)
         self._name = name
         self._processor = processor
-        self._cells = cells
-        self._present = present
+        self._store = store
+        self._to_view = to_view
         self._unpresentable = unpresentable
         self._slice_seconds = slice_seconds
         self._stalls = stalls
@@ -152,7 +152,7 @@ class Registrations(Generic[T]):
             # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
             # already must not come to this one on top of it.
             self._processor.flush()
-            records = self._cells.items()
+            records = self._store.items()
             left = iter(records)
             listener.add(Batch(self._initial(left, listener), len(records), len(records), left))
         self._processor.add_listener(listener)
@@ -163,7 +163,7 @@ class Registrations(Generic[T]):
     def _initial(self, records: Iterator[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
         for record in records:
             try:
-                notification = AddNotification(self._present(record), True)
+                notification = AddNotification(self._to_view(record), True)
             except USER_ERRORS as error:
                 self._unpresentable(record.key, error)
                 listener.pass_over()

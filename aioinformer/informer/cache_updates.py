@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.cache.bulk_change import BulkChange
-from aioinformer.cache.objects.record import KeptRecord, Record
+from aioinformer.cache.objects.record import Record, UndecodablePlaceholder
 from aioinformer.errors import USER_ERRORS
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
 from aioinformer.informer.health import Undecodable
@@ -60,12 +60,12 @@ class CacheUpdates(Generic[T]):
         known: KnownObjects | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
-        undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
+        undecodable = Undecodable(indexer.store) if undecodable is None else undecodable
         self._unread = undecodable.unread.reasons
         self._release = undecodable.release
-        self._cells = indexer.cells
-        self._known = known or indexer.cells
-        self._present = objects.present
+        self._store = indexer.store
+        self._known = known or indexer.store
+        self._to_view = objects.to_view
         self._distribute = processor.distribute
         self._distribute_all = processor.distribute_all
         self._waiters = waiters
@@ -100,9 +100,9 @@ class CacheUpdates(Generic[T]):
             objects: all there are; of a key that is in there twice, the last counts.
             is_in_initial_list: it is the first list.
         """
-        cells = self._cells
+        store = self._store
         keys = self._known.all_keys()
-        change = BulkChange(cells, fresh=not keys)
+        change = BulkChange(store, fresh=not keys)
         listed: dict[str, Record] = {}
         for record in objects:
             listed[record.key] = record
@@ -113,11 +113,11 @@ class CacheUpdates(Generic[T]):
             if key not in listed:
                 change.delete(key)
                 changed.append(key)
-                told.append(self._missed(key, cells.item(key)))
+                told.append(self._missed(key, store.item(key)))
             yield
         for key, record in listed.items():
-            old = cells.item(key)
-            if type(record) is KeptRecord:
+            old = store.item(key)
+            if type(record) is UndecodablePlaceholder:
                 yield
                 continue
             if old is None or not _is_same(old, record):
@@ -145,7 +145,7 @@ class CacheUpdates(Generic[T]):
             keys: of objects in the cache.
         """
         for key in keys:
-            self._deleted(key, DeletedFinalStateUnknown(key, self._cells.item(key)))
+            self._deleted(key, DeletedFinalStateUnknown(key, self._store.item(key)))
             yield
 
     def sync_all(self) -> Iterator[None]:
@@ -155,10 +155,10 @@ class CacheUpdates(Generic[T]):
             yield
 
     def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
-        if type(record) is KeptRecord:
+        if type(record) is UndecodablePlaceholder:
             return
         key = record.key
-        old = self._cells.item(key)
+        old = self._store.item(key)
         # Most are of another version: to call a function for that would cost as much as the answer.
         if old is not None and old.resource_version == record.resource_version and _is_same(old, record):
             if key in self._awaited:  # the first time, telling them may have failed
@@ -167,7 +167,7 @@ class CacheUpdates(Generic[T]):
         notification = self._upsert(old, record, is_in_initial_list)
         if notification is None:
             return
-        self._cells.put(key, record, self._distribute, notification)
+        self._store.put(key, record, self._distribute, notification)
         if self._versions.opaque:
             self._versions.saw(record.resource_version)
         if self._unread:
@@ -180,7 +180,7 @@ class CacheUpdates(Generic[T]):
     ) -> AddNotification[T] | UpdateNotification[T] | None:
         """What is told of a new state; None if it cannot be shown: then what is cached stays, as if it had not come."""
         try:
-            obj = self._present(record)
+            obj = self._to_view(record)
         except MemoryError:
             raise
         except USER_ERRORS as error:
@@ -190,7 +190,7 @@ class CacheUpdates(Generic[T]):
         if old is None:
             return AddNotification(obj, is_in_initial_list)
         try:
-            return UpdateNotification(self._present(old), obj)
+            return UpdateNotification(self._to_view(old), obj)
         except MemoryError:
             raise
         except USER_ERRORS as error:
@@ -198,7 +198,7 @@ class CacheUpdates(Generic[T]):
             return AddNotification(obj, False)  # which claims nothing of what was before
 
     def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
-        old = self._cells.item(key)
+        old = self._store.item(key)
         if old is None:  # nobody was told of it
             self._saw_deleted(obj)
             self._release(key)
@@ -209,7 +209,7 @@ class CacheUpdates(Generic[T]):
         else:
             last = self._shown(key, obj)
             notification = DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last)
-        self._cells.delete(key, self._distribute, notification)
+        self._store.delete(key, self._distribute, notification)
         self._saw_deleted(obj)
         if self._unread:
             self._release(key)
@@ -221,14 +221,14 @@ class CacheUpdates(Generic[T]):
             self._versions.saw(obj.resource_version)
 
     def _repeated(self, key: str) -> None:
-        record = self._cells.item(key)
+        record = self._store.item(key)
         if record is not None:
             obj = self._shown(key, record)
             if obj is not None:
                 self._distribute(UpdateNotification(obj, obj), sync=True)
 
     def _tell_waiters(self, key: str) -> None:
-        record = self._cells.item(key)
+        record = self._store.item(key)
         self._waiters.changed(key, self._shown(key, record) if record is not None else None)
 
     def _missed(self, key: str, last: Record) -> DeleteNotification[T]:
@@ -236,7 +236,7 @@ class CacheUpdates(Generic[T]):
 
     def _shown(self, key: str, record: Record) -> T | None:
         try:
-            return self._present(record)
+            return self._to_view(record)
         except MemoryError:
             raise
         except USER_ERRORS as error:

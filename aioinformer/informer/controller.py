@@ -48,7 +48,7 @@ class CacheControllerConfig:
         name: for tasks and logs.
         options: how to list and watch.
         decode: makes a record of an object's bytes.
-        admit: looks at each new record first.
+        on_arrival: looks at each new record first.
         known: the cached record of a key.
         resync_period: in seconds, 0 for never.
         should_resync: asked before each resync.
@@ -67,7 +67,7 @@ class CacheControllerConfig:
     name: str = ""
     options: ReflectorOptions = field(default_factory=ReflectorOptions)
     decode: Decode = decode_record
-    admit: Callable[[Record], Record] | None = None
+    on_arrival: Callable[[Record], Record] | None = None
     known: Callable[[str], Record | None] = lambda key: None
     resync_period: float = 0.0
     should_resync: Callable[[], bool] = lambda: True
@@ -90,7 +90,7 @@ class CacheController:
             name=config.name,
             options=config.options,
             decode=config.decode,
-            admit=config.admit,
+            on_arrival=config.on_arrival,
             known=config.known,
             resync_period=config.resync_period,
             should_resync=config.should_resync,

@@ -25,7 +25,7 @@ class Undecodable:
     The event loop changes it; any thread may ask.
 
     Args:
-        cells: the cache.
+        store: the cache.
         limit: the largest share of undecodable objects, from 0 to 1, with which the informer is ready. None: any, once
             one object has been decoded.
         on_change: called when the first read fails and when the last such object is replaced; the former in the
@@ -39,13 +39,13 @@ class Undecodable:
 
     def __init__(
         self,
-        cells: ThreadSafeStore[Any],
+        store: ThreadSafeStore[Any],
         limit: float | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.limit = limit
-        self.unread = ReadFailures(cells.item, on_change)
-        self._cells = cells
+        self.unread = ReadFailures(store.item, on_change)
+        self._store = store
         self._on_change = on_change
         #: A tuple, which other threads may walk while another takes its place.
         self._quarantines: tuple[Quarantine, ...] = ()
@@ -108,12 +108,12 @@ class Undecodable:
         """Whether so many objects decode that the informer is ready."""
         if not self:
             return True
-        reasons, cells = self.reasons(), self._cells
+        reasons, store = self.reasons(), self._store
         if self.limit is not None:
-            absent = sum(cells.item(key) is None for key in reasons)
-            if len(reasons) > self.limit * (len(cells) + absent):
+            absent = sum(store.item(key) is None for key in reasons)
+            if len(reasons) > self.limit * (len(store) + absent):
                 return False
-        return self.accepted or len(cells) > len(reasons) or any(key not in reasons for key in cells.all_keys())
+        return self.accepted or len(store) > len(reasons) or any(key not in reasons for key in store.all_keys())
 
     def __len__(self) -> int:
         """The number of objects, each without a readable name included."""
@@ -131,19 +131,19 @@ class FailingIndices:
     """Watches the indices of one store.
 
     Args:
-        cells: the store.
+        store: the store.
         name: of the informer, for the log.
     """
 
-    def __init__(self, cells: ThreadSafeStore[Any], name: str) -> None:
-        self._cells = cells
+    def __init__(self, store: ThreadSafeStore[Any], name: str) -> None:
+        self._store = store
         self._name = name
         self._said = ""
         self._since = 0.0
 
     def check(self) -> bool:
         """Log it, and return True, if index functions began or ceased to raise, or raise for other objects."""
-        if not self._said and not self._cells.any_failing():
+        if not self._said and not self._store.any_failing():
             return False
         failing = str(self)
         if failing == self._said:
@@ -155,7 +155,7 @@ class FailingIndices:
 
     def judge(self, state: InformerState) -> InformerState:
         """Return the state, degraded if index functions raise: readers by index do not find all that is cached."""
-        if not (state.healthy or state.phase is Phase.DEGRADED) or not self._cells.any_failing():
+        if not (state.healthy or state.phase is Phase.DEGRADED) or not self._store.any_failing():
             return state
         reason = "; ".join(filter(None, (state.reason, str(self))))
         return replace(state, phase=Phase.DEGRADED, reason=reason, since=max(state.since, self._since))
@@ -164,7 +164,7 @@ class FailingIndices:
         return "; ".join(
             f"index {name} ({_name(function)}) raises for {count} object{'s' if count > 1 else ''} "
             f"({', '.join(keys)}{', …' if count > len(keys) else ''})"
-            for name, (function, keys, count) in self._cells.failing().items()
+            for name, (function, keys, count) in self._store.failing().items()
         )
 
 

@@ -59,7 +59,7 @@ class ObservedInformer(InformerCache[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
-        self._failing = FailingIndices(self._indexer.cells, self.name)
+        self._failing = FailingIndices(self._indexer.store, self.name)
         self._default_identity: InformerNameAndResource | None = None
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:

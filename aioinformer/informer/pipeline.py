@@ -129,7 +129,7 @@ class Pipeline(Generic[T]):
         stalls: Stalls | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
-        self._undecodable: Undecodable = Undecodable(indexer.cells) if undecodable is None else undecodable
+        self._undecodable: Undecodable = Undecodable(indexer.store) if undecodable is None else undecodable
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
         self._updates_of: Callable[[KnownObjects | None], CacheUpdates[T]] = partial(
@@ -138,16 +138,16 @@ class Pipeline(Generic[T]):
             objects,
             self.processor,
             waiters,
-            self._cannot_present,
+            self._view_failed,
             undecodable=self._undecodable,
         )
         self.updates = self._updates_of(None)
         self.handlers: Registrations[T] = Registrations(
             name,
             self.processor,
-            indexer.cells,
-            objects.present,
-            self._cannot_present,
+            indexer.store,
+            objects.to_view,
+            self._view_failed,
             resync_period=resync_period,
             slice_seconds=slice_seconds,
             stalls=stalls,
@@ -156,7 +156,7 @@ class Pipeline(Generic[T]):
         self._identity = identity
         self._name = name
         self._indexer = indexer
-        self._cells = indexer.cells
+        self._store = indexer.store
         #: A tuple, which other threads may go through while another takes its place.
         self._queues: tuple[ref[Queue[Record]], ...] = ()
         self._kind = queue
@@ -173,7 +173,7 @@ class Pipeline(Generic[T]):
             UsageError: there is no such kind.
         """
         updates = self._updates_of(known)
-        queue = queue_of(self._kind, known or self._cells, updates, self._slice_seconds, self._batch_ended)
+        queue = queue_of(self._kind, known or self._store, updates, self._slice_seconds, self._batch_ended)
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
@@ -232,13 +232,13 @@ class Pipeline(Generic[T]):
             shutdown_grace: seconds a handler that is running then has to finish.
         """
         self.handlers.begin()
-        self._cells.on_release = partial(discard, asyncio.get_running_loop())
+        self._store.on_release = partial(discard, asyncio.get_running_loop())
         async with asyncio.TaskGroup() as tasks:
             listening = asyncio.Event()
             beside = [tasks.create_task(self.processor.run(listening), name=f"{self._name}: processor")]
             await listening.wait()
             if self._compressor is not None:
-                compression = self._compressor.run(self._cells, synced)
+                compression = self._compressor.run(self._store, synced)
                 beside.append(tasks.create_task(compression, name=f"{self._name}: compression"))
             try:
                 await follow()
@@ -269,7 +269,7 @@ class Pipeline(Generic[T]):
                 _log.exception("%s: objects could not be taken out of the cache; trying again", self._name)
                 await asyncio.sleep(_BREATHER)
 
-    def _cannot_present(self, key: str, error: BaseException) -> None:
+    def _view_failed(self, key: str, error: BaseException) -> None:
         reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
         self._undecodable.unread.add(key, reason)
         _log.error("%s: %s cannot be shown, and is passed over", self._name, key, exc_info=error)

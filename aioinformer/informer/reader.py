@@ -78,10 +78,10 @@ class InformerCache(Generic[T]):
             timed=self._stalls.timed,
         )
         self._indexer: Indexer[T] = Indexer(
-            present=self._objects.present, record_of=self._objects.record_of, timed=self._stalls.timed
+            to_view=self._objects.to_view, record_of=self._objects.record_of, timed=self._stalls.timed
         )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
-        self._undecodable = Undecodable(self._indexer.cells, max_undecodable, self._readability_changed)
+        self._undecodable = Undecodable(self._indexer.store, max_undecodable, self._readability_changed)
         self._slice_seconds = slice_seconds
         self.start_requested = False
         self._synced = Latch()
@@ -188,7 +188,7 @@ class InformerCache(Generic[T]):
         """
         self._before_indexers(indexers)
         slicer = Slicer(self._slice_seconds)
-        with closing(self._indexer.cells.adding_indexers(indexers)) as steps:
+        with closing(self._indexer.store.adding_indexers(indexers)) as steps:
             for _ in steps:
                 await slicer.pause()
         self._check_indices()
@@ -237,7 +237,7 @@ class InformerCache(Generic[T]):
         if not resource_version or type(resource_version) is not str:
             raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
         opaque = version_number(resource_version) < 0
-        if opaque and any(record.resource_version == resource_version for record in self._indexer.cells.items()):
+        if opaque and any(record.resource_version == resource_version for record in self._indexer.store.items()):
             return
         deadline = asyncio.timeout(timeout)
         try:

@@ -138,13 +138,13 @@ class RetryWatcher(Generic[T]):
 
     async def _watch(self) -> AsyncGenerator[Event[T]]:
         options = self._options.watch(self.resource_version, self._random())
-        admit = self._objects.admit if self._objects.decodes_early else None
+        on_arrival = self._objects.on_arrival if self._objects.decodes_early else None
         try:
             async with asyncio.timeout(self._options.idle_timeout):
                 response = await self._lister_watcher.request(options)
         except TimeoutError as error:
             raise TransportError(f"no answer to the watch came for {self._options.idle_timeout:g} s") from error
-        reader = AnswerReader(response, Send(options), Intake(admit), self._options)
+        reader = AnswerReader(response, Send(options), Intake(on_arrival), self._options)
         try:
             if response.status != 200:
                 raise await reader.read_failure()
@@ -175,7 +175,7 @@ class RetryWatcher(Generic[T]):
         if not record.resource_version:
             raise DecodeError("the watch brought an object without resourceVersion", key=record.key)
         self.resource_version = record.resource_version
-        return Event(event.type, self._objects.present(record))
+        return Event(event.type, self._objects.to_view(record))
 
 
 async def until(events: AsyncIterable[E], *conditions: Callable[[E], Any]) -> E:

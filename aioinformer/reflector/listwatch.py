@@ -187,7 +187,7 @@ async def closed(close: Callable[[], Awaitable[None]], name: str) -> None:
         _log.error("%s: a response could not be closed", name, exc_info=error)
 
 
-class RequestAhead:
+class Prefetcher:
     """Sends requests, one of which may be sent before its turn.
 
     Args:

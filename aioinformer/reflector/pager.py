@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
-from aioinformer.cache.objects.record import KeptRecord
+from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, DecodeError, Expired, OptionError, UsageError
 from aioinformer.logs import get_logger
@@ -70,7 +70,7 @@ class ListPager(Generic[T]):
         )
         self._decoder = decoder
         self._objects: ObjectType[T] = ObjectType(lister_watcher.resource, decoder)
-        self._intake = Intake(self._objects.admit if self._objects.decodes_early else None)
+        self._intake = Intake(self._objects.on_arrival if self._objects.decodes_early else None)
         self._options = options or ReflectorOptions()
         self.resource_version = ""
         self.pages = 0
@@ -100,7 +100,7 @@ class ListPager(Generic[T]):
                         for item in answer.items:
                             if isinstance(item, DecodeError):
                                 raise item
-                            yield self._objects.present(item)
+                            yield self._objects.to_view(item)
             self.pages += 1
             # The token says which version it is about.
             options = ListOptions(limit=self._first.limit, continue_token=token) if token else None
@@ -204,7 +204,7 @@ class ConsistencyDetector:
     Args:
         lister_watcher: what to list.
         options: page size, time-outs, cap and slices of the list.
-        admit: what each object went through on its way in.
+        on_arrival: what each object went through on its way in.
         decode: makes a record of an object's bytes.
         report: told of differences, and nothing is raised; None to raise them.
         name: of the reflector, for the log.
@@ -215,7 +215,7 @@ class ConsistencyDetector:
         lister_watcher: ListerWatcher[Any],
         options: ReflectorOptions,
         *,
-        admit: Callable[[Record], Record] | None,
+        on_arrival: Callable[[Record], Record] | None,
         decode: Decode,
         report: Callable[[Exception], None] | None,
         name: str,
@@ -223,7 +223,7 @@ class ConsistencyDetector:
         self._lister_watcher = lister_watcher
         self._options = options
         # Without a look into the cache: an object of the same version would be taken from there, unread.
-        self._intake = Intake(admit, lambda key: None, decode)
+        self._intake = Intake(on_arrival, lambda key: None, decode)
         self._report = report
         self._name = name
 
@@ -277,11 +277,15 @@ class ConsistencyDetector:
                         known = left.pop(item.key, None)
                         if known is None and item.key:
                             unexpected.append(item.key)
-                        elif known is not None and type(known) is not KeptRecord and not _is_same(known, item):
+                        elif (
+                            known is not None
+                            and type(known) is not UndecodablePlaceholder
+                            and not _is_same(known, item)
+                        ):
                             different.append(item.key)
                         await slicer.pause()
             options = self._options.next_page(token) if token else None
-        missing = [key for key, record in left.items() if type(record) is not KeptRecord]
+        missing = [key for key, record in left.items() if type(record) is not UndecodablePlaceholder]
         if not (missing or unexpected or different):
             return None
         return InconsistentList(version, missing, unexpected, different)

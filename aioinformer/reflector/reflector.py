@@ -19,7 +19,7 @@ import anyio._backends._asyncio  # else it is imported when first needed, which 
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
-from aioinformer.reflector.listwatch import RequestAhead
+from aioinformer.reflector.listwatch import Prefetcher
 from aioinformer.reflector.messages import (
     Accepted,
     Answer,
@@ -183,7 +183,7 @@ class Reflector:
         options: how to list and watch.
 
         decode: makes a record of an object's bytes.
-        admit: looks at each new record before anybody else; may replace or refuse it.
+        on_arrival: looks at each new record before anybody else; may replace or refuse it.
         known: the cached record of a key.
 
         resync_period: asks the queue to repeat what is known so often, in seconds; 0 for never.
@@ -204,7 +204,7 @@ class Reflector:
         options: ReflectorOptions | None = None,
         # What objects are
         decode: Decode = decode_record,
-        admit: Callable[[Record], Record] | None = None,
+        on_arrival: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         # What else happens
         resync_period: float = 0.0,
@@ -216,10 +216,10 @@ class Reflector:
         quarantine: Quarantine | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
-        self._requests = RequestAhead(lister_watcher, f"{self.name}: next page")
+        self._requests = Prefetcher(lister_watcher, f"{self.name}: next page")
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._responses = Responses(self._requests, Intake(admit, known, decode), self._options, self.name)
+        self._responses = Responses(self._requests, Intake(on_arrival, known, decode), self._options, self.name)
         verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
@@ -241,7 +241,7 @@ class Reflector:
             ConsistencyDetector(
                 lister_watcher,
                 self._options,
-                admit=admit,
+                on_arrival=on_arrival,
                 decode=decode,
                 report=self._report if check == "report" else None,
                 name=self.name,

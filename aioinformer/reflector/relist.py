@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.cache.objects.record import KeptRecord
+from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import DecodeError
 from aioinformer.queue.listed_objects import ListedObjects
 
@@ -165,7 +165,7 @@ class IncomingList:
     def take(self, item: Record | DecodeError) -> bool:
         """Notes an object, or what stands in its place; whether the list had not shown it before."""
         if isinstance(item, DecodeError):
-            self._records.setdefault(item.key, KeptRecord.of(item.key))
+            self._records.setdefault(item.key, UndecodablePlaceholder.of(item.key))
             return self.skip(item)
         new = self._records.put(item.key, item)
         if self._quarantine.remembers:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterator
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.reflector.listwatch import RequestAhead
+    from aioinformer.reflector.listwatch import Prefetcher
     from aioinformer.reflector.options import ReflectorOptions
     from aioinformer.reflector.watch_events import Intake
     from aioinformer.transport import Response
@@ -217,7 +217,7 @@ class Responses:
         last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
     """
 
-    def __init__(self, requests: RequestAhead, intake: Intake, options: ReflectorOptions, name: str) -> None:
+    def __init__(self, requests: Prefetcher, intake: Intake, options: ReflectorOptions, name: str) -> None:
         self.last_event: float | None = None
         self._requests = requests
         self._intake = intake

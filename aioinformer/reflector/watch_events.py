@@ -71,7 +71,7 @@ class Intake:
     from a backup gives versions out a second time, and some objects have no version at all.
 
     Args:
-        admit: looks at a new record before anyone else does (transform, user's model); may replace it; raises
+        on_arrival: looks at a new record before anyone else does (transform, user's model); may replace it; raises
             anything to refuse it.
         known: the cached record of a key, if there is one.
         decode: makes a record of an object's bytes.
@@ -79,13 +79,13 @@ class Intake:
 
     def __init__(
         self,
-        admit: Callable[[Record], Record] | None = None,
+        on_arrival: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         decode: Decode = decode_record,
     ) -> None:
         self._decode = decode
         self._decode_valid = partial(decode, valid=True)
-        self._admit = admit
+        self._on_arrival = on_arrival
         self._known = known
 
     def admitted(self, record: Record) -> Record:
@@ -94,10 +94,10 @@ class Intake:
         Raises:
             DecodeError: it was refused.
         """
-        if self._admit is None:
+        if self._on_arrival is None:
             return record
         try:
-            return self._admit(record)
+            return self._on_arrival(record)
         except DecodeError as error:
             reason = str(error)
         except MemoryError:  # which says nothing about the object
@@ -137,7 +137,7 @@ class Intake:
     @property
     def changed(self) -> Callable[[bytes], Record]:
         """Makes the record of an object from a watch; raises `DecodeError` if it does not decode, or is refused."""
-        return self._decode_valid if self._admit is None else self._changed
+        return self._decode_valid if self._on_arrival is None else self._changed
 
     def changed_in_steps(self, raw: bytes) -> Steps[Record]:
         """As `changed`, for an object that is too heavy to be decoded at once."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioinformer.cache.objects.record import KeptRecord
+from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import DecodeError, TransportError, api_error
 from aioinformer.queue.deltas import DeltaType
 from aioinformer.reflector.messages import (
@@ -129,7 +129,7 @@ class Conversation:
             for conclusion in self.protocol.receive(answer, self.now):
                 if isinstance(conclusion, Replaced):
                     there = {item.key: item for item in conclusion.records.values()}
-                    kept = {key for key, item in there.items() if isinstance(item, KeptRecord)}
+                    kept = {key for key, item in there.items() if isinstance(item, UndecodablePlaceholder)}
                     stays = self.cache.keys() - there.keys() if "" in kept else set()
                     before = {key: self.cache[key] for key in (kept & self.cache.keys()) | stays}
                     self.cache.clear()

@@ -54,7 +54,7 @@ def references_to(raw: bytes) -> int:
 
 
 def admitted(objects: ObjectType[Any], raw: bytes) -> Record:
-    return objects.admit(objects.decode(raw))
+    return objects.on_arrival(objects.decode(raw))
 
 
 def test_a_kept_model_does_not_keep_its_json() -> None:
@@ -65,7 +65,7 @@ def test_a_kept_model_does_not_keep_its_json() -> None:
             raw = raw_pod(1)
             before = references_to(raw)
             record = admitted(objects, raw)
-            kept = objects.present(record), objects.present(record)
+            kept = objects.to_view(record), objects.to_view(record)
             assert kept[0] is kept[1]
             del record
             assert references_to(raw) == before
@@ -76,7 +76,7 @@ def test_a_kept_model_does_not_keep_its_json() -> None:
 def test_a_shared_model_does_not_keep_the_versions_it_stood_for() -> None:
     shared = Struct(Meta("a"))
     objects: ObjectType[Any] = ObjectType(PODS, decoder=lambda raw: shared)
-    store: Indexer[Any] = Indexer(present=objects.present)
+    store: Indexer[Any] = Indexer(to_view=objects.to_view)
     gc.disable()
     try:
         _turn_over(store, objects, range(200))
@@ -93,8 +93,8 @@ def test_a_shared_model_does_not_keep_the_versions_it_stood_for() -> None:
 
 def _turn_over(store: Indexer[Any], objects: ObjectType[Any], versions: range) -> None:
     for version in versions:
-        store.cells.put("ns/a", admitted(objects, raw_pod(version, 1000)))
-        assert store.get_by_key("ns/a") is objects.present(store.cells.item("ns/a"))
+        store.store.put("ns/a", admitted(objects, raw_pod(version, 1000)))
+        assert store.get_by_key("ns/a") is objects.to_view(store.store.item("ns/a"))
 
 
 def test_readers_share_a_body_while_it_is_held() -> None:

@@ -38,11 +38,11 @@ def test_a_deletion_that_is_refused_keeps_its_object() -> None:
 def test_an_object_is_admitted_once_even_if_it_is_refused() -> None:
     seen: list[str] = []
 
-    def admit(found: Record) -> Record:
+    def on_arrival(found: Record) -> Record:
         seen.append(found.key)
         raise ValueError
 
-    decode_watch_line(line("ADDED", POD), Intake(admit).changed)
+    decode_watch_line(line("ADDED", POD), Intake(on_arrival).changed)
     assert seen == ["ns/a"]
 
 

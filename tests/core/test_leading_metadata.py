@@ -83,7 +83,7 @@ def test_a_record_is_the_same_as_if_all_of_the_object_had_been_read(case: str) -
 
 def test_damaged_managed_fields_are_seen_when_read() -> None:
     broken = encoded(OFTEN).replace(b'"manager":"kubelet"', b'"manager":kubelet')
-    seen = ObjectType(WIDGETS).present(decode_record(broken, valid=True))
+    seen = ObjectType(WIDGETS).to_view(decode_record(broken, valid=True))
     assert seen.metadata.name == "a"
     with pytest.raises(DecodeError):
         _ = seen["spec"]

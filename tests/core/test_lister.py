@@ -21,10 +21,10 @@ NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False, mod
 
 def filled(resource: Resource[Any], *, namespaces: bool = True) -> Indexer[Any]:
     indexers = {NAMESPACE_INDEX: meta_namespace_index_func} if namespaces else {}
-    made: Indexer[Any] = Indexer(indexers=indexers, present=ObjectType(resource).present)
+    made: Indexer[Any] = Indexer(indexers=indexers, to_view=ObjectType(resource).to_view)
     for namespace, name, app in (("one", "a", "x"), ("one", "b", "y"), ("two", "a", "x"), ("onemore", "c", "x")):
         found = record(name, namespace=namespace, metadata={"labels": {"app": app}})
-        made.cells.put(found.key, found)
+        made.store.put(found.key, found)
     return made
 
 
@@ -86,8 +86,8 @@ def test_a_name_that_no_object_can_have_is_named_as_the_reason(lister: Lister[An
 
 
 def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
-    made: Indexer[Any] = Indexer(present=ObjectType(NODES).present)
-    made.cells.put("n1", record("n1", namespace=""))
+    made: Indexer[Any] = Indexer(to_view=ObjectType(NODES).to_view)
+    made.store.put("n1", record("n1", namespace=""))
     lister = ClusterLister(made, NODES)
     assert lister.get("n1").metadata.name == "n1"
     with pytest.raises(NotFound, match='nodes "n2" not found'):
@@ -155,7 +155,7 @@ def test_a_list_is_the_callers_own(lister: Lister[Any]) -> None:
 
 def test_a_label_that_is_null_is_an_empty_one() -> None:
     made = filled(DEPLOYMENTS)
-    made.cells.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": None, "tier": "z"}}))
+    made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": None, "tier": "z"}}))
     assert keys(Lister(made, DEPLOYMENTS).list("app=,tier=z")) == ["one/odd"]
 
 
@@ -168,5 +168,5 @@ def test_a_store_that_is_filled_by_hand_can_be_listed_by_labels() -> None:
 
 def test_labels_that_are_no_strings_match_nothing_and_raise_nothing() -> None:
     made = filled(DEPLOYMENTS)
-    made.cells.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))
+    made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))
     assert keys(Lister(made, DEPLOYMENTS).list("app=x")) == ["one/a", "onemore/c", "two/a"]

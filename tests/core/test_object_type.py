@@ -65,14 +65,14 @@ MODELS = [StructWidget, WeakStructWidget, DataWidget, ModelWidget]
 @pytest.mark.parametrize("model", MODELS)
 def test_a_users_model_is_what_readers_see(model: Any) -> None:
     kind = ObjectType(WIDGETS, model)
-    seen = kind.present(kind.admit(encoded()))
+    seen = kind.to_view(kind.on_arrival(encoded()))
     assert isinstance(seen, model)
     assert (seen.spec.size, seen.metadata["name"]) == (3, "a")
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_object_that_a_users_model_refuses_does_not_come_in(model: Any) -> None:
-    intake = Intake(ObjectType(WIDGETS, model).admit)
+    intake = Intake(ObjectType(WIDGETS, model).on_arrival)
     with pytest.raises(DecodeError) as caught:
         intake.admitted(encoded(spec={"size": "hunter2"}))
     assert caught.value.key == "ns/a"
@@ -82,7 +82,7 @@ def test_an_object_that_a_users_model_refuses_does_not_come_in(model: Any) -> No
 def test_a_function_of_bytes_may_decode() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, lambda raw: len(raw))
     found = encoded()
-    assert kind.present(kind.admit(found)) == len(found.raw)
+    assert kind.to_view(kind.on_arrival(found)) == len(found.raw)
 
 
 def test_a_model_that_was_decoded_on_arrival_is_handed_to_the_first_reader() -> None:
@@ -93,12 +93,12 @@ def test_a_model_that_was_decoded_on_arrival_is_handed_to_the_first_reader() -> 
         return msgspec.json.decode(raw, type=WeakStructWidget)
 
     kind: ObjectType[Any] = ObjectType(WIDGETS, decode)
-    record = kind.admit(encoded())
-    first = kind.present(record)
-    assert kind.present(record) is first
+    record = kind.on_arrival(encoded())
+    first = kind.to_view(record)
+    assert kind.to_view(record) is first
     assert len(calls) == 1
     del first
-    assert kind.present(record).spec.size == 3
+    assert kind.to_view(record).spec.size == 3
     assert len(calls) == 2
 
 
@@ -120,15 +120,15 @@ def test_a_class_that_nothing_can_make_of_json_is_refused_with_a_remedy() -> Non
 def test_a_users_model_is_made_of_what_is_kept_for_the_first_reader_too(storage: str) -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, json.loads, storage=storage, fields=["spec.size"])
     metadata = {**WIDGET["metadata"], "managedFields": [{"manager": "me"}]}  # type: ignore[dict-item]  # it is a dict
-    record = kind.admit(encoded(metadata=metadata, spec={"size": 3, "more": 4}))
-    first = kind.present(record)
-    assert first == kind.present(record) == json.loads(record.json)
+    record = kind.on_arrival(encoded(metadata=metadata, spec={"size": 3, "more": 4}))
+    first = kind.to_view(record)
+    assert first == kind.to_view(record) == json.loads(record.json)
 
 
 def test_a_users_model_that_needs_what_is_not_kept_refuses_the_object_as_it_comes_in() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget, storage="projection", fields=["status.phase"])
     with pytest.raises(DecodeError, match="spec"):
-        kind.admit(encoded())
+        kind.on_arrival(encoded())
 
 
 def test_nothing_is_decoded_early_without_a_model_or_a_transform() -> None:
@@ -142,13 +142,13 @@ def test_nothing_is_decoded_early_without_a_model_or_a_transform() -> None:
 
 def admitted(transform: Any, resource: Resource[Any] = WIDGETS, decoder: Any = None) -> Any:
     kind: ObjectType[Any] = ObjectType(resource, decoder, transform)
-    return kind.present(kind.admit(encoded()))
+    return kind.to_view(kind.on_arrival(encoded()))
 
 
 @pytest.mark.conformance("DF-07")
 def test_a_transform_that_returns_its_object_changes_nothing() -> None:
     record = encoded()
-    assert ObjectType(WIDGETS, transform=lambda obj: obj).admit(record) is record
+    assert ObjectType(WIDGETS, transform=lambda obj: obj).on_arrival(record) is record
 
 
 @pytest.mark.conformance("DF-07")
@@ -203,7 +203,7 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
-    intake = Intake(ObjectType(WIDGETS, transform=REFUSED[case]).admit)
+    intake = Intake(ObjectType(WIDGETS, transform=REFUSED[case]).on_arrival)
     with pytest.raises(DecodeError) as caught:
         intake.admitted(encoded())
     assert caught.value.key == "ns/a"
@@ -214,8 +214,8 @@ def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
 
 def test_a_model_that_cannot_be_referred_to_weakly_is_kept_for_its_first_reader_only() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget)
-    found = kind.admit(encoded())
-    assert kind.present(found).spec.size == 3
+    found = kind.on_arrival(encoded())
+    assert kind.to_view(found).spec.size == 3
     assert found.recall() is None
 
 

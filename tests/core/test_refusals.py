@@ -97,7 +97,7 @@ def failing(body: bytes) -> Any:
 )
 def test_a_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, Any], reason: str) -> None:
     raw = json.dumps({"metadata": {"name": "w", "namespace": "ns"}, "spec": spec}).encode()
-    intake = Intake(ObjectType(WIDGETS, decoder).admit)
+    intake = Intake(ObjectType(WIDGETS, decoder).on_arrival)
     with pytest.raises(DecodeError) as caught:
         intake.listed(raw)
     assert str(caught.value) == f"ns/w: the decoder refuses it: {reason}"
@@ -115,7 +115,7 @@ def test_a_transform_that_validates_quotes_nothing_in_log_or_error(caplog: pytes
 
     raw = json.dumps({"metadata": {"name": "w"}, "spec": {"size": SECRET}}).encode()
     with pytest.raises(DecodeError, match=r"int_parsing at \$\.spec\.size") as caught:
-        Intake(ObjectType(WIDGETS, transform=transform).admit).listed(raw)
+        Intake(ObjectType(WIDGETS, transform=transform).on_arrival).listed(raw)
     assert SECRET not in "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "the transform raised for w: int_parsing at $.spec.size" in caplog.text
 
@@ -126,7 +126,7 @@ def test_a_memory_error_of_a_decoder_is_no_refusal() -> None:
 
     record = decode_record(b'{"metadata":{"name":"w"}}')
     with pytest.raises(MemoryError):
-        ObjectType(WIDGETS, exhausted).admit(record)
+        ObjectType(WIDGETS, exhausted).on_arrival(record)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ POD = body(
 
 def kept(storage: str, fields: tuple[str, ...] = (), raw: bytes = POD) -> tuple[ObjectType[Any], Record]:
     objects: ObjectType[Any] = ObjectType(PODS, storage=storage, fields=fields)
-    return objects, objects.admit(objects.decode(raw))
+    return objects, objects.on_arrival(objects.decode(raw))
 
 
 @pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata", "dict"])
@@ -83,7 +83,7 @@ def test_an_object_with_nothing_to_strip_is_not_copied() -> None:
 
 def test_a_projection_keeps_the_declared_fields_and_all_else_reads_as_absent() -> None:
     objects, record = kept("projection", ("spec.nodeName", "status.phase"))
-    pod = objects.present(record)
+    pod = objects.to_view(record)
     assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Running", None)
     assert pod.metadata.labels == {"app": "web"}
 
@@ -97,14 +97,14 @@ def test_a_projection_without_fields_is_refused_with_the_remedy() -> None:
 def test_metadata_is_all_that_is_kept_even_if_the_server_sends_more() -> None:
     objects, record = kept("metadata")
     assert json.loads(record.json).keys() == {"metadata"}
-    assert objects.present(record).spec is None
+    assert objects.to_view(record).spec is None
 
 
 def test_a_dict_is_decoded_once_read_only_and_the_same_for_everybody() -> None:
     objects, record = kept("dict")
-    pod = objects.present(record)
+    pod = objects.to_view(record)
     assert pod["spec"]["nodeName"] == "n1"
-    assert objects.present(record) is pod
+    assert objects.to_view(record) is pod
     with pytest.raises(TypeError, match="to_dict"):
         pod["spec"]["nodeName"] = "n2"
 
@@ -145,7 +145,7 @@ def test_the_users_own_model_reads_what_a_tier_keeps(storage: str) -> None:
         spec: Spec
 
     objects: ObjectType[Pod] = ObjectType(PODS, storage=storage, decoder=Pod)
-    assert objects.present(objects.admit(objects.decode(POD))).spec.nodeName == "n1"
+    assert objects.to_view(objects.on_arrival(objects.decode(POD))).spec.nodeName == "n1"
 
 
 # Compression.

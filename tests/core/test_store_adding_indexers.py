@@ -27,7 +27,7 @@ def store() -> Indexer[Any]:
 
 
 def test_what_changes_before_and_after_its_step_is_indexed_as_it_is_in_the_end(store: Indexer[Any]) -> None:
-    steps = store.cells.adding_indexers({"node": by_node})
+    steps = store.store.adding_indexers({"node": by_node})
     next(steps)
     store.add(pod("a", "new"))
     store.add(pod("c", "new"))
@@ -41,7 +41,7 @@ def test_what_changes_before_and_after_its_step_is_indexed_as_it_is_in_the_end(s
 
 
 def test_what_replaces_everything_meanwhile_is_what_is_indexed(store: Indexer[Any]) -> None:
-    steps = store.cells.adding_indexers({"node": by_node})
+    steps = store.store.adding_indexers({"node": by_node})
     next(steps)
     store.replace([pod("z", "new")])
 
@@ -51,7 +51,7 @@ def test_what_replaces_everything_meanwhile_is_what_is_indexed(store: Indexer[An
 
 
 def test_an_index_cannot_be_asked_before_it_is_complete(store: Indexer[Any]) -> None:
-    steps = store.cells.adding_indexers({"node": by_node})
+    steps = store.store.adding_indexers({"node": by_node})
 
     next(steps)
 
@@ -59,7 +59,7 @@ def test_an_index_cannot_be_asked_before_it_is_complete(store: Indexer[Any]) -> 
 
 
 def test_who_gives_up_half_way_has_added_nothing(store: Indexer[Any]) -> None:
-    steps = store.cells.adding_indexers({"node": by_node})
+    steps = store.store.adding_indexers({"node": by_node})
     next(steps)
 
     steps.close()
@@ -69,7 +69,7 @@ def test_who_gives_up_half_way_has_added_nothing(store: Indexer[Any]) -> None:
 
 
 def test_a_name_that_is_being_added_is_taken(store: Indexer[Any]) -> None:
-    steps = store.cells.adding_indexers({"node": by_node})
+    steps = store.store.adding_indexers({"node": by_node})
     next(steps)
 
     with pytest.raises(UsageError, match="node exists already"):

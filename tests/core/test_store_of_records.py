@@ -18,12 +18,12 @@ WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
 
 def kept() -> Indexer[Any]:
-    present = ObjectType(WIDGETS).present
+    to_view = ObjectType(WIDGETS).to_view
     made: Indexer[Any] = Indexer(
-        indexers={"color": lambda each: [each["color"]], NAMESPACE_INDEX: meta_namespace_index_func}, present=present
+        indexers={"color": lambda each: [each["color"]], NAMESPACE_INDEX: meta_namespace_index_func}, to_view=to_view
     )
     for name, color in (("a", "red"), ("b", "red"), ("c", "blue")):
-        made.cells.put(f"ns/{name}", record(name, color=color))
+        made.store.put(f"ns/{name}", record(name, color=color))
     return made
 
 
@@ -46,8 +46,8 @@ def test_an_informers_store_is_asked_with_an_object_that_readers_have() -> None:
 def test_a_deleted_record_leaves_the_namespace_index_whatever_form_it_was_kept_in() -> None:
     store, plain = kept(), record("a", 2)
     packed = DictRecord(plain.key, plain.namespace, plain.name, plain.uid, plain.resource_version, plain.labels, b"")
-    store.cells.exchange("ns/a", store.cells.item("ns/a"), packed)
-    store.cells.delete("ns/a")
+    store.store.exchange("ns/a", store.store.item("ns/a"), packed)
+    store.store.delete("ns/a")
     assert store.index_keys(NAMESPACE_INDEX, "ns") == ["ns/b", "ns/c"]
 
 

@@ -76,8 +76,8 @@ def listers(threads: int, objects: list[list[str]]) -> None:
     """Each thread lists all kinds, beginning with another, and unpickles what it saw."""
     caches = []
     for row in objects:
-        indexer: Indexer[Any] = Indexer(present=partial(view_of, row))
-        indexer.cells.put("a", decode_record(row[3].encode()))
+        indexer: Indexer[Any] = Indexer(to_view=partial(view_of, row))
+        indexer.store.put("a", decode_record(row[3].encode()))
         caches.append(Lister(indexer, resource_of(row)))
 
     def read(number: int) -> list[Any]:
@@ -101,7 +101,7 @@ def models(threads: int, objects: list[list[str]]) -> None:
         for row in objects:
             resource = resource_of(row)
             objects_of: ObjectType[Any] = ObjectType(resource, decoder=Mine, fields=["spec.nodeName"])
-            seen.append(objects_of.present(objects_of.admit(objects_of.decode(row[3].encode()))))
+            seen.append(objects_of.to_view(objects_of.on_arrival(objects_of.decode(row[3].encode()))))
             if resource.model:
                 msgspec.json.Decoder(struct_for(resource.model))  # a class that is handed out is complete
         return seen
@@ -143,9 +143,9 @@ class _Handler:
 def endpoints(threads: int, objects: list[list[str]]) -> None:
     """Each thread serves a request, as FastAPI has plain functions do."""
     row = objects[0]
-    indexer: Indexer[Any] = Indexer(present=view_class(resource_of(row)))
+    indexer: Indexer[Any] = Indexer(to_view=view_class(resource_of(row)))
     for number in range(20):
-        indexer.cells.put(str(number), decode_record(row[3].encode()))
+        indexer.store.put(str(number), decode_record(row[3].encode()))
     barrier = threading.Barrier(threads)
 
     def endpoint() -> Any:

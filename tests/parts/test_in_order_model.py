@@ -67,7 +67,7 @@ class InOrderBesideTruth(RuleBasedStateMachine):
         self.truth: dict[str, int] = {}
         self.clock = 0
         objects: ObjectType[Any] = ObjectType(PODS)
-        self.indexer: Indexer[Any] = Indexer(present=objects.present)
+        self.indexer: Indexer[Any] = Indexer(to_view=objects.to_view)
         self.indexer.add_indexers({"parity": lambda pod: [str(int(pod.metadata.resource_version) % 2)]})
         self.listener = Listener()
         self.updates: CacheUpdates[Any] = CacheUpdates(

@@ -21,7 +21,7 @@ def cached() -> Any:
     pods = find("", "v1", "pods")
     assert pods is not None
     raw = b'{"metadata":{"namespace":"shop","name":"cart","uid":"u1","resourceVersion":"7"}}'
-    return ObjectType(pods).present(decode_record(raw))
+    return ObjectType(pods).to_view(decode_record(raw))
 
 
 @pytest.mark.conformance("EV-02")

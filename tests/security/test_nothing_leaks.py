@@ -179,7 +179,7 @@ async def test_a_secret_without_a_type_is_recognised(known_by: str) -> None:
     named = {"resource": ("secrets", "Thing"), "kind": ("things", "Secret")}[known_by]
     objects: ObjectType[Any] = ObjectType(Resource("", "v1", *named), storage=Storage.DICT)
     body = {**secret("s", uid="u", resourceVersion="1"), "stringData": {"password": CONTENT}}
-    obj = objects.present(objects.admit(decode_record(json.dumps(body).encode())))
+    obj = objects.to_view(objects.on_arrival(decode_record(json.dumps(body).encode())))
     assert obj["data"]["password"] == ENCODED
     for text in spellings(obj):
         assert_silent(text)

@@ -36,7 +36,7 @@ PLACES = [
     (ValueStream, "read"),
     (Intake, "listed"),
     (Intake, "admitted"),
-    (ObjectType, "admit"),
+    (ObjectType, "on_arrival"),
     (ListWatchProtocol, "receive"),
     (GuardedQueue, "apply"),
     (GuardedQueue, "take_over"),
@@ -106,7 +106,7 @@ async def test_a_call_that_runs_out_loses_nothing(owner: type, name: str, caplog
     caplog.set_level(logging.CRITICAL, logger="aioinformer")
     for nth in range(1, MOST_CALLS + 1):
         # In the user's code, a RecursionError says that the object is too deep: the object is passed over, and named.
-        kind = MemoryError if nth % 2 or name == "admit" else RecursionError
+        kind = MemoryError if nth % 2 or name == "on_arrival" else RecursionError
         with pytest.MonkeyPatch.context() as monkeypatch:
             calls = exhaust(monkeypatch, owner, name, nth, kind)
             await _story()

@@ -139,7 +139,7 @@ def test_a_store_that_is_filled_by_hand_tells_what_fails() -> None:
     store: Indexer[Any] = Indexer(indexers={"tag": lambda item: [item["tag"]]})
     store.add({"metadata": {"name": "a"}})
     store.add({"metadata": {"name": "b"}, "tag": "x"})
-    [(name, (_, keys, count))] = store.cells.failing().items()
+    [(name, (_, keys, count))] = store.store.failing().items()
     assert (name, keys, count) == ("tag", ["a"], 1)
     store.replace([{"metadata": {"name": "a"}, "tag": "y"}])
-    assert store.cells.failing() == {}
+    assert store.store.failing() == {}

@@ -51,7 +51,7 @@ async def test_a_cache_that_nobody_has_any_more_is_freed_beside_the_loop() -> No
     informer = SharedIndexInformer(Collection(*NAMES))
     async with informer:
         await informer.wait_for_sync()
-    cells = informer.get_indexer().cells
+    cells = informer.get_indexer().store
     items, gone = cells._items, weakref.ref(cells)
     del informer, cells
     gc.collect()

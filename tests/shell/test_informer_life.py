@@ -323,14 +323,14 @@ async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_cos
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
     informer.add_event_handler(recorder)
-    put = informer.get_indexer().cells.put
+    put = informer.get_indexer().store.put
 
     def broken(key: str, *arguments: Any) -> Any:
         if key == "default/b":
             raise Broken(key)
         return put(key, *arguments)
 
-    informer.get_indexer().cells.put = broken  # type: ignore[assignment,method-assign]
+    informer.get_indexer().store.put = broken  # type: ignore[assignment,method-assign]
     async with informer:
         await settled()
         with pods.at_once():

@@ -45,7 +45,7 @@ async def test_a_relist_of_unchanged_objects_is_told_to_nobody_and_touches_no_in
     informer.add_event_handler(recorder)
     async with informer:
         await settled()
-        bodies = {record.key: record.raw for record in informer.get_indexer().cells.items()}
+        bodies = {record.key: record.raw for record in informer.get_indexer().store.items()}
         told, lists = len(recorder.told), len(pods.requests)
         assert {"__init__", "evaluate", "add"} <= set(work.calls)
         work.calls.clear()
@@ -56,5 +56,5 @@ async def test_a_relist_of_unchanged_objects_is_told_to_nobody_and_touches_no_in
         assert again.send_initial_events if streaming else not again.watch
         assert len(recorder.told) == told
         assert work.calls == []
-        for record in informer.get_indexer().cells.items():
+        for record in informer.get_indexer().store.items():
             assert record.raw is bodies[record.key]

@@ -105,7 +105,7 @@ async def test_what_came_before_there_was_a_dictionary_is_packed_when_there_is_o
     informer = SharedIndexInformer(pods, storage="compressed")
     async with informer:
         await informer.wait_for_sync()
-        cells = informer.get_indexer().cells
+        cells = informer.get_indexer().store
         await informer.wait_for("default/pod-0", lambda pod: pod is not None)
         for _ in range(10_000):
             if all(isinstance(record, PackedRecord) for record in cells.items()):

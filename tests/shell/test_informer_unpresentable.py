@@ -18,17 +18,17 @@ from tests.shell.virtual_time import settled
 def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """States that nobody can be shown, as "a 1"."""
     states: set[str] = set()
-    present: Any = ObjectType.present
+    to_view: Any = ObjectType.to_view
 
     def fickle(self: ObjectType[Any]) -> Any:
         def shown(record: Any) -> Any:
             if f"{record.name} {record.resource_version}" in states:
                 raise ValueError("not again")
-            return present.fget(self)(record)
+            return to_view.fget(self)(record)
 
         return shown
 
-    monkeypatch.setattr(ObjectType, "present", property(fickle))
+    monkeypatch.setattr(ObjectType, "to_view", property(fickle))
     return states
 
 

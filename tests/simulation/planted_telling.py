@@ -113,14 +113,14 @@ def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
 @planted("a tombstone has the state that the queue knew instead of the last delivered one")
 def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
     def deleted(self: Any, key: str, obj: Any) -> None:
-        old = self._cells.delete(key)
+        old = self._store.delete(key)
         if old is None:
             return
         if isinstance(obj, DeletedFinalStateUnknown):
-            last = self._present(obj.obj) if obj.obj is not None else None
+            last = self._to_view(obj.obj) if obj.obj is not None else None
             self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, last)))
         else:
-            self._distribute(DeleteNotification(self._present(obj)))
+            self._distribute(DeleteNotification(self._to_view(obj)))
         if key in self._waiters:
             self._waiters.changed(key, None)
 
@@ -195,8 +195,8 @@ def unknown_deletion_delivered() -> AbstractContextManager[Any]:
     original = CacheUpdates._deleted
 
     def deleted(self: Any, key: str, obj: Any) -> None:
-        if self._cells.item(key) is None and not isinstance(obj, DeletedFinalStateUnknown):
-            self._distribute(DeleteNotification(self._present(obj)))
+        if self._store.item(key) is None and not isinstance(obj, DeletedFinalStateUnknown):
+            self._distribute(DeleteNotification(self._to_view(obj)))
         original(self, key, obj)
 
     return patch.object(CacheUpdates, "_deleted", deleted)

@@ -116,11 +116,11 @@ class ObjectType(Generic[T]):
 
     @property
     def decodes_early(self) -> bool:
-        """Whether `admit` has something to do."""
+        """Whether `on_arrival` has something to do."""
         return self._decode is not None or self.transform is not None or self._tier is not None
 
     @property
-    def present(self) -> Callable[[Record], T]:
+    def to_view(self) -> Callable[[Record], T]:
         """Makes what readers see of a record; with no call of ours in between where that is a view."""
         return self._view or self._body
 
@@ -132,7 +132,7 @@ class ObjectType(Generic[T]):
             seen = (record if isinstance(record, DictRecord) else self._decoded(record)).recall()
         return seen
 
-    def admit(self, record: Record) -> Record:
+    def on_arrival(self, record: Record) -> Record:
         """The record to cache for a record that came in: a user's model must accept it, a transform may replace it.
 
         Raises:
@@ -162,10 +162,10 @@ class ObjectType(Generic[T]):
         if isinstance(obj, Record):
             return obj
         record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
-        return self.admit(record)
+        return self.on_arrival(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
-        obj = self.present(record)
+        obj = self.to_view(record)
         try:
             result = transform(obj)
         except USER_ERRORS as error:

@@ -160,14 +160,14 @@ def _behind_type(raw: bytes) -> int:
 _E = TypeVar("_E", bound="Envelope")
 
 
-class KeptRecord(Record, gc=False, eq=False):
+class UndecodablePlaceholder(Record, gc=False, eq=False):
     """Stands in a list for an object that is there and does not decode: whatever is cached of it stays.
 
     Under the key "" it stands for one whose name cannot be read: whatever is cached, and not in the list, stays.
     """
 
     @classmethod
-    def of(cls, key: str) -> KeptRecord:
+    def of(cls, key: str) -> UndecodablePlaceholder:
         """The stand-in for a key."""
         return cls(key, "", "", "", "", NO_LABELS, b"")
 
