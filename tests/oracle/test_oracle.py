@@ -80,7 +80,7 @@ def test_the_suite_keeps_its_size() -> None:
 
 def test_every_row_of_the_page_of_faults_has_a_script() -> None:
     page = (FOLDER.parent.parent / "docs" / "faults.md").read_text()
-    table = page.split("| what happens | what the informer does")[1].split("\n\n")[0]
+    table = page.split("| failure | what the informer does")[1].split("\n\n")[0]
     rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
     rows = [row for row in rows if not row.startswith(NOT_OF_SERVERS)]
     pieces = {piece for script in SCRIPTS for piece in script.faults}
