@@ -1,0 +1,60 @@
+"""What holds for every page: short lines of code, imports from rooms, words for users."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from textwrap import dedent
+
+import pytest
+
+from tests.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
+
+LANGUAGES = {"python", "console", "json", "text", "toml"}
+EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
+IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
+#: Numbers of rows of the conformance list.
+ROW = re.compile(r"\b(?:ARC|CC|DET|ERR|EV|FIFO|IDX|INF|LE|LST|LW|MUT|PAG|PRO|REF|RT|SHD|SI|ST|STO|TW|WAIT|WQ)-\d\d\b")
+#: Pages that are about those rows, or about the code of this project.
+OF_CONTRIBUTORS = {"conformance.md", "contract.md", "design.md", "fault-matrix.md", "kubectl.md", "simulation.md", "soak.md"}
+
+
+@pytest.mark.parametrize("block", ALL, ids=str)
+def test_a_block_has_a_known_language_and_short_lines(block: Block) -> None:
+    assert block.language in LANGUAGES
+    if block.language != "text":
+        assert [line for line in block.code.splitlines() if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("block", in_language("json"), ids=str)
+def test_a_block_of_json_is_json(block: Block) -> None:
+    try:
+        json.loads(block.code)
+    except json.JSONDecodeError:
+        for line in block.code.splitlines():
+            json.loads(line)
+
+
+def test_lines_of_examples_are_short() -> None:
+    long = [f"{path.name}: {line}" for path in EXAMPLES for line in path.read_text().splitlines() if len(line) > 100]
+    assert long == []
+
+
+def _modules(text: str) -> set[str]:
+    return {match[1] for match in IMPORT.finditer(text)}
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
+def test_no_import_is_deeper_than_one_room(path) -> None:  # type: ignore[no-untyped-def]
+    assert {module for module in _modules(path.read_text()) if module.count(".") > 1} == set()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OF_CONTRIBUTORS], ids=lambda page: page.name)
+def test_pages_of_users_have_no_row_numbers(page) -> None:  # type: ignore[no-untyped-def]
+    assert ROW.findall(page.read_text()) == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = set(re.findall(r"[\w/-]+\.md", (PROJECT / "mkdocs.yml").read_text()))
+    assert navigation == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
