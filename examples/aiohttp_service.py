@@ -1,7 +1,7 @@
-"""An aiohttp service with a cache inside: answers come from memory, readiness from the cache's own state.
+"""An aiohttp service with a cache: it answers from memory, and its readiness is that of the cache.
 
-    GET /readyz                 200 once the cache is filled, 503 before; the text says what the informer is doing
-    GET /nodes                  the nodes, and how many pods each of them has
+    GET /readyz                 200 once the cache has synced, 503 before; the text is the state
+    GET /nodes                  the number of pods of each node
     GET /nodes/{node}/pods      the pods of a node
 
 python examples/aiohttp_service.py [--kubeconfig FILE] [--duration SECONDS]
@@ -31,8 +31,11 @@ def by_node(pod: V1Pod) -> list[str]:
 
 
 async def informers(app: web.Application) -> AsyncIterator[None]:
-    """Runs the cache for as long as the application runs, and does not hold up its start."""
-    async with cluster.connect(app[ARGUMENTS]) as transport, SharedInformerFactory(transport) as factory:
+    """Run the informers while the application runs. Do not wait for the sync at the start."""
+    async with (
+        cluster.connect(app[ARGUMENTS]) as transport,
+        SharedInformerFactory(transport) as factory,
+    ):
         factory.core.v1.pods.informer().add_indexers({"node": by_node})
         factory.start()
         app[FACTORY] = factory
@@ -61,7 +64,11 @@ async def main(arguments: argparse.Namespace) -> None:
     app[ARGUMENTS] = arguments
     app.cleanup_ctx.append(informers)
     app.add_routes(
-        [web.get("/readyz", readyz), web.get("/nodes", nodes), web.get("/nodes/{node}/pods", pods_of_a_node)]
+        [
+            web.get("/readyz", readyz),
+            web.get("/nodes", nodes),
+            web.get("/nodes/{node}/pods", pods_of_a_node),
+        ]
     )
 
     runner = web.AppRunner(app)

@@ -1,4 +1,4 @@
-"""Where the examples run: on a living API server of their own, or with `--kubeconfig` on a real cluster."""
+"""Connect the examples: to an API server in this process, or with `--kubeconfig` to a cluster."""
 
 from __future__ import annotations
 
@@ -11,47 +11,60 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
-from aioinformer.testing import ApiServer
-from aioinformer.testing.server.workload import Workload
+from aioinformer import HttpTransport
+from aioinformer import connect as connect_to_cluster
+from aioinformer.testing import ApiServer, Workload
 from aioinformer.transport import Request, Transport
-from aioinformer.transport.auth.credentials import connect as connect_to_cluster
-from aioinformer.transport.http import HttpTransport
 
 
-def run(main: Callable[[argparse.Namespace], Coroutine[None, None, None]], description: str | None) -> None:
-    """Runs an example until it is done, until `--duration` is over, or until Ctrl-C."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kubeconfig", metavar="FILE", help="run on this cluster instead of the embedded API server")
-    parser.add_argument("--duration", metavar="SECONDS", type=float, help="end after so long (default: with Ctrl-C)")
+def run(
+    main: Callable[[argparse.Namespace], Coroutine[None, None, None]], description: str | None
+) -> None:
+    """Run an example until it is done, until `--duration` is over, or until Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="use this cluster instead of the embedded API server"
+    )
+    parser.add_argument(
+        "--duration", metavar="SECONDS", type=float, help="end after this time (default: Ctrl-C)"
+    )
     arguments = parser.parse_args()
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is no StringIO here
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # not a StringIO
     with suppress(KeyboardInterrupt):
         asyncio.run(main(arguments))
 
 
 @asynccontextmanager
 async def connect(arguments: argparse.Namespace) -> AsyncIterator[Transport]:
-    """A transport to the cluster of the command line, or to an API server that lives as long as the `with` block."""
+    """Return a transport to the cluster of the command line, or to an API server for this block."""
     if arguments.kubeconfig:
         async with await connect_to_cluster(kubeconfig=arguments.kubeconfig) as connection:
             yield connection.transport
     else:
-        async with ApiServer() as server, Workload(server) as workload, HttpTransport(server.url) as transport:
-            for _ in range(60):  # something to see from the first moment on
+        async with (
+            ApiServer() as server,
+            Workload(server) as workload,
+            HttpTransport(server.url) as transport,
+        ):
+            for _ in range(60):  # some objects exist from the start
                 workload.step()
             yield transport
 
 
 async def pause(arguments: argparse.Namespace) -> None:
-    """Lets the handlers work for `--duration` seconds, or until Ctrl-C."""
+    """Wait for `--duration` seconds, or until Ctrl-C."""
     if arguments.duration is None:
         await asyncio.Event().wait()
     else:
         await asyncio.sleep(arguments.duration)
 
 
-async def send(transport: Transport, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Writes to the API server; what programs of their own leave to kubernetes_asyncio's API classes."""
+async def send(
+    transport: Transport, method: str, path: str, body: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write to the API server. In your own program, use the API classes of kubernetes_asyncio."""
     status, answer = await _ask(transport, method, path, body)
     if status >= 300:
         raise SystemExit(f"{method} {path}: {answer.get('message', status)}")
@@ -59,7 +72,7 @@ async def send(transport: Transport, method: str, path: str, body: dict[str, Any
 
 
 async def create(transport: Transport, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Creates an object; removes first what an earlier run, which was interrupted, has left under its name."""
+    """Create an object. Delete an object of that name first, if an interrupted run has left one."""
     name = body["metadata"]["name"]
     async with asyncio.timeout(60):
         while True:

@@ -1,10 +1,10 @@
-"""A custom resource, read as a class of one's own.
+"""A custom resource, decoded into your own class.
 
-The class may be a msgspec Struct, a dataclass or a pydantic model; or `decoder` may be any function of JSON bytes.
-Without one, custom resources are read as mappings: `widget["spec"]["size"]`.
+The class may be a msgspec Struct, a dataclass or a pydantic model, or `decoder` may be a function
+of JSON bytes. Without a decoder, custom resources are mappings: `widget["spec"]["size"]`.
 
-The example makes a CustomResourceDefinition, follows its objects while some are made and changed, and removes
-everything again.
+The example creates a CustomResourceDefinition, follows its objects while it creates and changes
+some, and removes everything at the end.
 
 python examples/custom_resource.py [--kubeconfig FILE]
 """
@@ -48,7 +48,12 @@ DEFINITION = {
     "spec": {
         "group": "example.com",
         "scope": "Namespaced",
-        "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
+        "names": {
+            "kind": "Widget",
+            "listKind": "WidgetList",
+            "plural": "widgets",
+            "singular": "widget",
+        },
         "versions": [
             {
                 "name": "v1",
@@ -60,7 +65,10 @@ DEFINITION = {
                         "properties": {
                             "spec": {
                                 "type": "object",
-                                "properties": {"size": {"type": "integer"}, "colour": {"type": "string"}},
+                                "properties": {
+                                    "size": {"type": "integer"},
+                                    "colour": {"type": "string"},
+                                },
                             }
                         },
                     }
@@ -73,41 +81,56 @@ DEFINITION = {
 
 def widget(name: str, size: int) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": metadata,
+        "spec": {"size": size},
+    }
 
 
 def is_served(definition: V1CustomResourceDefinition | None) -> bool:
     if definition is None or definition.status is None:
         return False
-    return any(each.type == "Established" and each.status == "True" for each in definition.status.conditions or ())
+    conditions = definition.status.conditions or ()
+    return any(each.type == "Established" and each.status == "True" for each in conditions)
+
+
+def on_add(each: Widget) -> None:
+    print(f"added   {each.metadata.name}: {each.spec.colour}, size {each.spec.size}")
+
+
+def on_update(old: Widget, new: Widget) -> None:
+    print(f"updated {new.metadata.name}: {old.spec.size} -> {new.spec.size}")
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+    async with (
+        cluster.connect(arguments) as transport,
+        SharedInformerFactory(transport) as factory,
+    ):
         definitions = factory.apiextensions.v1.customresourcedefinitions.informer()
         await cluster.create(transport, definitions.resource.path(), DEFINITION)
         try:
             factory.start()
-            # An informer would wait for a resource that does not exist yet; this program has nothing else to do.
+            # Not necessary for the informer: it waits for a resource that does not exist yet.
             await definitions.wait_for("widgets.example.com", is_served, timeout=30)
 
             widgets = factory.informer_for(WIDGETS, decoder=Widget)
-            widgets.add_event_handler(
-                on_add=lambda each: print(f"added   {each.metadata.name}: {each.spec.colour}, size {each.spec.size}"),
-                on_update=lambda old, new: print(f"updated {new.metadata.name}: {old.spec.size} -> {new.spec.size}"),
-            )
+            widgets.add_event_handler(on_add=on_add, on_update=on_update)
             await cluster.send(transport, "POST", WIDGETS.path("default"), widget("first", 1))
             await cluster.send(transport, "POST", WIDGETS.path("default"), widget("second", 2))
             await factory.wait_for_cache_sync(timeout=30)
 
             body = {"spec": {"size": 3}}
             answer = await cluster.send(transport, "PATCH", WIDGETS.path("default", "first"), body)
-            # Reading one's own write: from here on the cache is at least as new as what was just written.
+            # From here on, the cache contains this write.
             await widgets.wait_for_resource_version(answer["metadata"]["resourceVersion"])
             total = sum(each.spec.size for each in widgets.lister().list())
-            print(f"{len(widgets.lister().list())} widgets of size {total} together")
+            print(f"{len(widgets.lister().list())} widgets with a total size of {total}")
         finally:
-            await cluster.send(transport, "DELETE", definitions.resource.path(name="widgets.example.com"))
+            path = definitions.resource.path(name="widgets.example.com")
+            await cluster.send(transport, "DELETE", path)
 
 
 if __name__ == "__main__":

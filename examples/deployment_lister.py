@@ -1,4 +1,4 @@
-"""A lister from a factory: what the cache knows is read without asking the server.
+"""A lister from a factory: it reads the cache and sends no request.
 
 python examples/deployment_lister.py [--kubeconfig FILE]
 """
@@ -13,17 +13,21 @@ import cluster
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+    async with (
+        cluster.connect(arguments) as transport,
+        SharedInformerFactory(transport) as factory,
+    ):
         deployments = factory.apps.v1.deployments.lister()
         factory.start()
         await factory.wait_for_cache_sync()
 
-        # From here on reads are plain calls on local memory: there is nothing to await.
+        # Reads are plain calls on local memory, without await.
         for deployment in sorted(deployments.list(), key=meta_namespace_key_func):
-            images = ", ".join(container.image for container in deployment.spec.template.spec.containers)
+            containers = deployment.spec.template.spec.containers
+            images = ", ".join(container.image for container in containers)
             print(f"{meta_namespace_key_func(deployment)}: {deployment.spec.replicas} of {images}")
 
-        print(f"{len(deployments.list('!canary'))} of them are no canaries")
+        print(f"{len(deployments.list('!canary'))} deployments without the label canary")
         try:
             deployments.namespaced("default").get("no-such-deployment")
         except NotFound as error:

@@ -1,7 +1,8 @@
-"""Events: what a controller does to objects, for people who look at the objects.
+"""Events: record what a controller does to an object.
 
-For each pod that appears, an Event is recorded, and for each change of its phase another one. Recording never waits;
-what repeats is counted on the server and not written again. At the end, the Events are read back.
+The program records one Event for each new pod, and one for each change of a pod's phase. Recording
+does not block. Repetitions are counted and not written again. At the end, it reads the Events
+back.
 
 python examples/event_recorder.py [--kubeconfig FILE] [--duration SECONDS]
 """
@@ -11,11 +12,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import ListWatch, Resource, SharedIndexInformer
-from aioinformer.events.broadcaster import EventBroadcaster
-from aioinformer.events.recorder import Recorder
-from aioinformer.events.sink import discover_event_sink
-from aioinformer.reflector.pager import ListPager
+from aioinformer import (
+    EventBroadcaster,
+    ListPager,
+    ListWatch,
+    Resource,
+    SharedIndexInformer,
+    discover_event_sink,
+)
+from aioinformer.events import Recorder
 
 import cluster
 
@@ -23,7 +28,9 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import V1Pod
 
 PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
-EVENTS: Resource[Any] = Resource("events.k8s.io", "v1", "events", kind="Event", model="EventsV1Event")
+EVENTS: Resource[Any] = Resource(
+    "events.k8s.io", "v1", "events", kind="Event", model="EventsV1Event"
+)
 CONTROLLER = "example.com/watcher"
 
 
@@ -32,11 +39,12 @@ class Watcher:
         self.recorder = recorder
 
     def on_add(self, pod: V1Pod) -> None:
-        self.recorder.event(pod, "Normal", "Seen", "it is in the cache")
+        self.recorder.event(pod, "Normal", "Seen", "the pod is in the cache")
 
     def on_update(self, old: V1Pod, new: V1Pod) -> None:
         if old.status.phase != new.status.phase:
-            self.recorder.eventf(new, "Normal", "PhaseChanged", "%s -> %s", old.status.phase, new.status.phase)
+            phases = (old.status.phase, new.status.phase)
+            self.recorder.eventf(new, "Normal", "PhaseChanged", "%s -> %s", *phases)
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -52,7 +60,8 @@ async def main(arguments: argparse.Namespace) -> None:
         for event in await ListPager(ListWatch(transport, EVENTS)).list():
             if event.reporting_controller == CONTROLLER:
                 times = event.series.count if event.series else 1
-                print(f"{event.regarding.namespace}/{event.regarding.name}: {event.reason} x{times}: {event.note}")
+                pod = f"{event.regarding.namespace}/{event.regarding.name}"
+                print(f"{pod}: {event.reason} x{times}: {event.note}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""An Indexer that is filled by hand, and asked by each of its methods: no cluster, no event loop.
+"""An Indexer that you fill yourself, and all of its methods. It needs no cluster and no event
+loop.
 
 python examples/fake_indexer.py
 """
@@ -18,7 +19,7 @@ def pod(name: str, namespace: str, users: str, node: str) -> Pod:
 
 
 def by_user(pod: Pod) -> list[str]:
-    """A pod has as many users as its annotation names: an object may stand in an index several times."""
+    """Return all users of the annotation: an object may have several values in an index."""
     return [user for user in pod["metadata"]["annotations"]["users"].split(",") if user]
 
 
@@ -31,9 +32,8 @@ def names(pods: Any) -> str:
 
 
 def main() -> None:
-    indexer: Indexer[Pod] = Indexer(
-        meta_namespace_key_func, {"user": by_user, "node": by_node, "namespace": meta_namespace_index_func}
-    )
+    indexers = {"user": by_user, "node": by_node, "namespace": meta_namespace_index_func}
+    indexer: Indexer[Pod] = Indexer(meta_namespace_key_func, indexers)
     cart = pod("cart", "shop", "ernie,bert", "node-1")
     search = pod("search", "shop", "bert,oscar", "node-2")
     mail = pod("mail", "office", "ernie,elmo", "node-1")

@@ -1,11 +1,11 @@
-"""A FastAPI service with a cache inside: answers come from memory, readiness from the cache's own state.
+"""A FastAPI service with a cache: it answers from memory, and its readiness is that of the cache.
 
-    GET /readyz                 200 once the cache is filled, 503 before; the text says what the informer is doing
-    GET /nodes                  the nodes, and how many pods each of them has
+    GET /readyz                 200 once the cache has synced, 503 before; the text is the state
+    GET /nodes                  the number of pods of each node
     GET /nodes/{node}/pods      the pods of a node
-    GET /metrics                how the informer is doing, for Prometheus
+    GET /metrics                the metrics of the informer, for Prometheus
 
-FastAPI runs `def` endpoints in threads: listers and indexers may be read from any of them.
+FastAPI runs `def` endpoints in threads. They may read listers and indexers.
 
 python examples/fastapi_service.py [--kubeconfig FILE] [--duration SECONDS]
 """
@@ -42,7 +42,7 @@ def service(arguments: argparse.Namespace) -> FastAPI:
 
     @asynccontextmanager
     async def informers(app: FastAPI) -> AsyncIterator[None]:
-        """Runs the cache for as long as the application runs, and does not hold up its start."""
+        """Run the informers while the application runs. Do not wait for the sync at the start."""
         async with (
             cluster.connect(arguments) as transport,
             SharedInformerFactory(transport, name="nodes-service", metrics=shown) as factory,
@@ -58,13 +58,15 @@ def service(arguments: argparse.Namespace) -> FastAPI:
     async def readyz(request: Request) -> Response:
         factory: SharedInformerFactory = request.app.state.factory
         state = factory.core.v1.pods.informer().state
-        return Response(f"pods: {state}\n", status_code=200 if factory.is_ready() else 503, media_type="text/plain")
+        status = 200 if factory.is_ready() else 503
+        return Response(f"pods: {state}\n", status_code=status, media_type="text/plain")
 
     @app.get("/nodes")
     def nodes(request: Request) -> dict[str, int]:
         factory: SharedInformerFactory = request.app.state.factory
         indexer = factory.core.v1.pods.informer().get_indexer()
-        return {node: len(indexer.index_keys("node", node)) for node in indexer.list_index_func_values("node")}
+        values = indexer.list_index_func_values("node")
+        return {node: len(indexer.index_keys("node", node)) for node in values}
 
     @app.get("/nodes/{node}/pods")
     def pods_of_a_node(node: str, request: Request) -> Sequence[str]:
@@ -81,7 +83,9 @@ def service(arguments: argparse.Namespace) -> FastAPI:
 async def main(arguments: argparse.Namespace) -> None:
     server = uvicorn.Server(uvicorn.Config(service(arguments), log_level="warning"))
     if arguments.duration is not None:
-        asyncio.get_running_loop().call_later(arguments.duration, setattr, server, "should_exit", True)
+        asyncio.get_running_loop().call_later(
+            arguments.duration, setattr, server, "should_exit", True
+        )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}")
         await server.serve(sockets=[listener])

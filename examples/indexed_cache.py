@@ -1,7 +1,8 @@
-"""An indexed cache: which pods run on a node, and which run an image, without a request.
+"""An indexed cache: find the pods of a node, and the pods that run an image, without a request.
 
-An index is a function from an object to the values under which it is to be found. It is evaluated once for each
-version of an object; a look-up costs what it finds, not what the cache holds.
+An index function returns the values under which an object is found. The informer calls it once for
+each version of an object. The cost of a lookup depends on its result, not on the size of the
+cache.
 
 python examples/indexed_cache.py [--kubeconfig FILE]
 """
@@ -28,7 +29,10 @@ def by_image(pod: V1Pod) -> list[str]:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+    async with (
+        cluster.connect(arguments) as transport,
+        SharedInformerFactory(transport) as factory,
+    ):
         informer = factory.core.v1.pods.informer()
         informer.add_indexers({"node": by_node, "image": by_image})
         factory.start()

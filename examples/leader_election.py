@@ -1,8 +1,8 @@
-"""Leader election: of all processes that run this, one works; when it ends or is lost, another one does.
+"""Leader election: one of several candidates is active. When it stops, another one takes over.
 
-Here, three candidates compete in one process. Whoever leads works for a while, and is then stopped in the middle of it,
-as by a rolling update: its work ends first, then it gives the lease back, and the next one leads at once. Each term has
-a number, higher than all before: hand it to what must not listen to a leader of yesterday.
+Here, three candidates compete in one process. The program cancels each leader after a second, as a
+rolling update does: its work ends, it releases the lease, and the next candidate leads at once.
+Each term has a number that is higher than all before. Use it as a fencing token.
 
 python examples/leader_election.py [--kubeconfig FILE]
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer import LeaderElector, LeadershipLost, Term
 from aioinformer.transport import Transport
 
 import cluster
@@ -25,7 +25,7 @@ async def compete(transport: Transport, identity: str, leads: asyncio.Queue[str]
         transport,
         "aioinformer-example",
         identity=identity,
-        on_new_leader=lambda leader: print(f"{identity} sees {leader or 'nobody'} lead"),
+        on_new_leader=lambda leader: print(f"{identity} sees {leader or 'no leader'}"),
     )
 
     async def work(term: Term) -> None:
@@ -33,7 +33,7 @@ async def compete(transport: Transport, identity: str, leads: asyncio.Queue[str]
         leads.put_nowait(identity)
         try:
             while True:
-                term.check()  # before each step that only a leader may take
+                term.check()  # before each step that only the leader may take
                 await asyncio.sleep(0.2)
         finally:
             print(f"{identity} has ended its work")
@@ -49,7 +49,9 @@ async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport, asyncio.TaskGroup() as tasks:
         leads: asyncio.Queue[str] = asyncio.Queue()
         names = [f"candidate-{number}" for number in range(1, CANDIDATES + 1)]
-        candidates = {name: tasks.create_task(compete(transport, name, leads), name=name) for name in names}
+        candidates = {
+            name: tasks.create_task(compete(transport, name, leads), name=name) for name in names
+        }
         for _ in names:
             leader = await leads.get()
             await asyncio.sleep(1)

@@ -1,7 +1,8 @@
-"""Without a cache: a list that comes page by page, and a watch until something has happened.
+"""List and watch without a cache: a list in pages, and a watch until an event arrives.
 
-The pager hands out objects as they arrive, and keeps none of them. The watch begins where the list ended, and survives
-whatever happens to its connection, until the pod that is made here is there, and then until it is gone.
+The pager yields objects as they arrive, and stores none of them. The watch begins at the version
+of the list, and resumes after a lost connection. The program waits for the pod that it creates,
+then for its deletion.
 
 python examples/list_and_watch.py [--kubeconfig FILE]
 """
@@ -13,9 +14,8 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from aioinformer import ListWatch, Resource
-from aioinformer.informer.watch import Event, RetryWatcher, until
-from aioinformer.reflector.pager import ListPager
+from aioinformer import ListPager, ListWatch, Resource, RetryWatcher, until
+from aioinformer.informer import Event
 
 import cluster
 

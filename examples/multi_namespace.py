@@ -1,7 +1,7 @@
-"""One informer of some namespaces, which may come and go: for those who may not read all of them.
+"""One informer over several namespaces, for users who may not read all of them.
 
-There is one cache, and one line of notifications for each handler. What is in a namespace that is not looked at any
-more is told as gone.
+There is one cache. Each handler receives its notifications in one sequence. When you remove a
+namespace, handlers receive a delete for each of its objects.
 
 python examples/multi_namespace.py [--kubeconfig FILE]
 """
@@ -12,17 +12,24 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import ListWatch, Resource, deletion_handling_object_name
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer import (
+    ListWatch,
+    MultiNamespaceInformer,
+    Resource,
+    deletion_handling_object_name,
+)
 
 import cluster
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import V1ConfigMap
 
-CONFIG_MAPS: Resource[V1ConfigMap] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
+CONFIG_MAPS: Resource[V1ConfigMap] = Resource(
+    "", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap"
+)
 NAMESPACES = ["default", "kube-public"]
 LABELS = {"example": "multi-namespace"}
+SELECTOR = "example=multi-namespace"
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -32,21 +39,22 @@ async def main(arguments: argparse.Namespace) -> None:
             await cluster.create(transport, CONFIG_MAPS.path(namespace), body)
 
         informer = MultiNamespaceInformer(
-            lambda namespace: ListWatch(transport, CONFIG_MAPS, namespace, label_selector="example=multi-namespace"),
+            lambda namespace: ListWatch(transport, CONFIG_MAPS, namespace, SELECTOR),
             NAMESPACES[:1],
         )
         gone = asyncio.Event()
 
         def on_delete(obj: Any) -> None:
-            print(f"gone: {deletion_handling_object_name(obj)}")
+            print(f"deleted: {deletion_handling_object_name(obj)}")
             gone.set()
 
         def show(what: str) -> None:
             print(f"{what}: {', '.join(sorted(informer.get_store().list_keys()))}")
 
-        informer.add_event_handler(
-            on_add=lambda obj: print(f"there: {obj.metadata.namespace}/{obj.metadata.name}"), on_delete=on_delete
-        )
+        def on_add(obj: V1ConfigMap) -> None:
+            print(f"added: {obj.metadata.namespace}/{obj.metadata.name}")
+
+        informer.add_event_handler(on_add=on_add, on_delete=on_delete)
         try:
             async with informer:
                 await informer.wait_for_sync()

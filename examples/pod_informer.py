@@ -1,8 +1,8 @@
-"""One informer without a factory: three handler functions, told again of every pod once a minute.
+"""One informer without a factory, with three handler functions and a resync every minute.
 
-A handler may be a coroutine function, as `on_update` is here: the next notification of this handler waits for it,
-nothing else does. A deletion that was missed while the connection was down arrives as a `DeletedFinalStateUnknown`,
-with the last state that was seen.
+A handler may be a coroutine function, as `on_update` is here. Only the next notification of the
+same handler waits for it. If the informer missed a deletion while the connection was down,
+`on_delete` receives a `DeletedFinalStateUnknown` with the last known state.
 
 python examples/pod_informer.py [--kubeconfig FILE] [--duration SECONDS]
 """
@@ -13,7 +13,13 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from aioinformer import DeletedFinalStateUnknown, ListWatch, Resource, SharedIndexInformer, meta_namespace_key_func
+from aioinformer import (
+    DeletedFinalStateUnknown,
+    ListWatch,
+    Resource,
+    SharedIndexInformer,
+    meta_namespace_key_func,
+)
 
 import cluster
 
@@ -32,13 +38,13 @@ async def on_update(old: V1Pod, new: V1Pod) -> None:
     if old.metadata.resource_version == new.metadata.resource_version:
         print(f"resynced {meta_namespace_key_func(new)}")
     else:
-        await asyncio.sleep(0)  # whatever a program has to wait for
+        await asyncio.sleep(0)  # for example, a request
         print(f"updated  {meta_namespace_key_func(new)}: {old.status.phase} -> {new.status.phase}")
 
 
 def on_delete(pod: V1Pod | DeletedFinalStateUnknown[V1Pod]) -> None:
     if isinstance(pod, DeletedFinalStateUnknown):
-        print(f"deleted  {pod.key} (unseen)")
+        print(f"deleted  {pod.key} (missed)")
     else:
         print(f"deleted  {meta_namespace_key_func(pod)}")
 

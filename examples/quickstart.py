@@ -1,4 +1,4 @@
-"""The quick start: follow the pods of a cluster, and ask the cache about them.
+"""Follow the pods of a cluster, and read them from the cache.
 
 python examples/quickstart.py [--kubeconfig FILE] [--duration SECONDS]
 """
@@ -14,7 +14,10 @@ import cluster
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with cluster.connect(arguments) as transport, SharedInformerFactory(transport) as factory:
+    async with (
+        cluster.connect(arguments) as transport,
+        SharedInformerFactory(transport) as factory,
+    ):
         pods = factory.core.v1.pods
         pods.informer().add_event_handler(
             on_add=lambda pod: print(f"+ {key_of(pod)}"),

@@ -1,7 +1,8 @@
-"""Writes that collide: several writers count in one object, and none of their counts is lost.
+"""Concurrent writers: several tasks increment a counter in one object, and no increment is lost.
 
-Each reads the object, changes it, and writes it back under the version that it has read. If somebody else was faster
-the server answers with a conflict, and the writer begins again, from reading on.
+Each writer reads the object, changes it, and writes it back with the version that it has read. If
+another writer was faster, the server answers 409 (conflict), and the writer starts again with a
+read.
 
 python examples/retry_on_conflict.py [--kubeconfig FILE]
 """
@@ -13,9 +14,8 @@ import asyncio
 import json
 from typing import Any
 
-from aioinformer.transport import Request, Transport
-from aioinformer.transport.exchange import exchange
-from aioinformer.workqueue.retry import RetryBackoff, retry_on_conflict
+from aioinformer.transport import Request, Transport, exchange
+from aioinformer.workqueue import RetryBackoff, retry_on_conflict
 
 import cluster
 
@@ -24,7 +24,7 @@ NAME = "aioinformer-example-counter"
 WRITERS = 4
 TIMES = 5
 
-#: Four writers who do nothing else collide more often than five tries are enough for.
+#: Four writers collide so often that the five attempts of the default are not enough.
 PATIENT = RetryBackoff(steps=50, initial=0.01, factor=1.5, jitter=1.0, cap=0.2)
 
 
@@ -38,11 +38,12 @@ class Counter:
 
     async def increment(self) -> None:
         self.tries += 1
-        counter = await self.read()  # anew for each try: what was read before is what conflicts
+        counter = await self.read()  # read again in each attempt: the old version conflicts
         counter["data"]["count"] = str(int(counter["data"]["count"]) + 1)
         body = json.dumps(counter).encode()
         headers = {"Content-Type": "application/json"}
-        await exchange(self.transport, Request(f"{CONFIG_MAPS}/{NAME}", (), "PUT", headers, body), "ConfigMap")
+        request = Request(f"{CONFIG_MAPS}/{NAME}", (), "PUT", headers, body)
+        await exchange(self.transport, request, "ConfigMap")
 
     async def write(self) -> None:
         for _ in range(TIMES):
@@ -52,13 +53,14 @@ class Counter:
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
         counter = Counter(transport)
-        await cluster.create(transport, CONFIG_MAPS, {"metadata": {"name": NAME}, "data": {"count": "0"}})
+        body = {"metadata": {"name": NAME}, "data": {"count": "0"}}
+        await cluster.create(transport, CONFIG_MAPS, body)
         try:
             async with asyncio.TaskGroup() as writers:
                 for number in range(WRITERS):
                     writers.create_task(counter.write(), name=f"writer {number}")
             count = (await counter.read())["data"]["count"]
-            print(f"{WRITERS} writers counted to {count}, in {counter.tries} tries")
+            print(f"{WRITERS} writers counted to {count}, in {counter.tries} attempts")
         finally:
             await cluster.send(transport, "DELETE", f"{CONFIG_MAPS}/{NAME}")
 

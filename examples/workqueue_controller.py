@@ -1,9 +1,10 @@
-"""A controller: handlers put keys into a queue, workers take them out and look at the cache.
+"""A controller: handlers put keys into a queue, workers take them out and read the cache.
 
-Between a change and the work on it there may be any number of further changes: a key is in the queue once, and the
-cache has the latest state. Two workers never have the same key. Work that fails is tried again, ever later, five times.
+Several changes of an object before its work begins cause one piece of work, because a key is in
+the queue only once and the cache has the latest state. Two workers never process the same key at
+the same time. Failed work is retried five times with exponential backoff.
 
-The work here is to say which pods there are. On the embedded server some of it fails, on purpose.
+The controller only prints pods. On the embedded server, some of its work fails on purpose.
 
 python examples/workqueue_controller.py [--kubeconfig FILE] [--duration SECONDS]
 """
@@ -18,13 +19,13 @@ from aioinformer import (
     Lister,
     ListWatch,
     NotFound,
+    ObjectName,
+    RateLimitingQueue,
     Resource,
     SharedIndexInformer,
     deletion_handling_object_name,
     object_name,
 )
-from aioinformer.resources.keys import ObjectName
-from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
 import cluster
 
@@ -58,7 +59,7 @@ class Controller:
     def failed(self, key: ObjectName, error: Exception) -> None:
         retries = self.queue.num_requeues(key)
         if retries < MOST_RETRIES:
-            print(f"failed  {key}: {error} (retry {retries + 1} of {MOST_RETRIES} follows)")
+            print(f"failed  {key}: {error} (retry {retries + 1} of {MOST_RETRIES})")
             self.queue.add_rate_limited(key)
         else:
             print(f"dropped {key}: {error}")
@@ -68,11 +69,11 @@ class Controller:
         try:
             pod = self.pods.namespaced(key.namespace).get(key.name)
         except NotFound:
-            print(f"gone    {key}")
+            print(f"deleted {key}")
             return
-        await asyncio.sleep(0)  # whatever a controller has to ask the world
+        await asyncio.sleep(0)  # for example, a request
         if not pod.spec.node_name:
-            raise LookupError("it has no node yet")
+            raise LookupError("the pod has no node yet")
         print(f"synced  {key} on {pod.spec.node_name}")
 
 
@@ -86,7 +87,7 @@ async def main(arguments: argparse.Namespace) -> None:
                 workers.create_task(controller.work(), name=f"worker {number}")
             await cluster.pause(arguments)
         statistics = controller.queue.statistics()
-        print(f"{statistics.adds} keys were worked on, {statistics.retries} of them again")
+        print(f"{statistics.adds} keys were queued, {statistics.retries} of them as retries")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Every example runs as its reader would run it, and prints what its text says; warnings are errors there, too.
+"""Each example runs as a process, with warnings as errors, and prints what its docstring promises.
 
-So does the program that README opens with, and what the documentation shows is Python at least.
+So does the first program of README. `tests/docs` runs the other code of the documentation.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NOT_PROGRAMS = {"cluster.py", "test_controller.py"}
 
 
 def complaints(stderr: str) -> list[str]:
-    """Lines of stderr, but for those that a busy machine causes: a call takes long when the process does not run."""
+    """Return the lines of stderr, without warnings that a busy machine causes."""
     return [line for line in stderr.splitlines() if " blocked the event loop for " not in line]
 
 
 def run(name: str, *arguments: str) -> str:
-    """The output of an example that ends by itself, in order."""
+    """Run an example that ends by itself, and return its output."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
     assert complaints(done.stderr) == []
@@ -50,19 +50,19 @@ def run(name: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_quick_start_tells_of_pods_and_counts_them() -> None:
+def test_quickstart_prints_and_counts_pods() -> None:
     output = run("quickstart.py", "--duration", "3")
     assert re.search(r"^\+ [a-z0-9-]+/[a-z0-9-]+$", output, re.MULTILINE)
     assert re.search(r"^[1-9]\d* pods are in the cache$", output, re.MULTILINE)
     assert re.search(r"^~ [a-z0-9-]+/[a-z0-9-]+ is \w+$", output, re.MULTILINE)
 
 
-def test_the_pod_informer_calls_all_three_handlers() -> None:
+def test_pod_informer_calls_all_three_handlers() -> None:
     output = run("pod_informer.py", "--duration", "5")
     assert {line.split()[0] for line in output.splitlines()} >= {"added", "updated", "deleted"}
 
 
-def test_the_indexer_answers_by_each_of_its_methods() -> None:
+def test_fake_indexer_prints_the_result_of_each_method() -> None:
     answers = dict(re.findall(r"^([^:]+): +(.*)$", run("fake_indexer.py"), re.MULTILINE))
     assert answers == {
         "list": "office/mail, shop/cart, shop/search",
@@ -83,36 +83,36 @@ def test_the_indexer_answers_by_each_of_its_methods() -> None:
     }
 
 
-def test_the_deployment_lister_lists_and_misses() -> None:
+def test_deployment_lister_lists_and_raises_not_found() -> None:
     lines = run("deployment_lister.py").splitlines()
     assert re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+: \d+ of \S+", lines[0])
-    assert re.fullmatch(r"[1-9]\d* of them are no canaries", lines[-2])
+    assert re.fullmatch(r"[1-9]\d* deployments without the label canary", lines[-2])
     assert lines[-1] == 'deployments.apps "no-such-deployment" not found'
 
 
-def test_the_indexed_cache_finds_pods_by_node_and_by_image() -> None:
+def test_indexed_cache_finds_pods_by_node_and_image() -> None:
     output = run("indexed_cache.py")
     assert re.search(r"^node \S+: [a-z0-9-]+/[a-z0-9-]+", output, re.MULTILINE)
     assert re.search(r"^image \S+: [a-z0-9-]+/[a-z0-9-]+", output, re.MULTILINE)
 
 
-def test_the_custom_resource_is_read_as_a_class_of_its_own() -> None:
+def test_custom_resource_is_decoded_into_a_class() -> None:
     lines = run("custom_resource.py").splitlines()
     assert sorted(lines) == [
-        "2 widgets of size 5 together",
+        "2 widgets with a total size of 5",
         "added   first: grey, size 1",
         "added   second: grey, size 2",
         "updated first: 1 -> 3",
     ]
 
 
-def test_the_workqueue_controller_works_on_what_changes_and_retries_what_fails() -> None:
+def test_workqueue_controller_reconciles_and_retries() -> None:
     output = run("workqueue_controller.py", "--duration", "5")
-    assert {line.split()[0] for line in output.splitlines()} >= {"synced", "failed", "dropped", "gone"}
-    assert re.search(r"^\d+ keys were worked on, [1-9]\d* of them again$", output, re.MULTILINE)
+    assert {line.split()[0] for line in output.splitlines()} >= {"synced", "failed", "dropped", "deleted"}
+    assert re.search(r"^\d+ keys were queued, [1-9]\d* of them as retries$", output, re.MULTILINE)
 
 
-def test_the_leader_election_hands_over_from_one_candidate_to_the_next() -> None:
+def test_leader_election_hands_over_to_each_candidate() -> None:
     lines = [line for line in run("leader_election.py").splitlines() if " sees " not in line]
     leaders = [line.split()[0] for line in lines[::2]]
     assert sorted(leaders) == ["candidate-1", "candidate-2", "candidate-3"]
@@ -123,40 +123,40 @@ def test_the_leader_election_hands_over_from_one_candidate_to_the_next() -> None
     ]
 
 
-def test_no_count_is_lost_when_writers_collide() -> None:
-    match = re.fullmatch(r"4 writers counted to 20, in (\d+) tries", run("retry_on_conflict.py").strip())
+def test_retry_on_conflict_loses_no_increment() -> None:
+    match = re.fullmatch(r"4 writers counted to 20, in (\d+) attempts", run("retry_on_conflict.py").strip())
     assert match is not None
     assert int(match[1]) >= 20
 
 
-def test_a_list_in_pages_is_followed_by_a_watch_until_something_has_happened() -> None:
+def test_list_and_watch_lists_pages_and_waits_for_events() -> None:
     lines = run("list_and_watch.py").splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["listed"] * 3
     assert re.fullmatch(r"[1-9]\d* pods", lines[3])
     assert lines[4:] == ["ADDED aioinformer-example", "DELETED aioinformer-example"]
 
 
-def test_namespaces_come_and_go_in_one_cache() -> None:
+def test_multi_namespace_adds_and_removes_namespaces() -> None:
     lines = run("multi_namespace.py").splitlines()
     assert sorted(lines) == [
-        "gone: default/of-many",
+        "added: default/of-many",
+        "added: kube-public/of-many",
+        "deleted: default/of-many",
         "one namespace: default/of-many",
         "the other namespace: kube-public/of-many",
-        "there: default/of-many",
-        "there: kube-public/of-many",
         "two namespaces: default/of-many, kube-public/of-many",
     ]
 
 
-def test_the_events_that_were_recorded_are_on_the_server() -> None:
+def test_event_recorder_writes_events_to_the_server() -> None:
     lines = run("event_recorder.py", "--duration", "3").splitlines()
     assert re.search(r"refused=0, dropped=0, waiting=0", lines[0])
-    seen = [line for line in lines if re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+: Seen x1: it is in the cache", line)]
+    seen = [line for line in lines if re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+: Seen x1: the pod is in the cache", line)]
     assert len(seen) > 5
 
 
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
-def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None:
+def test_service_answers_until_interrupted(name: str) -> None:
     with service(name) as url:
         nodes = ask(f"{url}/nodes")
         pods = {node: ask(f"{url}/nodes/{node}/pods") for node in nodes}
@@ -164,7 +164,7 @@ def test_the_service_answers_from_its_cache_until_interrupted(name: str) -> None
     assert all(re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", pod) for keys in pods.values() for pod in keys)
 
 
-def test_the_service_shows_its_informer_to_prometheus() -> None:
+def test_service_serves_metrics() -> None:
     with service("fastapi_service.py") as url, urlopen(f"{url}/metrics", timeout=5) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         text = answer.read().decode()
@@ -174,7 +174,7 @@ def test_the_service_shows_its_informer_to_prometheus() -> None:
 
 
 @pytest.mark.parametrize("name", ["aiohttp_service.py", "fastapi_service.py"])
-def test_the_service_ends_by_itself_after_its_duration(name: str) -> None:
+def test_service_ends_after_its_duration(name: str) -> None:
     assert run(name, "--duration", "1").startswith("listening on http://127.0.0.1:")
 
 
@@ -189,7 +189,7 @@ def test_the_service_ends_by_itself_after_its_duration(name: str) -> None:
         ("event_recorder.py", "1"),
     ],
 )
-async def test_an_example_runs_again_also_after_an_interruption(
+async def test_example_runs_again_after_an_interruption(
     api_server: ApiServer, tmp_path: Path, name: str, duration: str
 ) -> None:
     kubeconfig = str(api_server.kubeconfig(tmp_path / "kubeconfig"))
@@ -212,13 +212,13 @@ async def test_an_example_runs_again_also_after_an_interruption(
         assert output
 
 
-def test_every_example_is_run_by_a_test() -> None:
+def test_every_example_has_a_test() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")} - NOT_PROGRAMS
     source = Path(__file__).read_text()
     assert {name for name in programs if f'"{name}"' not in source} == set()
 
 
-async def test_the_program_of_the_readme_counts_what_it_sees(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_program_of_the_readme_prints_and_counts_pods(api_server: ApiServer, tmp_path: Path) -> None:
     containers = [{"name": "web", "image": "web"}]
     for name, app in ("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"):
         metadata = {"name": name, "labels": {"app": app}}
@@ -238,7 +238,7 @@ async def test_the_program_of_the_readme_counts_what_it_sees(api_server: ApiServ
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_the_python_of_a_page_is_python(page: Path) -> None:
+def test_python_blocks_of_a_page_compile(page: Path) -> None:
     for block in python_blocks(page):
         compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
@@ -250,7 +250,7 @@ def python_blocks(page: Path) -> list[str]:
 
 @contextmanager
 def service(name: str) -> Iterator[str]:
-    """The URL of a service that is ready; interrupted at the end, as by Ctrl-C."""
+    """Run a service, yield its URL when it is ready, and interrupt it at the end, as Ctrl-C does."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -278,7 +278,7 @@ def _is_ready(url: str) -> bool:
         with urlopen(f"{url}/readyz", timeout=5):
             return True
     except HTTPError as error:
-        with error:  # 503 as long as the cache is not filled
+        with error:  # 503 until the cache has synced
             return False
     except ConnectionError:
         return False

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from aioinformer.transport.auth.credentials import Connection, connect
+    from aioinformer.transport.auth.tokens import Credential, Credentials
     from aioinformer.transport.exchange import exchange
     from aioinformer.transport.http import HttpTransport
     from aioinformer.transport.kubernetes import KubernetesTransport
@@ -92,6 +93,8 @@ class Transport(Protocol):
 __all__ = [
     "TLS",
     "Connection",
+    "Credential",
+    "Credentials",
     "HttpTransport",
     "KubernetesTransport",
     "Request",
@@ -108,6 +111,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "auth.credentials": "Connection connect",
+            "auth.tokens": "Credential Credentials",
             "exchange": "exchange",
             "http": "HttpTransport",
             "kubernetes": "KubernetesTransport",

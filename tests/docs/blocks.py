@@ -11,7 +11,9 @@ PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
 PAGES = (PROJECT / "README.md", PROJECT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
 
-_FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w.+-]*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[\w.+-]*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 _INCLUDE = re.compile(r'^--8<-- "(?P<path>[^":]+)"$', re.MULTILINE)
 
 

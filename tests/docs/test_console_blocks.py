@@ -19,7 +19,6 @@ from tests.docs.blocks import PROJECT, Block, in_language
 from tests.testing.api import DEFINITION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from aioinformer.testing import ApiServer
@@ -143,7 +142,7 @@ def _label(line: str) -> str:
 
 
 @pytest.fixture
-async def machine(api_server: ApiServer, tmp_path: Path) -> AsyncIterator[Machine]:
+async def machine(api_server: ApiServer, tmp_path: Path) -> Machine:
     """A home folder with `aioinformer` and `python`, and a kubeconfig of a server with some objects."""
     api_server.create("namespaces", {"metadata": {"name": "shop"}})
     api_server.create("customresourcedefinitions", DEFINITION)
@@ -172,7 +171,7 @@ async def machine(api_server: ApiServer, tmp_path: Path) -> AsyncIterator[Machin
     port = listener.sockets[0].getsockname()[1]
     listener.close()
     await listener.wait_closed()
-    yield Machine(tmp_path, port)
+    return Machine(tmp_path, port)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)

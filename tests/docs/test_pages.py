@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LANGUAGES = {"python", "console", "json", "text", "toml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -17,14 +19,21 @@ IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
 #: Numbers of rows of the conformance list.
 ROW = re.compile(r"\b(?:ARC|CC|DET|ERR|EV|FIFO|IDX|INF|LE|LST|LW|MUT|PAG|PRO|REF|RT|SHD|SI|ST|STO|TW|WAIT|WQ)-\d\d\b")
 #: Pages that are about those rows, or about the code of this project.
-OF_CONTRIBUTORS = {"conformance.md", "contract.md", "design.md", "fault-matrix.md", "kubectl.md", "simulation.md", "soak.md"}
+OF_CONTRIBUTORS = {
+    "conformance.md",
+    "contract.md",
+    "design.md",
+    "fault-matrix.md",
+    "kubectl.md",
+    "simulation.md",
+    "soak.md",
+}
 
 
 @pytest.mark.parametrize("block", ALL, ids=str)
 def test_a_block_has_a_known_language_and_short_lines(block: Block) -> None:
     assert block.language in LANGUAGES
-    if block.language != "text":
-        assert [line for line in block.code.splitlines() if len(line) > 100] == []
+    assert [line for line in block.code.splitlines() if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("block", in_language("json"), ids=str)
@@ -46,12 +55,14 @@ def _modules(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
-def test_no_import_is_deeper_than_one_room(path) -> None:  # type: ignore[no-untyped-def]
+def test_no_import_is_deeper_than_one_room(path: Path) -> None:
     assert {module for module in _modules(path.read_text()) if module.count(".") > 1} == set()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OF_CONTRIBUTORS], ids=lambda page: page.name)
-def test_pages_of_users_have_no_row_numbers(page) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in OF_CONTRIBUTORS], ids=lambda page: page.name
+)
+def test_pages_of_users_have_no_row_numbers(page: Path) -> None:
     assert ROW.findall(page.read_text()) == []
 
 

@@ -11,7 +11,6 @@ import inspect
 import logging
 import os
 import sys
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.docs.blocks import ALL, PROJECT, Block, in_language
 from tests.docs.prompt import Prompt, is_for_files
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
     from pathlib import Path
 
     from aioinformer.testing import ApiServer
