@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from aioinformer.testing.admission.cel.checking import CheckFault
-from aioinformer.testing.admission.cel.programs import compiled
+from aioinformer.testing.admission.cel.programs import compile_expression
 from aioinformer.testing.admission.cel.types import DYN
 from aioinformer.testing.admission.cel.values import EvaluationError, Unsupported
 from aioinformer.testing.admission.rules.rules import read_rules, rule_causes
 
 
 def value(source: str, this: Any = None) -> Any:
-    return compiled(source, {"self": DYN}).evaluate({"self": this})
+    return compile_expression(source, {"self": DYN}).evaluate({"self": this})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def value(source: str, this: Any = None) -> Any:
 )
 def test_what_is_no_expression_is_refused_with_its_place(source: str) -> None:
     with pytest.raises(CheckFault, match=r"^ERROR: <input>:\d+:\d+: "):
-        compiled(source, {"self": DYN})
+        compile_expression(source, {"self": DYN})
 
 
 @pytest.mark.parametrize("pattern", [r"\\p{L}", r"\\Qa\\E", "(?U)a+"])

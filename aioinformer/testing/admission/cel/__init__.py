@@ -1,1 +1,1 @@
-"""The Common Expression Language, as far as rules of custom resources speak it."""
+"""The part of the Common Expression Language (CEL) that validation rules of custom resources use."""

@@ -1,7 +1,7 @@
-"""From the nodes of an expression to a function that gives its value.
+"""Turn the nodes of an expression into a function that evaluates it.
 
-Everything that can be decided before there are values is: an expression is read once, and evaluated for every object.
-`&&` and `||` (and so `all` and `exists`) do not mind that one side has no value where the other one decides.
+An expression is compiled once and evaluated for each object. `&&` and `||` (and so `all` and `exists`) ignore an error
+on one side if the other side decides the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.cel.checking import TYPE_VALUES, path_of
-from aioinformer.testing.admission.cel.functions import NO_OVERLOAD, called, fitting
+from aioinformer.testing.admission.cel.functions import NO_OVERLOAD, call_overload, find_overload
 from aioinformer.testing.admission.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
 from aioinformer.testing.admission.cel.values import (
     NONE,
@@ -32,41 +32,41 @@ if TYPE_CHECKING:
 
 
 def evaluator(node: Node, functions: Functions) -> Evaluator:
-    """What gives the value of an expression, from those of its variables.
+    """Return a function that evaluates an expression for given variables.
 
     Args:
         node: a checked expression.
-        functions: what it calls.
+        functions: the functions that it calls.
     """
     match node:
         case Literal():
             value = node.value
             return lambda _: value
         case Name():
-            return _named(node.name)
+            return _name(node.name)
         case Select():
-            return _selected(node, functions)
+            return _select(node, functions)
         case Call():
-            return _called(node, functions)
+            return _call(node, functions)
         case ListOf():
             items = [(evaluator(item, functions), optional) for item, optional in node.items]
-            return lambda scope: [value for item, optional in items for value in _given(item(scope), optional)]
+            return lambda scope: [value for item, optional in items for value in _item_values(item(scope), optional)]
         case MapOf():
             return _map(node, functions)
         case Fold():
-            return _folded(node, functions)
+            return _fold(node, functions)
         case Bind():
-            return _bound(node, functions)
+            return _bind(node, functions)
     raise TypeError(node)
 
 
-def _named(name: str) -> Evaluator:
+def _name(name: str) -> Evaluator:
     type_ = TypeValue(TYPE_VALUES.get(name, ""))
 
     return lambda scope: scope.get(name, type_)
 
 
-def _selected(node: Select, functions: Functions) -> Evaluator:
+def _select(node: Select, functions: Functions) -> Evaluator:
     if (path := path_of(node)) in TYPE_VALUES:
         type_ = TypeValue(TYPE_VALUES[path])
         return lambda _: type_
@@ -92,31 +92,31 @@ def _selected(node: Select, functions: Functions) -> Evaluator:
     return has if node.test else selected
 
 
-def _called(node: Call, functions: Functions) -> Evaluator:
+def _call(node: Call, functions: Functions) -> Evaluator:
     args = [evaluator(arg, functions) for arg in (*((node.target,) if node.target else ()), *node.args)]
     match node.function:
         case "_&&_":
-            return lambda scope: _decided(((arg, scope) for arg in args), False)
+            return lambda scope: _short_circuit(((arg, scope) for arg in args), False)
         case "_||_":
-            return lambda scope: _decided(((arg, scope) for arg in args), True)
+            return lambda scope: _short_circuit(((arg, scope) for arg in args), True)
         case "_?_:_":
-            return lambda scope: (args[1] if _truth(args[0](scope)) else args[2])(scope)
+            return lambda scope: (args[1] if _require_bool(args[0](scope)) else args[2])(scope)
     is_member = node.target is not None
     known = [each for each in functions[node.function] if each.is_member is is_member and len(each.args) == len(args)]
 
     def call(scope: Scope) -> Any:
         values = [arg(scope) for arg in args]
-        if (overload := fitting(known, values)) is None:
-            raise _unknown(node, values)
+        if (overload := find_overload(known, values)) is None:
+            raise _no_overload_error(node, values)
         try:
-            return overload.does(*values)
+            return overload.function(*values)
         except ArithmeticError:
             raise EvaluationError("overflow") from None
 
     return call
 
 
-def _unknown(node: Call, values: list[Any]) -> EvaluationError:
+def _no_overload_error(node: Call, values: list[Any]) -> EvaluationError:
     if node.function == "_[_]":
         return EvaluationError(f"no such key: {values[1]}")
     if node.function.startswith(("_", "@", "-", "!")):
@@ -125,18 +125,18 @@ def _unknown(node: Call, values: list[Any]) -> EvaluationError:
     return EvaluationError(f"{NO_OVERLOAD}: {node.function}" + ("" if node.function == "size" else f"({given})"))
 
 
-def _truth(value: Any) -> bool:
+def _require_bool(value: Any) -> bool:
     if not isinstance(value, bool):
         raise EvaluationError(NO_OVERLOAD)
     return value
 
 
-def _decided(parts: Iterator[tuple[Evaluator, Scope]], deciding: bool) -> bool:
-    """Whether one of the parts has the value that decides; only where none has it matters that some have no value."""
+def _short_circuit(parts: Iterator[tuple[Evaluator, Scope]], deciding: bool) -> bool:
+    """Return whether a part has the deciding value. Errors count only if no part has it."""
     failed: EvaluationError | None = None
     for part, scope in parts:
         try:
-            if _truth(part(scope)) is deciding:
+            if _require_bool(part(scope)) is deciding:
                 return deciding
         except EvaluationError as error:
             failed = failed or error
@@ -145,11 +145,11 @@ def _decided(parts: Iterator[tuple[Evaluator, Scope]], deciding: bool) -> bool:
     return not deciding
 
 
-def _given(value: Any, optional: bool) -> tuple[Any, ...]:
-    return _optional(value).values if optional else (value,)
+def _item_values(value: Any, optional: bool) -> tuple[Any, ...]:
+    return _require_optional(value).values if optional else (value,)
 
 
-def _optional(value: Any) -> Optional:
+def _require_optional(value: Any) -> Optional:
     if not isinstance(value, Optional):
         raise EvaluationError(NO_OVERLOAD)
     return value
@@ -164,18 +164,18 @@ def _map(node: MapOf, functions: Functions) -> Evaluator:
             name = key(scope)
             if not isinstance(name, Hashable):
                 raise EvaluationError(f"unsupported key type: {type_name(name)}")
-            for each in _given(value(scope), optional):
+            for each in _item_values(value(scope), optional):
                 result[name] = each
         return result
 
     return built
 
 
-def _bound(node: Bind, functions: Functions) -> Evaluator:
+def _bind(node: Bind, functions: Functions) -> Evaluator:
     optional, result = evaluator(node.optional, functions), evaluator(node.result, functions)
 
     def bound(scope: Scope) -> Any:
-        found = [result({**scope, node.name: value}) for value in _optional(optional(scope)).values]
+        found = [result({**scope, node.name: value}) for value in _require_optional(optional(scope)).values]
         if not found:
             return NONE
         return found[0] if node.flat else Optional((found[0],))
@@ -183,12 +183,12 @@ def _bound(node: Bind, functions: Functions) -> Evaluator:
     return bound
 
 
-def _folded(node: Fold, functions: Functions) -> Evaluator:
+def _fold(node: Fold, functions: Functions) -> Evaluator:
     over, result = evaluator(node.over, functions), evaluator(node.result, functions)
     given = evaluator(node.given, functions) if node.given is not None else None
 
     def scopes(scope: Scope) -> Iterator[tuple[Any, Scope]]:
-        """For each element that is looked at: what the fold tells it by, and the scope with its names."""
+        """Yield for each matching element the key or value that the result uses, and the scope with its names."""
         values = over(scope)
         if isinstance(values, dict):
             pairs: Any = values.items()
@@ -200,34 +200,36 @@ def _folded(node: Fold, functions: Functions) -> Evaluator:
             alone = key if isinstance(values, dict) else value
             parts = (alone,) if len(node.names) == 1 else (key, value)
             inner = {**scope, **dict(zip(node.names, parts, strict=True))}
-            if given is None or _truth(given(inner)):
+            if given is None or _require_bool(given(inner)):
                 yield parts[0], inner
 
     match node.kind:
         case "all" | "exists":
             deciding = node.kind == "exists"
-            return lambda scope: _decided(((result, inner) for _, inner in scopes(scope)), deciding)
+            return lambda scope: _short_circuit(((result, inner) for _, inner in scopes(scope)), deciding)
         case "exists_one":
-            return lambda scope: sum(_truth(result(inner)) for _, inner in scopes(scope)) == 1
+            return lambda scope: sum(_require_bool(result(inner)) for _, inner in scopes(scope)) == 1
         case "filter":
-            return lambda scope: [each for each, inner in scopes(scope) if _truth(result(inner))]
+            return lambda scope: [each for each, inner in scopes(scope) if _require_bool(result(inner))]
         case "map":
             return lambda scope: [result(inner) for _, inner in scopes(scope)]
         case "transformMap":
             return lambda scope: {key: result(inner) for key, inner in scopes(scope)}
         case "transformMapEntry":
-            return lambda scope: _merged(result(inner) for _, inner in scopes(scope))
+            return lambda scope: _merge(result(inner) for _, inner in scopes(scope))
     less = functions["_<_"]
 
     def in_order(scope: Scope) -> list[Any]:
         keyed = [(result(inner), each) for each, inner in scopes(scope)]
-        key = cmp_to_key(lambda one, other: int(called(less, [other, one])) - int(called(less, [one, other])))
+        key = cmp_to_key(
+            lambda one, other: int(call_overload(less, [other, one])) - int(call_overload(less, [one, other]))
+        )
         return [each for _, each in sorted(keyed, key=lambda pair: key(pair[0]))]
 
     return in_order
 
 
-def _merged(maps: Iterator[dict[Any, Any]]) -> dict[Any, Any]:
+def _merge(maps: Iterator[dict[Any, Any]]) -> dict[Any, Any]:
     merged: dict[Any, Any] = {}
     for each in maps:
         if not isinstance(each, dict):

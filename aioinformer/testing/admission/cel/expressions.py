@@ -1,4 +1,4 @@
-"""Regular expressions in the dialect of Go."""
+"""Regular expressions in Go's dialect."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import lru_cache
 from aioinformer.testing.admission.cel.values import EvaluationError, Unsupported
 
 _PART = re.compile(r"\\(.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?(?:[=!]|<[=!])|\(\?<(\w+)>|\$|.", re.DOTALL)
-_FOREIGN = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPQC]|\(\?[a-zA-Z]*U)")
-# What Go says instead, and whether it shows the pattern from the place of the fault on.
+_UNSUPPORTED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[pPQC]|\(\?[a-zA-Z]*U)")
+# Go's message for each of Python's, and whether Go shows the pattern from the position of the fault on.
 _FAULTS = {
     "missing ), unterminated subpattern": ("missing closing )", False),
     "nothing to repeat": ("missing argument to repetition operator", True),
@@ -30,29 +30,29 @@ _CLASSES = {
 
 
 @lru_cache(maxsize=512)
-def expression(pattern: str) -> re.Pattern[str]:
-    """A pattern, ready to be used.
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the compiled pattern.
 
     Raises:
-        EvaluationError: it is none, or one that Go does not have.
-        Unsupported: it is one that Python does not have.
+        EvaluationError: the pattern is invalid in Go.
+        Unsupported: Python does not support the pattern.
     """
-    if foreign := _FOREIGN.search(pattern):
-        raise Unsupported(f"the pattern `{pattern}` with `{foreign[0]}`")
+    if unsupported := _UNSUPPORTED.search(pattern):
+        raise Unsupported(f"the pattern `{pattern}` with `{unsupported[0]}`")
     try:
-        return re.compile("".join(map(_translated, _PART.finditer(pattern))), re.ASCII)
+        return re.compile("".join(map(_translate, _PART.finditer(pattern))), re.ASCII)
     except re.error as error:
         what, is_part = _FAULTS.get(error.msg, (error.msg, False))
         where = pattern[error.pos or 0 :] if is_part else pattern
         raise EvaluationError(f"error parsing regexp: {what}: `{where}`") from None
 
 
-def found(text: str, pattern: str) -> bool:
-    """Whether a text has a part that fits a pattern."""
-    return expression(pattern).search(text) is not None
+def matches(text: str, pattern: str) -> bool:
+    """Return whether a part of the text matches the pattern."""
+    return compile_pattern(pattern).search(text) is not None
 
 
-def _translated(part: re.Match[str]) -> str:
+def _translate(part: re.Match[str]) -> str:
     text = part[0]
     if text.startswith("(?<") and part[2]:
         return f"(?P<{part[2]}>"

@@ -1,8 +1,8 @@
-"""Functions of expressions: a table of signatures, each with what does it.
+"""Function tables: signatures with their implementations.
 
-A signature is written as the language's own faults show it: `string.(string, int)` is called on a string, and
-`(string)` is not. Which of the functions of a name is meant is decided twice: once by the types of an expression, and
-again by its values, because `dyn` may have been anything.
+Signatures are written as in CEL's messages: `string.(string, int)` is a member function of strings, `(string)` is not.
+The overload is chosen twice: by the types of the expression, and again by the values, since a `dyn` argument can have
+any type.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One function.
+    """One overload of a function.
 
     Attributes:
         is_member: whether it is called on its first argument.
-        args: their types, that of what it is called on included.
-        result: what it gives.
-        does: the function itself.
-        kinds: what values of its arguments must be, None for those that may be anything.
+        args: the types of its arguments, including the one that it is called on.
+        result: the type of its result.
+        function: the implementation.
+        kinds: the type names that argument values must have; None allows all.
     """
 
     is_member: bool
     args: tuple[Type, ...]
     result: Type
-    does: Callable[..., Any]
+    function: Callable[..., Any]
     kinds: tuple[str | None, ...]
 
 
@@ -41,26 +41,26 @@ Functions = dict[str, list[Overload]]
 NO_OVERLOAD = "no such overload"
 
 
-def declared(tables: Iterable[Mapping[str, Mapping[str, Callable[..., Any]]]]) -> Functions:
-    """The functions of tables: by name, and then by signature, `string.(int) -> string`."""
+def function_table(tables: Iterable[Mapping[str, Mapping[str, Callable[..., Any]]]]) -> Functions:
+    """Merge tables that map names to signatures, such as `string.(int) -> string`, to implementations."""
     functions: Functions = {}
     for table in tables:
         for name, signatures in table.items():
-            for signature, does in signatures.items():
-                functions.setdefault(name, []).append(_overload(signature, does))
+            for signature, function in signatures.items():
+                functions.setdefault(name, []).append(_overload(signature, function))
     return functions
 
 
-def _overload(signature: str, does: Callable[..., Any]) -> Overload:
-    taken, result = signature.rsplit(" -> ", 1)
-    target, dot, rest = taken.partition(".(")
-    args = (read_type(target), *read_types(rest[:-1])) if dot else read_types(taken[1:-1])
+def _overload(signature: str, function: Callable[..., Any]) -> Overload:
+    parameters, result = signature.rsplit(" -> ", 1)
+    target, dot, rest = parameters.partition(".(")
+    args = (read_type(target), *read_types(rest[:-1])) if dot else read_types(parameters[1:-1])
     kinds = tuple(None if arg == DYN or arg.is_parameter else arg.name for arg in args)
-    return Overload(bool(dot), args, read_type(result), does, kinds)
+    return Overload(bool(dot), args, read_type(result), function, kinds)
 
 
-def fitting(overloads: Iterable[Overload], values: Sequence[Any]) -> Overload | None:
-    """The function that is meant by values, None if there is none for them."""
+def find_overload(overloads: Iterable[Overload], values: Sequence[Any]) -> Overload | None:
+    """Return the first overload that accepts the values, or None."""
     for overload in overloads:
         for kind, value in zip(overload.kinds, values, strict=True):
             if kind is not None and type_name(value) != kind:
@@ -70,12 +70,25 @@ def fitting(overloads: Iterable[Overload], values: Sequence[Any]) -> Overload | 
     return None
 
 
-def called(overloads: Iterable[Overload], values: Sequence[Any]) -> Any:
-    """What the function that is meant by values makes of them.
+def call_overload(overloads: Iterable[Overload], values: Sequence[Any]) -> Any:
+    """Call the overload that accepts the values.
 
     Raises:
-        EvaluationError: there is none for them, or they have no value.
+        EvaluationError: no overload accepts them, or the call fails.
     """
-    if (overload := fitting(overloads, values)) is None:
+    if (overload := find_overload(overloads, values)) is None:
         raise EvaluationError(NO_OVERLOAD)
-    return overload.does(*values)
+    return overload.function(*values)
+
+
+def is_valid(parse: Callable[..., Any]) -> Callable[..., bool]:
+    """Return a function that tells whether `parse` accepts its arguments."""
+
+    def accepted(*args: Any) -> bool:
+        try:
+            parse(*args)
+        except EvaluationError:
+            return False
+        return True
+
+    return accepted

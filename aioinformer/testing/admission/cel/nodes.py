@@ -1,7 +1,7 @@
-"""What an expression consists of.
+"""The nodes of an expression's syntax tree.
 
-Operators are calls of functions with the names that the language has for them, `_+_` and `_?_:_`. What the language
-calls macros, `all` or `map`, are nodes of their own: `Fold` and `Bind`.
+Operators are calls of functions with CEL's names for them, such as `_+_` and `_?_:_`. CEL's macros, such as `all` and
+`map`, have nodes of their own: `Fold` and `Bind`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ class Node:
     """A part of an expression.
 
     Attributes:
-        at: where it is in the source: the place that faults of it are told at.
+        at: the position in the source at which faults are reported.
     """
 
     at: int
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """What it is made of."""
+        """Return the child nodes."""
         return ()
 
 
@@ -38,7 +38,7 @@ class Name(Node):
 
 @dataclass(frozen=True, slots=True)
 class Select(Node):
-    """`operand.field`; with `test` whether there is such a field, and with `optional` one that may be missing."""
+    """`operand.field`: the field; with `test`, whether it exists; with `optional`, an optional of it."""
 
     operand: Node
     field: str
@@ -63,7 +63,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Node):
-    """A list; each item with whether it is an optional, which is left out if it has no value."""
+    """A list of items, each with a flag for optional items, which are left out if empty."""
 
     items: tuple[tuple[Node, bool], ...]
 
@@ -74,7 +74,7 @@ class ListOf(Node):
 
 @dataclass(frozen=True, slots=True)
 class MapOf(Node):
-    """A map: keys, values, and whether a value is an optional."""
+    """A map of keys and values, each with a flag for optional values, which are left out if empty."""
 
     entries: tuple[tuple[Node, Node, bool], ...]
 
@@ -90,9 +90,9 @@ class Fold(Node):
     Attributes:
         kind: "all", "exists", "exists_one", "map", "filter", "sortBy", "transformMap" or "transformMapEntry".
         over: the list or map.
-        names: of the element; or of index (or key) and element.
-        given: what must be true of an element to be looked at; None for all of them.
-        result: evaluated for each element.
+        names: the variable of the element, or those of the index (or key) and the element.
+        given: the condition that selects elements; None selects all.
+        result: the expression that is evaluated for each element.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Fold(Node):
 
 @dataclass(frozen=True, slots=True)
 class Bind(Node):
-    """`optMap` and `optFlatMap`: an expression of the value of an optional, if it has one."""
+    """`optMap` and `optFlatMap`: an expression that uses the value of an optional, if it has one."""
 
     optional: Node
     name: str

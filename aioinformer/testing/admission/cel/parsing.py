@@ -1,8 +1,8 @@
-"""From the source of an expression to its nodes.
+"""Parse the source of an expression into nodes.
 
-The grammar is small: a condition, `||`, `&&`, comparisons, sums, products, signs, and what is selected from a value.
-Macros are recognised by name and number of arguments, as the language does it; what has the name of one but not its
-form is a call like any other, and whoever checks the expression finds no such function.
+The grammar has conditions, `||`, `&&`, comparisons, sums, products, signs and selections. Macros are recognised by name
+and number of arguments, as in CEL. A call that has the name but not the form of a macro is an ordinary call; the
+checker then reports an undeclared function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEVELS = (
     ("+", "-"),
     ("*", "/", "%"),
 )
-# Names that are nobody's.
+# Names that CEL reserves.
 RESERVED = frozenset(
     {
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"),
@@ -32,7 +32,7 @@ RESERVED = frozenset(
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _LARGEST = (1 << 63) - 1
 _CHAINED = ("_&&_", "_||_")
-# Macros by name and number of arguments: the kind of the fold, and how many names come first.
+# Macros by name and number of arguments: the kind of the fold, and how many arguments are variable names.
 _FOLDS = {
     ("all", 2): ("all", 1),
     ("exists", 2): ("exists", 1),
@@ -56,14 +56,14 @@ _FOLDS = {
 
 
 def parse(source: str, namespaced: Collection[str]) -> Node:
-    """Reads an expression.
+    """Parse an expression.
 
     Args:
-        source: what was written.
-        namespaced: the functions that have a dot in their names.
+        source: the source text.
+        namespaced: the functions with a dot in their names.
 
     Raises:
-        SyntaxFault: it is none.
+        SyntaxFault: the source is not a valid expression.
     """
     return _Parser(source, namespaced).whole()
 
@@ -124,7 +124,7 @@ class _Parser:
             function = "@in" if token.text == "in" else f"_{token.text}_"
             args: tuple[Node, ...] = (node,)
             if function in _CHAINED and isinstance(node, Call) and node.function == function:
-                # A long chain is not a deep expression.
+                # A long chain becomes one node with many arguments, not a deep tree.
                 args = node.args
             node = Call(token.at, function, None, (*args, self._level(level + 1)))
         return node
@@ -143,7 +143,7 @@ class _Parser:
         node = self._primary()
         while True:
             if self._is("."):
-                node = self._selected(node, self._take().at)
+                node = self._selection(node, self._take().at)
             elif self._is("["):
                 at = self._take().at
                 function = "_[?_]" if self._skip("?") else "_[_]"
@@ -152,7 +152,7 @@ class _Parser:
             else:
                 return node
 
-    def _selected(self, node: Node, dot: int) -> Node:
+    def _selection(self, node: Node, dot: int) -> Node:
         optional = self._skip("?")
         token = self._token
         if token.kind != "name" or token.text in ("in", *_CONSTANTS):
@@ -197,11 +197,11 @@ class _Parser:
             case "name", name if name in _CONSTANTS:
                 return Literal(token.at, _CONSTANTS[name])
             case "name", name if name != "in":
-                return self._named(token)
+                return self._name(token)
         self._next -= 1
         raise self._unexpected("an expression")
 
-    def _named(self, token: Token) -> Node:
+    def _name(self, token: Token) -> Node:
         if token.text in RESERVED:
             raise SyntaxFault(token.at, f"reserved identifier: {token.text}")
         if not self._is("("):

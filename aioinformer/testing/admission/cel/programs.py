@@ -1,4 +1,4 @@
-"""Expressions that are ready to be evaluated."""
+"""Expressions compiled for evaluation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.cel.checking import CheckFault, check, fault_text
 from aioinformer.testing.admission.cel.evaluation import evaluator
-from aioinformer.testing.admission.cel.functions import declared
+from aioinformer.testing.admission.cel.functions import function_table
 from aioinformer.testing.admission.cel.library.collections import LISTS, OPTIONALS
 from aioinformer.testing.admission.cel.library.formats import FORMATS
 from aioinformer.testing.admission.cel.library.networks import NETWORKS
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.admission.cel.types import Type
 
-_FUNCTIONS = declared([STANDARD, LISTS, OPTIONALS, TEXTS, QUANTITIES, NETWORKS, FORMATS])
+_FUNCTIONS = function_table([STANDARD, LISTS, OPTIONALS, TEXTS, QUANTITIES, NETWORKS, FORMATS])
 _NAMESPACED = frozenset(name for name in _FUNCTIONS if "." in name)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An expression that was checked.
+    """A checked expression.
 
     Attributes:
-        type: of its value.
-        names: the variables that it names.
-        fault: why it cannot have a value whatever it is evaluated of, "" if it can.
-        evaluate: gives its value from those of its variables; raises `EvaluationError` where it has none.
+        type: the type of its value.
+        names: the variables that it uses.
+        fault: the error that every evaluation raises, or "".
+        evaluate: returns the value for given variables; raises `EvaluationError` if there is none.
     """
 
     type: Type
@@ -44,15 +44,15 @@ class Program:
     evaluate: Callable[[Mapping[str, Any]], Any]
 
 
-def compiled(source: str, variables: Mapping[str, Type]) -> Program:
-    """Reads and checks an expression.
+def compile_expression(source: str, variables: Mapping[str, Type]) -> Program:
+    """Parse and check an expression.
 
     Args:
-        source: what was written.
-        variables: what it may name, with their types.
+        source: the source text.
+        variables: the types of the declared variables.
 
     Raises:
-        CheckFault: with all that is wrong with it.
+        CheckFault: the message lists all faults of the expression.
     """
     try:
         node = parse(source, _NAMESPACED)

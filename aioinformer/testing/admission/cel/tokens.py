@@ -1,4 +1,4 @@
-"""The words of an expression."""
+"""The tokens of an expression."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.S)
 _CONTROLS = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)) | {each: each for each in "\\?\"'`"}
 _LARGEST = (1 << 63) - 1
-_MANY = 21
+_MOST_DIGITS = 21
 _CHARACTERS = range(0x110000)
 _SURROGATES = range(0xD800, 0xE000)
 
 
 class Uint(int):
-    """An unsigned number, which the language tells from a signed one."""
+    """An unsigned integer, a type of its own in CEL."""
 
     __slots__ = ()
 
 
 class SyntaxFault(Exception):
-    """What cannot be read, and where."""
+    """A syntax error, with its position."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(what)
@@ -47,11 +47,12 @@ class SyntaxFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word.
+    """A token.
 
     Attributes:
+        at: its position in the source.
         kind: "literal", "name", "operator" or "end".
-        text: as it is written.
+        text: as written.
         value: of a literal.
     """
 
@@ -62,10 +63,10 @@ class Token:
 
 
 def tokens(source: str) -> Iterator[Token]:
-    """The words of a source, and an end.
+    """Yield the tokens of a source, then an end token.
 
     Raises:
-        SyntaxFault: there is something that is none.
+        SyntaxFault: the source has an invalid token.
     """
     at = 0
     while at < len(source):
@@ -92,9 +93,9 @@ def _literal(match: re.Match[str], at: int) -> Any:
         return float(match["float"])
     if match["int"]:
         digits = match["int"].lstrip("0")
-        # Python reads no number of thousands of digits; far fewer are too many already.
-        number = int(digits[1:], 16) if digits[:1] == "x" else int(digits[:_MANY] or 0)
-        # One more than the largest: a minus may stand before it.
+        # Bound the digits, as Python refuses to parse very long numbers; this many already exceed the largest value.
+        number = int(digits[1:], 16) if digits[:1] == "x" else int(digits[:_MOST_DIGITS] or 0)
+        # One more than the largest value is allowed, since a minus sign may precede it.
         if number > (2 * _LARGEST + 1 if match["unsigned"] else _LARGEST + 1):
             raise SyntaxFault(at, f"invalid {'uint' if match['unsigned'] else 'int'} literal")
         return Uint(number) if match["unsigned"] else number
@@ -102,7 +103,7 @@ def _literal(match: re.Match[str], at: int) -> Any:
         text = _body(raw.lstrip("rRbB"))
         return text.encode() if "b" in raw[:2].lower() else text
     text = _body(match["quoted"])
-    return _unescaped_bytes(text, at) if match["bytes"] else _ESCAPE.sub(lambda each: _character(each, at), text)
+    return _unescape_bytes(text, at) if match["bytes"] else _ESCAPE.sub(lambda each: _character(each, at), text)
 
 
 def _body(quoted: str) -> str:
@@ -123,7 +124,7 @@ def _character(match: re.Match[str], at: int) -> str:
     return _CONTROLS[match[5]]
 
 
-def _unescaped_bytes(text: str, at: int) -> bytes:
+def _unescape_bytes(text: str, at: int) -> bytes:
     parts: list[bytes] = []
     end = 0
     for match in _ESCAPE.finditer(text):

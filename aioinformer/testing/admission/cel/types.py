@@ -1,7 +1,7 @@
-"""Types of expressions, and which of them go with which.
+"""Types of expressions and their unification.
 
-A type parameter stands for what it was first held against, as the language's own checker does it; what is not known
-before a program runs is `dyn`, which goes with everything.
+A type parameter is bound to the first type that it is unified with, as in CEL's own checker. `dyn` stands for types
+that are unknown before evaluation and unifies with every type.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Type:
     """A type.
 
     Attributes:
-        name: "int", "list", "object", or of a parameter.
-        args: of lists, maps, optionals and types.
+        name: "int", "list", "selfType", or the name of a parameter.
+        args: type arguments of lists, maps, optionals and types.
         fields: of objects.
     """
 
@@ -48,7 +48,7 @@ TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
 _OBJECT = "selfType"
 _PLAIN = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"})
 
-# What parameters stand for.
+# The types that parameters are bound to.
 Bindings = dict[str, Type]
 
 
@@ -69,17 +69,17 @@ def type_of(value: Type) -> Type:
 
 
 def object_of(path: str, fields: Mapping[str, Type]) -> Type:
-    """A type of its own with fields; two objects of one path are of the same type.
+    """Return an object type. Two object types are equal if their paths are.
 
     Args:
-        path: where it is in what it is part of; "" for the whole.
+        path: the position in the root object; "" for the root.
     """
     return Type(_OBJECT + path, (), fields)
 
 
 @cache
 def read_type(text: str) -> Type:
-    """A type from how it is written: "map(string, list(A))"."""
+    """Parse a type such as "map(string, list(A))"."""
     match = re.fullmatch(r"([\w.]+)(?:\((.*)\))?", text)
     assert match is not None, text
     return Type(match[1], tuple(map(read_type, _split(match[2] or ""))))
@@ -91,38 +91,38 @@ def _split(text: str) -> list[str]:
 
 
 def read_types(text: str) -> tuple[Type, ...]:
-    """Types with commas between them."""
+    """Parse types separated by commas."""
     return tuple(map(read_type, _split(text)))
 
 
-def resolved(type_: Type, bound: Bindings, *, free: Type | None = None) -> Type:
-    """A type with what its parameters stand for.
+def resolved(type_: Type, bindings: Bindings, *, free: Type | None = None) -> Type:
+    """Return a type with its bound parameters replaced.
 
     Args:
-        free: what stands for those that are not known, None to let them be.
+        free: replaces unbound parameters; None keeps them.
     """
     if type_.is_parameter:
-        if type_.name in bound:
-            return resolved(bound[type_.name], bound, free=free)
+        if type_.name in bindings:
+            return resolved(bindings[type_.name], bindings, free=free)
         return free or type_
     if not type_.args:
         return type_
-    return Type(type_.name, tuple(resolved(arg, bound, free=free) for arg in type_.args))
+    return Type(type_.name, tuple(resolved(arg, bindings, free=free) for arg in type_.args))
 
 
-def assignable(given: Type, wanted: Type, bound: Bindings) -> bool:
-    """Whether a value of one type can be used for another one; what that says of parameters is noted.
+def unify(given: Type, wanted: Type, bindings: Bindings) -> bool:
+    """Unify two types, and return whether a value of `given` can be used as `wanted`.
 
     Args:
-        bound: is changed, also where the answer is no.
+        bindings: new bindings of parameters are added, even if the answer is no.
     """
     if wanted.is_parameter:
-        if _stands_for(given, wanted, bound):
+        if _bind_parameter(given, wanted, bindings):
             return True
-        if wanted.name in bound:
+        if wanted.name in bindings:
             return False
     if given.is_parameter:
-        return _stands_for(wanted, given, bound)
+        return _bind_parameter(wanted, given, bindings)
     if DYN in (given, wanted) or ERROR in (given, wanted):
         return True
     if NULL in (given, wanted):
@@ -133,26 +133,26 @@ def assignable(given: Type, wanted: Type, bound: Bindings) -> bool:
     if given.name == "type":
         return True
     return len(given.args) == len(wanted.args) and all(
-        assignable(one, other, bound) for one, other in zip(given.args, wanted.args, strict=True)
+        unify(one, other, bindings) for one, other in zip(given.args, wanted.args, strict=True)
     )
 
 
-def _stands_for(given: Type, parameter: Type, bound: Bindings) -> bool:
+def _bind_parameter(given: Type, parameter: Type, bindings: Bindings) -> bool:
     if given == parameter:
         return True
-    if parameter.name in bound:
-        known = bound[parameter.name]
+    if parameter.name in bindings:
+        known = bindings[parameter.name]
         if given == known:
             return True
-        if not assignable(given, known, bound):
+        if not unify(given, known, bindings):
             return False
         general = given if _less_specific(given, known) else known
-        if not _occurs(parameter, general, bound):
-            bound[parameter.name] = general
+        if not _occurs(parameter, general, bindings):
+            bindings[parameter.name] = general
         return True
-    if _occurs(parameter, given, bound):
+    if _occurs(parameter, given, bindings):
         return False
-    bound[parameter.name] = given
+    bindings[parameter.name] = given
     return True
 
 
@@ -164,9 +164,9 @@ def _less_specific(one: Type, other: Type) -> bool:
     return one.name == "type" or all(map(_less_specific, one.args, other.args))
 
 
-def _occurs(parameter: Type, within: Type, bound: Bindings) -> bool:
+def _occurs(parameter: Type, within: Type, bindings: Bindings) -> bool:
     if within == parameter:
         return True
     if within.is_parameter:
-        return within.name in bound and _occurs(parameter, bound[within.name], bound)
-    return any(_occurs(parameter, arg, bound) for arg in within.args)
+        return within.name in bindings and _occurs(parameter, bindings[within.name], bindings)
+    return any(_occurs(parameter, arg, bindings) for arg in within.args)

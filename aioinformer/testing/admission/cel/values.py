@@ -1,8 +1,8 @@
-"""Values of the language, and when two of them are equal.
+"""Values of expressions and their equality.
 
-Most are Python's own: None, bool, int, float, str, bytes, list, dict, datetime and timedelta. Unsigned numbers are
-`Uint`. Lists of structural schemas may be sets or maps: their order means nothing when they are compared, and what is
-added to them replaces what is there.
+Most values are Python's own: None, bool, int, float, str, bytes, list, dict, datetime and timedelta. Unsigned integers
+are `Uint`. Lists of structural schemas may be sets or maps: comparison ignores their order, and added items replace
+equal ones.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 
 class EvaluationError(Exception):
-    """An expression has no value. The text is the language's."""
+    """An evaluation failed. The message is CEL's."""
 
 
 class Unsupported(Exception):
-    """An expression may have a value, but not here. The text says what is missing."""
+    """The expression is valid, but this implementation cannot evaluate it. The message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may be missing.
+    """An optional value.
 
     Attributes:
         values: the value, or nothing.
@@ -38,20 +38,20 @@ class Optional:
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """A type as a value, `type(1)`."""
+    """A type as a value, such as `type(1)`."""
 
     name: str
 
 
 class SetList(list[Any]):
-    """A list of which no two items are equal, and whose order means nothing."""
+    """A list with unique items and no order."""
 
 
 class KeyedList(list[Any]):
-    """A list of maps that are told apart by some of their fields.
+    """A list of maps that some of their fields identify.
 
     Attributes:
-        keys: the fields.
+        keys: the identifying fields.
     """
 
     def __init__(self, items: list[Any], keys: tuple[str, ...]) -> None:
@@ -85,18 +85,18 @@ _NUMBERS = (int, float, Uint)
 
 
 def type_name(value: Any) -> str:
-    """The name of the type of a value; values of extensions have it as `type_name`."""
+    """Return the name of a value's type. Values of extensions have it as `type_name`."""
     return _TYPE_NAMES.get(type(value)) or str(value.type_name)
 
 
 def full_type_name(value: Any) -> str:
-    """The same as programs show it: times have the names of their messages."""
+    """Return the name of a value's type as messages show it: times have protobuf names."""
     name = type_name(value)
     return f"google.protobuf.{name.capitalize()}" if name in ("timestamp", "duration") else name
 
 
-def unconverted(value: Any, wanted: str) -> EvaluationError:
-    """The fault of a value that cannot be made another type."""
+def conversion_error(value: Any, wanted: str) -> EvaluationError:
+    """Return the error for a value that cannot be converted to a type."""
     return EvaluationError(f"type conversion error from '{full_type_name(value)}' to '{wanted}'")
 
 
@@ -105,7 +105,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal; those of different types are not, numbers excepted."""
+    """Return whether two values are equal. Values of different types are not, except for numbers."""
     if is_number(one):
         return is_number(other) and bool(one == other)
     if isinstance(one, list):
@@ -138,8 +138,8 @@ def has_key(values: dict[Any, Any], key: Any) -> bool:
     return isinstance(key, Hashable) and key in values
 
 
-def joined(one: list[Any], other: list[Any]) -> list[Any]:
-    """Two lists after each other; a set or a map takes in what is added to it."""
+def concatenate(one: list[Any], other: list[Any]) -> list[Any]:
+    """Concatenate two lists. Sets and keyed lists merge equal items."""
     if isinstance(one, KeyedList):
         added = {one.key(item): item for item in other}
         kept = [added.pop(one.key(item), item) for item in one]
@@ -150,10 +150,10 @@ def joined(one: list[Any], other: list[Any]) -> list[Any]:
 
 
 def int_of(number: int) -> int:
-    """A whole number that fits 64 bits.
+    """Return the number if it fits a signed 64-bit integer.
 
     Raises:
-        EvaluationError: it does not.
+        EvaluationError: it does not fit.
     """
     if not SMALLEST <= number <= LARGEST:
         raise EvaluationError("integer overflow")
@@ -161,7 +161,11 @@ def int_of(number: int) -> int:
 
 
 def uint_of(number: int) -> Uint:
-    """The same without a sign."""
+    """Return the number if it fits an unsigned 64-bit integer.
+
+    Raises:
+        EvaluationError: it does not fit.
+    """
     if not 0 <= number <= 2 * LARGEST + 1:
         raise EvaluationError("unsigned integer overflow")
     return Uint(number)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.cel.checking import CheckFault
-from aioinformer.testing.admission.cel.programs import Program, compiled
+from aioinformer.testing.admission.cel.programs import Program, compile_expression
 from aioinformer.testing.admission.cel.types import BOOL, STRING, Type, optional_of
 from aioinformer.testing.admission.cel.values import NONE, EvaluationError, Optional, Unsupported
 from aioinformer.testing.admission.rules.field_names import FieldNameError, field_name
@@ -144,7 +144,7 @@ def compile_message(told: Mapping[str, Any], type_: Type) -> Program:
 
 def _compiled(source: str, variables: Mapping[str, Type], failed: str) -> Program:
     try:
-        return compiled(source, variables)
+        return compile_expression(source, variables)
     except CheckFault as fault:
         raise CheckFault(f"{failed}: {fault}") from None
 

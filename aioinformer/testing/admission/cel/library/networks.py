@@ -1,4 +1,4 @@
-"""Extensions of the language for addresses of networks and of the web."""
+"""CEL extensions for IP addresses, CIDRs and URLs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, quote, urlsplit
 
+from aioinformer.testing.admission.cel.functions import is_valid
 from aioinformer.testing.admission.cel.values import EvaluationError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _UNESCAPED = "/%$&+,:;=@!*'()[]"
 
 @dataclass(frozen=True, slots=True)
 class Ip:
-    """An address."""
+    """An IP address."""
 
     type_name: ClassVar[str] = "net.IP"
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -30,7 +31,7 @@ class Ip:
 
 @dataclass(frozen=True, slots=True)
 class Cidr:
-    """An address and how much of it names its network."""
+    """An IP address with a prefix length."""
 
     type_name: ClassVar[str] = "net.CIDR"
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -43,7 +44,7 @@ class Cidr:
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """An address of the web."""
+    """A URL."""
 
     type_name: ClassVar[str] = "kubernetes.URL"
     text: str
@@ -85,11 +86,11 @@ def _cidr(text: str) -> Cidr:
     return Cidr(parsed, int(length))
 
 
-def parsed_url(text: str) -> Url:
-    """What a text says as an address of the web.
+def parse_url(text: str) -> Url:
+    """Parse a URL.
 
     Raises:
-        EvaluationError: it is none.
+        EvaluationError: the text is not a URL.
     """
     shown = json.dumps(text, ensure_ascii=False)
     failed = f"URL parse error during conversion from string: parse {shown}: "
@@ -109,17 +110,6 @@ def parsed_url(text: str) -> Url:
     if " " in parts.netloc:
         raise EvaluationError(f'{failed}invalid character " " in host name')
     return Url(text)
-
-
-def _is(parse: Callable[[str], Any]) -> Callable[[str], bool]:
-    def fits(text: str) -> bool:
-        try:
-            parse(text)
-        except EvaluationError:
-            return False
-        return True
-
-    return fits
 
 
 def _host(url: Url) -> str:
@@ -169,7 +159,7 @@ def _masked(cidr: Cidr) -> Cidr:
 
 NETWORKS: dict[str, dict[str, Callable[..., Any]]] = {
     "ip": {"(string) -> net.IP": _ip, "net.CIDR.() -> net.IP": lambda cidr: Ip(cidr.address)},
-    "isIP": {"(string) -> bool": _is(_ip)},
+    "isIP": {"(string) -> bool": is_valid(_ip)},
     "ip.isCanonical": {"(string) -> bool": lambda text: str(_ip(text).address) == text},
     "family": {"net.IP.() -> int": lambda ip: ip.address.version},
     "isUnspecified": {"net.IP.() -> bool": lambda ip: ip.address.is_unspecified},
@@ -178,7 +168,7 @@ NETWORKS: dict[str, dict[str, Callable[..., Any]]] = {
     "isLinkLocalUnicast": {"net.IP.() -> bool": lambda ip: ip.address in _LINK_LOCAL[ip.address.version]},
     "isGlobalUnicast": {"net.IP.() -> bool": _is_global_unicast},
     "cidr": {"(string) -> net.CIDR": _cidr},
-    "isCIDR": {"(string) -> bool": _is(_cidr)},
+    "isCIDR": {"(string) -> bool": is_valid(_cidr)},
     "containsIP": {
         "net.CIDR.(string) -> bool": lambda cidr, text: _contains_ip(cidr, _ip(text)),
         "net.CIDR.(net.IP) -> bool": _contains_ip,
@@ -193,8 +183,8 @@ NETWORKS: dict[str, dict[str, Callable[..., Any]]] = {
         "(net.IP) -> string": lambda ip: str(ip.address),
         "(net.CIDR) -> string": lambda cidr: f"{cidr.address}/{cidr.length}",
     },
-    "url": {"(string) -> kubernetes.URL": parsed_url},
-    "isURL": {"(string) -> bool": _is(parsed_url)},
+    "url": {"(string) -> kubernetes.URL": parse_url},
+    "isURL": {"(string) -> bool": is_valid(parse_url)},
     "getScheme": {"kubernetes.URL.() -> string": lambda url: urlsplit(url.text).scheme},
     "getHost": {"kubernetes.URL.() -> string": _host},
     "getHostname": {"kubernetes.URL.() -> string": _hostname},

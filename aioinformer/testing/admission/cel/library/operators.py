@@ -1,4 +1,4 @@
-"""Operators, conversions, and what else the language has without extensions."""
+"""CEL's standard operators, conversions and functions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.cel.expressions import found
+from aioinformer.testing.admission.cel.expressions import matches
 from aioinformer.testing.admission.cel.library.times import (
-    shown_duration,
-    shown_timestamp,
+    format_duration,
+    format_timestamp,
     to_duration,
     to_timestamp,
     zone_of,
@@ -22,14 +22,14 @@ from aioinformer.testing.admission.cel.values import (
     SMALLEST,
     EvaluationError,
     TypeValue,
+    concatenate,
     contains,
+    conversion_error,
     equal,
     has_key,
     int_of,
-    joined,
     type_name,
     uint_of,
-    unconverted,
 )
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS = ("int", "uint", "double")
 _ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
-# Go writes larger and smaller numbers with an exponent.
+# Go writes numbers outside of these exponents in scientific notation.
 _LEAST_EXPONENT, _MOST_EXPONENT = -4, 6
 
 
-def _comparing(compare: Callable[[Any, Any], bool]) -> dict[str, Callable[[Any, Any], bool]]:
+def _comparisons(compare: Callable[[Any, Any], bool]) -> dict[str, Callable[[Any, Any], bool]]:
     def numbers(one: Any, other: Any) -> bool:
         if math.isnan(one) or math.isnan(other):
             raise EvaluationError("NaN values cannot be ordered")
@@ -52,7 +52,7 @@ def _comparing(compare: Callable[[Any, Any], bool]) -> dict[str, Callable[[Any, 
     return pairs | {f"({name}, {name}) -> bool": compare for name in _ORDERED}
 
 
-def _whole(compute: Callable[[Any, Any], int]) -> dict[str, Callable[[Any, Any], Any]]:
+def _integer(compute: Callable[[Any, Any], int]) -> dict[str, Callable[[Any, Any], Any]]:
     return {
         "(int, int) -> int": lambda one, other: int_of(compute(one, other)),
         "(uint, uint) -> uint": lambda one, other: uint_of(compute(int(one), int(other))),
@@ -60,7 +60,7 @@ def _whole(compute: Callable[[Any, Any], int]) -> dict[str, Callable[[Any, Any],
 
 
 def _numeric(compute: Callable[[Any, Any], Any]) -> dict[str, Callable[[Any, Any], Any]]:
-    return _whole(compute) | {"(double, double) -> double": compute}
+    return _integer(compute) | {"(double, double) -> double": compute}
 
 
 def _divided(one: int, other: int) -> int:
@@ -98,14 +98,14 @@ def _to_bool(text: str) -> bool:
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
         return False
-    raise unconverted(text, "bool")
+    raise conversion_error(text, "bool")
 
 
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
         number = int(value) if re.fullmatch(r"[-+]?\d{1,20}", value, re.ASCII) else LARGEST + 1
         if not SMALLEST <= number <= LARGEST:
-            raise unconverted(value, "int")
+            raise conversion_error(value, "int")
         return number
     if isinstance(value, float) and not SMALLEST < value < LARGEST:
         raise EvaluationError("integer overflow")
@@ -116,7 +116,7 @@ def _to_uint(value: Any) -> Uint:
     if isinstance(value, str):
         number = int(value) if re.fullmatch(r"\d{1,20}", value, re.ASCII) else -1
         if not 0 <= number <= 2 * LARGEST + 1:
-            raise unconverted(value, "uint")
+            raise conversion_error(value, "uint")
         return Uint(number)
     if isinstance(value, float) and not 0 <= value < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
@@ -127,11 +127,11 @@ def _to_double(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise unconverted(text, "double") from None
+        raise conversion_error(text, "double") from None
 
 
-def shown_double(value: float) -> str:
-    """A number as Go shows it with as few digits as it takes."""
+def format_double(value: float) -> str:
+    """Return a double in Go's shortest format."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -143,21 +143,21 @@ def shown_double(value: float) -> str:
     return f"{value:.{max(0, digits - int(exponent))}f}"
 
 
-def _shown_bytes(value: bytes) -> str:
+def _decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-def _of_time(part: Callable[[datetime], int]) -> dict[str, Callable[..., int]]:
+def _time_part(part: Callable[[datetime], int]) -> dict[str, Callable[..., int]]:
     return {
         "timestamp.() -> int": part,
         "timestamp.(string) -> int": lambda time, zone: part(time.astimezone(zone_of(zone))),
     }
 
 
-def _spans(seconds: float) -> dict[str, Callable[..., int]]:
+def _duration_part(seconds: float) -> dict[str, Callable[..., int]]:
     return {"duration.() -> int": lambda span: int(span.total_seconds() / seconds)}
 
 
@@ -175,15 +175,15 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
     "-_": {"(int) -> int": lambda value: int_of(-value), "(double) -> double": operator.neg},
     "_==_": {"(A, A) -> bool": equal},
     "_!=_": {"(A, A) -> bool": lambda one, other: not equal(one, other)},
-    "_<_": _comparing(operator.lt),
-    "_<=_": _comparing(operator.le),
-    "_>_": _comparing(operator.gt),
-    "_>=_": _comparing(operator.ge),
+    "_<_": _comparisons(operator.lt),
+    "_<=_": _comparisons(operator.le),
+    "_>_": _comparisons(operator.gt),
+    "_>=_": _comparisons(operator.ge),
     "_+_": {
         **_numeric(operator.add),
         "(string, string) -> string": operator.add,
         "(bytes, bytes) -> bytes": operator.add,
-        "(list(A), list(A)) -> list(A)": joined,
+        "(list(A), list(A)) -> list(A)": concatenate,
         "(duration, duration) -> duration": operator.add,
         "(duration, timestamp) -> timestamp": operator.add,
         "(timestamp, duration) -> timestamp": operator.add,
@@ -195,8 +195,8 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
         "(timestamp, timestamp) -> duration": operator.sub,
     },
     "_*_": _numeric(operator.mul),
-    "_/_": _whole(_divided) | {"(double, double) -> double": _quotient},
-    "_%_": _whole(_remainder),
+    "_/_": _integer(_divided) | {"(double, double) -> double": _quotient},
+    "_%_": _integer(_remainder),
     "_[_]": {"(list(A), int) -> A": _item, "(map(A, B), A) -> B": _value},
     "@in": {
         "(A, list(A)) -> bool": lambda item, items: contains(items, item),
@@ -238,10 +238,10 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
         "(bool) -> string": lambda value: "true" if value else "false",
         "(int) -> string": str,
         "(uint) -> string": lambda value: str(int(value)),
-        "(double) -> string": shown_double,
-        "(bytes) -> string": _shown_bytes,
-        "(duration) -> string": shown_duration,
-        "(timestamp) -> string": shown_timestamp,
+        "(double) -> string": format_double,
+        "(bytes) -> string": _decode,
+        "(duration) -> string": format_duration,
+        "(timestamp) -> string": format_timestamp,
     },
     "timestamp": {
         "(timestamp) -> timestamp": _same,
@@ -251,16 +251,16 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
     "contains": {"string.(string) -> bool": operator.contains},
     "startsWith": {"string.(string) -> bool": str.startswith},
     "endsWith": {"string.(string) -> bool": str.endswith},
-    "matches": {"string.(string) -> bool": found, "(string, string) -> bool": found},
-    "getFullYear": _of_time(lambda time: time.year),
-    "getMonth": _of_time(lambda time: time.month - 1),
-    "getDayOfYear": _of_time(lambda time: time.timetuple().tm_yday - 1),
-    "getDayOfMonth": _of_time(lambda time: time.day - 1),
-    "getDate": _of_time(lambda time: time.day),
-    "getDayOfWeek": _of_time(lambda time: time.isoweekday() % 7),
-    "getHours": _of_time(lambda time: time.hour) | _spans(3600),
-    "getMinutes": _of_time(lambda time: time.minute) | _spans(60),
-    "getSeconds": _of_time(lambda time: time.second) | _spans(1),
-    "getMilliseconds": _of_time(lambda time: time.microsecond // 1000)
+    "matches": {"string.(string) -> bool": matches, "(string, string) -> bool": matches},
+    "getFullYear": _time_part(lambda time: time.year),
+    "getMonth": _time_part(lambda time: time.month - 1),
+    "getDayOfYear": _time_part(lambda time: time.timetuple().tm_yday - 1),
+    "getDayOfMonth": _time_part(lambda time: time.day - 1),
+    "getDate": _time_part(lambda time: time.day),
+    "getDayOfWeek": _time_part(lambda time: time.isoweekday() % 7),
+    "getHours": _time_part(lambda time: time.hour) | _duration_part(3600),
+    "getMinutes": _time_part(lambda time: time.minute) | _duration_part(60),
+    "getSeconds": _time_part(lambda time: time.second) | _duration_part(1),
+    "getMilliseconds": _time_part(lambda time: time.microsecond // 1000)
     | {"duration.() -> int": lambda span: int(span.total_seconds() * 1000)},
 }

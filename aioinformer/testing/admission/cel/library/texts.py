@@ -1,4 +1,4 @@
-"""Extensions of the language for strings."""
+"""CEL extensions for strings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.cel.expressions import expression
-from aioinformer.testing.admission.cel.library.operators import shown_double
-from aioinformer.testing.admission.cel.library.times import shown_duration, shown_timestamp
+from aioinformer.testing.admission.cel.expressions import compile_pattern
+from aioinformer.testing.admission.cel.library.operators import format_double
+from aioinformer.testing.admission.cel.library.times import format_duration, format_timestamp
 from aioinformer.testing.admission.cel.values import EvaluationError, TypeValue, Unsupported, type_name
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ _CLAUSE = re.compile(r"%(?:%|(?:\.(\d*))?(.)?)", re.DOTALL)
 _PRECISION = 6
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER = {lower: upper for upper, lower in _LOWER.items()}
-# Types that clauses are for; anything, if there are none.
-_TAKEN: dict[str, tuple[str, ...]] = {
+# The types that each clause accepts; none means all.
+_CLAUSE_TYPES: dict[str, tuple[str, ...]] = {
     "s": (),
     "d": ("int", "uint"),
     "f": ("double",),
@@ -29,7 +29,7 @@ _TAKEN: dict[str, tuple[str, ...]] = {
     "x": ("int", "uint", "string", "bytes"),
     "o": ("int", "uint"),
 }
-_WANTED = {
+_CLAUSE_FAULTS = {
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -39,14 +39,14 @@ _WANTED = {
 }
 
 
-def _within(text: str, index: int) -> int:
+def _checked_index(text: str, index: int) -> int:
     if not 0 <= index <= len(text):
         raise EvaluationError(f"index out of range: {index}")
     return index
 
 
 def _char_at(text: str, index: int) -> str:
-    return text[_within(text, index) :][:1]
+    return text[_checked_index(text, index) :][:1]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
@@ -77,10 +77,10 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is None:
-        return text[_within(text, start) :]
+        return text[_checked_index(text, start) :]
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
-    return text[_within(text, start) : _within(text, end)]
+    return text[_checked_index(text, start) : _checked_index(text, end)]
 
 
 def _join(items: list[Any], separator: str = "") -> str:
@@ -91,12 +91,12 @@ def _join(items: list[Any], separator: str = "") -> str:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = expression(pattern).search(text)
+    match = compile_pattern(pattern).search(text)
     return match[0] if match else ""
 
 
 def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    found = [match[0] for match in expression(pattern).finditer(text)]
+    found = [match[0] for match in compile_pattern(pattern).finditer(text)]
     return found if count < 0 else found[:count]
 
 
@@ -110,20 +110,20 @@ def _format(text: str, args: list[Any]) -> str:
             raise EvaluationError(f"index {len(args)} out of range")
         if match[2] is None:
             raise EvaluationError("unexpected end of string")
-        return _formatted(match[2], rest.pop(0), _PRECISION if match[1] is None else int(match[1] or 0))
+        return _format_clause(match[2], rest.pop(0), _PRECISION if match[1] is None else int(match[1] or 0))
 
     return _CLAUSE.sub(clause, text)
 
 
 def format_faults(text: str, args: Sequence[str]) -> Iterator[tuple[int | None, str]]:
-    """What is wrong with a format for values of certain types.
+    """Yield what is wrong with a format for values of the given types.
 
     Args:
         text: the format.
-        args: names of the types of the values, "dyn" where one is not known.
+        args: the type names of the values, "dyn" for unknown ones.
 
     Returns:
-        For each fault the index of the value, None for the format itself, and what is wrong.
+        For each fault the index of the value, or None for the format itself, and the message.
     """
     clauses = [match for match in _CLAUSE.finditer(text) if match[0] != "%%"]
     for index, match in enumerate(clauses):
@@ -133,21 +133,21 @@ def format_faults(text: str, args: Sequence[str]) -> Iterator[tuple[int | None, 
         clause = (match[2] or "").lower()
         if not match[2]:
             yield None, "unexpected end of string"
-        elif clause not in _TAKEN:
-            yield None, _unknown(match[2])
-        elif _TAKEN[clause] and args[index] not in (*_TAKEN[clause], "dyn"):
-            yield index, f"error during formatting: {_WANTED[clause]}, was given {args[index]}"
+        elif clause not in _CLAUSE_TYPES:
+            yield None, _unknown_clause(match[2])
+        elif _CLAUSE_TYPES[clause] and args[index] not in (*_CLAUSE_TYPES[clause], "dyn"):
+            yield index, f"error during formatting: {_CLAUSE_FAULTS[clause]}, was given {args[index]}"
 
 
-def _unknown(clause: str) -> str:
+def _unknown_clause(clause: str) -> str:
     return f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
 
 
-def _formatted(clause: str, value: Any, precision: int) -> str:
+def _format_clause(clause: str, value: Any, precision: int) -> str:
     number = type(value) is not bool and isinstance(value, int)
     match clause.lower():
         case "s":
-            return shown(value)
+            return format_value(value)
         case "d" | "o" as how if number:
             return format(int(value), how)
         case "b" if number or isinstance(value, bool):
@@ -159,16 +159,16 @@ def _formatted(clause: str, value: Any, precision: int) -> str:
         case "x" if number or isinstance(value, str | bytes):
             digits = format(int(value), "x") if number else (value.encode() if isinstance(value, str) else value).hex()
             return digits.upper() if clause == "X" else digits
-        case known if known in _WANTED:
-            raise EvaluationError(f"error during formatting: {_WANTED[known]}, was given {type_name(value)}")
-    raise EvaluationError(_unknown(clause))
+        case known if known in _CLAUSE_FAULTS:
+            raise EvaluationError(f"error during formatting: {_CLAUSE_FAULTS[known]}, was given {type_name(value)}")
+    raise EvaluationError(_unknown_clause(clause))
 
 
-def shown(value: Any, *, inside: bool = False) -> str:
-    """A value in a text.
+def format_value(value: Any, *, inside: bool = False) -> str:
+    """Return a value as `format` shows it.
 
     Args:
-        inside: whether it is part of a list or map, where strings have quotes.
+        inside: whether the value is part of a list or map, where strings are quoted.
     """
     match value:
         case None:
@@ -176,21 +176,23 @@ def shown(value: Any, *, inside: bool = False) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return _quoted(value) if inside else value
+            return _quote(value) if inside else value
         case bytes():
-            return f"b{_quoted(value.decode(errors='replace'))}" if inside else value.decode(errors="replace")
+            return f"b{_quote(value.decode(errors='replace'))}" if inside else value.decode(errors="replace")
         case int():
             return str(int(value))
         case float():
-            return f"{value:.{_PRECISION}f}" if inside else shown_double(value)
+            return f"{value:.{_PRECISION}f}" if inside else format_double(value)
         case datetime():
-            return f'timestamp("{shown_timestamp(value)}")' if inside else shown_timestamp(value)
+            return f'timestamp("{format_timestamp(value)}")' if inside else format_timestamp(value)
         case timedelta():
-            return f'duration("{shown_duration(value)}")' if inside else shown_duration(value)
+            return f'duration("{format_duration(value)}")' if inside else format_duration(value)
         case list():
-            return f"[{', '.join(shown(item, inside=True) for item in value)}]"
+            return f"[{', '.join(format_value(item, inside=True) for item in value)}]"
         case dict():
-            pairs = sorted((shown(key, inside=True), shown(item, inside=True)) for key, item in value.items())
+            pairs = sorted(
+                (format_value(key, inside=True), format_value(item, inside=True)) for key, item in value.items()
+            )
             return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
         case TypeValue():
             return value.name
@@ -198,7 +200,7 @@ def shown(value: Any, *, inside: bool = False) -> str:
     raise EvaluationError(f"error during formatting: {what}and timestamps, was given {type_name(value)}")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -216,7 +218,7 @@ TEXTS: dict[str, dict[str, Callable[..., Any]]] = {
     "substring": {"string.(int) -> string": _substring, "string.(int, int) -> string": _substring},
     "trim": {"string.() -> string": str.strip},
     "format": {"string.(list(dyn)) -> string": _format},
-    "strings.quote": {"(string) -> string": _quoted},
+    "strings.quote": {"(string) -> string": _quote},
     "join": {"list(string).() -> string": _join, "list(string).(string) -> string": _join},
     "find": {"string.(string) -> string": _find},
     "findAll": {"string.(string) -> list(string)": _find_all, "string.(string, int) -> list(string)": _find_all},

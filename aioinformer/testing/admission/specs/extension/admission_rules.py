@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.cel.checking import CheckFault
-from aioinformer.testing.admission.cel.programs import compiled
+from aioinformer.testing.admission.cel.programs import compile_expression
 from aioinformer.testing.admission.cel.types import BOOL, DYN
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of, required, selector_causes
 from aioinformer.testing.api.statuses import Cause, StatusError, shown
@@ -145,7 +145,7 @@ def expression_causes(
     if _UNSUPPORTED_VARIABLES.search(expression):
         raise not_compiled(path)
     try:
-        program = compiled(
+        program = compile_expression(
             expression, dict.fromkeys((*_DYNAMIC_VARIABLES, "params") if parameters else _DYNAMIC_VARIABLES, DYN)
         )
     except CheckFault as fault:
