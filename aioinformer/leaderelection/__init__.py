@@ -1,4 +1,4 @@
-"""Leader election with Leases: client-go's tools/leaderelection."""
+"""Leader election with Leases, as in client-go's tools/leaderelection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stands for election: a LeaseCandidate that is kept fresh (LE-14).
+"""Coordinated election: announce this process as a LeaseCandidate and keep the announcement current.
 
-In coordinated election the server chooses among the candidates for a Lease, by their versions. Each announces itself by
-an object, and says every five minutes, or when it is asked ("pinged"), that it is still there.
+In coordinated election the server chooses a leader among the candidates for a Lease, by their versions. Each candidate
+announces itself with a LeaseCandidate object, and renews it every five minutes and whenever the server pings it.
 
     async with LeaseCandidate(transport, "my-controller-0", lease="my-controller", binary_version="1.4.0") as candidate:
         options = LeaderElectionOptions(coordinated=True)
@@ -11,20 +11,18 @@ an object, and says every five minutes, or when it is asked ("pinged"), that it 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from aioinformer.concurrency import Owner
 from aioinformer.errors import AioinformerError, NotFound, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.leaderelection.lock import wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
-from aioinformer.transport import Request
 from aioinformer.transport.clients import transport_of
-from aioinformer.transport.exchange import exchange
+from aioinformer.transport.exchange import exchange, json_request
 from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
@@ -38,34 +36,33 @@ LEASE_CANDIDATES: Resource[Any] = Resource(
     "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""
 )
 
-_HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
 _TIMEOUT = 30.0
 
 _log = get_logger("aioinformer.leaderelection")
 
 
 class LeaseCandidate:
-    """Announces this process as a candidate for a Lease, while the block runs; a client of coordination v1beta1.
+    """Announces this process as a candidate for a Lease while the block runs, in coordination.k8s.io/v1beta1.
 
-    The object stays when the block ends, as in client-go; the server forgets candidates that do not answer.
+    The object stays when the block ends, as in client-go; the server removes candidates that do not answer pings.
 
     Args:
-        transport: reaches the server.
-        name: of the candidate, unlike all others; also the identity of its elector.
-        namespace: of the Lease and its candidates.
+        transport: sends the requests.
+        name: a unique name for the candidate, also the identity of its elector.
+        namespace: the namespace of the Lease and its candidates.
 
         lease: the name of the Lease.
-        binary_version: of the program, as "1.4.0".
-        emulation_version: the version that it behaves like; by default, the same.
-        strategy: how the server is to choose.
-        renew_period: seconds between two signs of life that nobody asked for.
+        binary_version: the version of the program, such as "1.4.0".
+        emulation_version: the version whose behaviour the program emulates; `binary_version` by default.
+        strategy: how the server chooses the leader.
+        renew_period: seconds between two renewals.
 
     Attributes:
-        name: of the candidate.
+        name: the name of the candidate.
         lease: the name of the Lease.
 
     Raises:
-        UsageError: name, namespace, lease or version are empty.
+        UsageError: the name, namespace, lease or binary version is empty.
     """
 
     def __init__(
@@ -82,7 +79,7 @@ class LeaseCandidate:
     ) -> None:
         if not all((name, namespace, lease, binary_version)):
             raise UsageError(
-                "a candidate has a name, a namespace, a lease and a binary_version, "
+                "a candidate needs a name, a namespace, a lease and a binary_version, "
                 f"not {name!r}, {namespace!r}, {lease!r} and {binary_version!r}"
             )
         self.name = name
@@ -100,13 +97,15 @@ class LeaseCandidate:
             ListWatch(transport, LEASE_CANDIDATES, namespace, field_selector=f"metadata.name={name}")
         )
         self._informer.add_event_handler(
-            on_add=self._look, on_update=lambda old, new: self._look(new), on_delete=lambda obj: self._queue.add(name)
+            on_add=self._answer_ping,
+            on_update=lambda old, new: self._answer_ping(new),
+            on_delete=lambda obj: self._queue.add(name),
         )
         self._queue: RateLimitingQueue[str] = RateLimitingQueue(ItemExponentialFailureRateLimiter(0.1, 60.0), name=name)
         self._owner = Owner()
 
     async def run(self) -> None:
-        """Announces the candidate, and answers for it, until cancelled."""
+        """Announce the candidate and renew it, until cancelled."""
         async with self._informer, self._queue:
             await self._informer.wait_for_sync()
             self._queue.add(self.name)
@@ -114,7 +113,7 @@ class LeaseCandidate:
                 try:
                     await self._announce()
                 except AioinformerError as error:
-                    _log.warning("lease candidate %s/%s was not renewed: %s", self._namespace, name, error)
+                    _log.warning("lease candidate %s/%s was not renewed, retrying: %s", self._namespace, name, error)
                     self._queue.add_rate_limited(name)
                 else:
                     self._queue.forget(name)
@@ -129,16 +128,16 @@ class LeaseCandidate:
     ) -> None:
         await self._owner.stop()
 
-    def _look(self, candidate: Any) -> None:
-        """Renews at once what was asked for a sign of life after its last."""
+    def _answer_ping(self, candidate: Any) -> None:
+        """Renew the candidate at once if the server has pinged it since its last renewal."""
         spec = candidate.get("spec") or {}
         if _time(spec.get("pingTime")) > _time(spec.get("renewTime")):
             self._queue.add(self.name)
 
     async def _announce(self) -> None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = wall_clock()
         try:
-            known = self._informer.lister().namespaced(self._namespace).get(self.name)
+            cached = self._informer.lister().namespaced(self._namespace).get(self.name)
         except NotFound:
             metadata = {"namespace": self._namespace, "name": self.name}
             method, path = "POST", LEASE_CANDIDATES.path(self._namespace)
@@ -146,15 +145,15 @@ class LeaseCandidate:
             body["spec"] = {**self._spec, "renewTime": now}
         else:
             method, path = "PUT", LEASE_CANDIDATES.path(self._namespace, self.name)
-            body = known.to_dict()
+            body = cached.to_dict()
             body["spec"] = {**body.get("spec", {}), **self._spec, "renewTime": now}
-        request = Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(body), total_timeout=_TIMEOUT)
+        request = json_request(method, path, body, total_timeout=_TIMEOUT)
         written = await exchange(self._transport, request, LEASE_CANDIDATES.kind)
         await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"], timeout=None)
 
 
 def _time(text: Any) -> float:
-    """Seconds since 1970, of the server's clock or another; 0 for none."""
+    """Return the timestamp of an API time in seconds; 0 if it is missing or invalid."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (TypeError, ValueError):

@@ -1,15 +1,15 @@
-"""Leader election as a cancel scope: what stands in the block runs while this process leads, and no longer.
+"""Leader election as a cancel scope: the block of `leading()` runs while this process leads, and no longer.
 
-`lease` decides; here is who waits. The rules:
+`lease` decides who leads; this module waits, renews and cancels. The rules:
 
-- The block has a deadline, as under `asyncio.timeout`, and each renewal moves it. So nothing has to work for a leader
-  to stop: without a renewal, for whatever reason, the block is cancelled (LE-06).
-- The order of the end is: the block has ended, renewing ends, the lease is given back, `leading()` is left. A block
-  that is cancelled from outside, and takes its time, is protected by renewals until it has ended (LE-09).
-- Who leads is a question to the clock, never a flag: a process that was stopped, or a loop that was held up, does not
-  believe what was true before (`Term.check`). An event loop cannot interrupt what holds it up; that is why there is
-  `Term.check`, and why `lease_duration` is longer than `renew_deadline`. A machine that is suspended stops that clock,
-  too, and learns of it at the next renewal. Against that, and against writes that travel for long, the token helps.
+- The block has a deadline, as under `asyncio.timeout`, and each renewal moves it. Without a renewal, for any reason,
+  the block is cancelled at the deadline.
+- The order at the end is: the block ends, renewing ends, the lease is released, `leading()` returns. If the block is
+  cancelled from outside and takes time to end, renewals continue until it has ended.
+- Leadership is computed from the clock, not kept as a flag: after the process was stopped or the event loop was
+  blocked, `Term.check` knows that the deadline has passed. The event loop cannot cancel code that blocks it; therefore
+  `Term.check` exists, and `lease_duration` is longer than `renew_deadline`. On a suspended machine that clock stops
+  too, and the process notices at the next renewal. Use the fencing token against this and against delayed writes.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _log = get_logger("aioinformer.leaderelection")
 
 
 class LeadershipLost(AioinformerError):
-    """This process led, and does no longer. The cause, where there is one, is why the last renewal failed."""
+    """This process has lost the leadership. `__cause__` is the error of the last renewal, if it failed."""
 
 
 class Term:
-    """One time of leadership.
+    """One period of leadership.
 
     Attributes:
-        identity: of the leader.
-        token: the number of the term (`leaseTransitions`), higher than that of each term before: a fencing token.
+        identity: the identity of the leader.
+        token: the number of the term (`leaseTransitions`). It grows with each term, so it can fence writes.
     """
 
     def __init__(self, elector: LeaderElector, token: int) -> None:
@@ -61,52 +61,52 @@ class Term:
 
     @property
     def remaining(self) -> float:
-        """Seconds for which this process leads, as far as is known now; 0 or less once it does not."""
+        """Seconds until the leadership ends unless it is renewed; 0 or less once it has ended."""
         return self._elector._remaining(self)
 
     def check(self) -> None:
-        """Does nothing while this process leads. To be called before what only a leader may do.
+        """Return if this process leads, and raise otherwise. Call it before each action that only a leader may take.
 
         Raises:
-            LeadershipLost: it does not lead, even if nobody had the time to cancel this.
+            LeadershipLost: this process does not lead, even if the block has not been cancelled yet.
         """
         if self.remaining <= 0:
-            raise LeadershipLost(f"{self._elector.identity} does not hold {self._elector.lease} any more")
+            raise LeadershipLost(f"{self._elector.identity} no longer holds {self._elector.lease}")
 
     def __repr__(self) -> str:
         return f"<term {self.token} of {self.identity}>"
 
 
 class LeaderElector:
-    """Competes for a Lease, and guards what only its holder may do.
+    """Competes for a Lease, and runs code only while it holds the Lease.
 
         elector = LeaderElector(transport, "my-controller")
         async with elector.leading() as term:
             await controller.run()
 
-    One leader at most is there at any time, as long as no process runs on for longer than `lease_duration` minus
-    `renew_deadline` after its deadline. Whoever needs more hands `term.token` to what is written to, and has it refuse
-    lower ones.
+    At most one leader is active at any time, provided that the block ends within `lease_duration` minus
+    `renew_deadline` seconds after its deadline. For a stronger guarantee, pass `term.token` along with each write, and
+    let the receiver refuse lower tokens.
 
     Args:
-        transport: reaches the server; a `Connection` stands for its transport.
-        name: of the Lease, which is made if it does not exist.
-        namespace: where the Lease lives.
+        transport: sends the requests; a `Connection` or a transport.
+        name: the name of the Lease, which is created if it does not exist.
+        namespace: the namespace of the Lease.
 
-        identity: of this candidate, unlike all others; by default, host name and a random part.
-        options: times.
-        labels: for the Lease; others that it has stay.
+        identity: a unique identity for this candidate; the host name and a random part by default.
+        options: the times of the election.
+        labels: labels to set on the Lease; other labels stay.
 
-        on_new_leader: called with the identity of each new leader that is seen, this process included, and with ""
-            when there is none. A plain function; an exception is logged.
-        random: for the jitter, gives numbers in [0, 1).
+        on_new_leader: called with the identity of each new leader that is observed, this process included, and with
+            "" when there is none. A plain function; an exception is logged.
+        random: returns a number in [0, 1), for the jitter.
 
     Attributes:
-        identity: of this candidate.
-        lease: as messages name it.
+        identity: the identity of this candidate.
+        lease: the Lease as log lines and errors name it.
 
     Raises:
-        UsageError: name, namespace or identity are empty.
+        UsageError: the name, the namespace or the identity is empty.
     """
 
     def __init__(
@@ -115,18 +115,18 @@ class LeaderElector:
         name: str,
         namespace: str = "default",
         *,
-        # Who
+        # Election
         identity: str | None = None,
         options: LeaderElectionOptions | None = None,
         labels: Mapping[str, str] | None = None,
-        # For others
+        # Callbacks
         on_new_leader: Callable[[str], object] | None = None,
         random: Callable[[], float] = random.random,
     ) -> None:
         if not name or not namespace:
-            raise UsageError(f"a Lease has a name and a namespace, not {name!r} in {namespace!r}")
+            raise UsageError(f"a Lease needs a name and a namespace, not {name!r} and {namespace!r}")
         if identity == "":
-            raise UsageError("identity must not be empty; leave it out to get one")
+            raise UsageError("identity must not be empty; omit it to get a generated one")
         if options is not None and not isinstance(options, LeaderElectionOptions):
             raise UsageError(f"options must be LeaderElectionOptions(...), not {type(options).__name__}")
         plain_function(on_new_leader, "on_new_leader")
@@ -145,17 +145,17 @@ class LeaderElector:
 
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[Term]:
-        """Waits until this process leads, and runs the block while it does. Enter and leave it in the same task.
+        """Wait until this process leads, and run the block while it does. Enter and leave it in the same task.
 
-        A block that ends, in whatever way, has led until its end, and the lease is given back after that. When
-        leadership is lost the block is cancelled. It may be entered again, for another term.
+        When the leadership is lost, the block is cancelled. When the block ends by itself, it has led until its end,
+        and the lease is released afterwards. You may enter it again, for another term.
 
         Raises:
-            LeadershipLost: on leaving, leadership ended before the block did.
-            UsageError: this elector competes or leads already.
+            LeadershipLost: on exit, if the leadership ended before the block did.
+            UsageError: this elector already competes or leads.
         """
         running_loop(f"an elector of {self.lease} competes")
-        with self._once():
+        with self._exclusive():
             await self._acquire()
             self._scope = scope = asyncio.timeout_at(self._machine.deadline)
             self._term = term = Term(self, self._machine.record.lease_transitions)
@@ -164,73 +164,73 @@ class LeaderElector:
                 async with scope:
                     yield term
                 if scope.expired():
-                    raise self._lost() from self._why(renewal)
+                    raise self._leadership_lost() from self._cause(renewal)
             except TimeoutError:
                 if not scope.expired():
                     raise
-                raise self._lost() from self._why(renewal)
+                raise self._leadership_lost() from self._cause(renewal)
             finally:
                 with anyio.CancelScope(shield=True):
                     await self._end(renewal)
 
     async def run(self, main: Callable[[Term], Awaitable[T]]) -> T:
-        """Waits until this process leads, and awaits a coroutine function while it does.
+        """Wait until this process leads, and run an async function while it does.
 
         Args:
-            main: what only the leader does; is cancelled when leadership is lost.
+            main: an async function that only the leader runs. It is cancelled when the leadership is lost.
 
         Returns:
-            What it returned.
+            The result of `main`.
 
         Raises:
-            LeadershipLost: leadership ended before it did.
+            LeadershipLost: the leadership ended before `main` did.
         """
         async with self.leading() as term:
             return await main(term)
 
-    # What others ask.
+    # Inspecting.
 
     def is_leader(self) -> bool:
-        """Whether this process leads, now."""
+        """Return whether this process leads now."""
         return self._term is not None and self._term.remaining > 0
 
     def leader(self) -> str:
-        """The identity of the leader that was seen last, "" for none; it may have changed since."""
+        """Return the identity of the leader observed last, or "" for none. It may have changed since."""
         return self._machine.record.holder_identity
 
     def check(self, tolerance: float = 20.0) -> None:
-        """For health checks: does nothing while all is well, whether this process leads or not.
+        """Check the health of the election: raise if the block runs on although its lease has expired.
 
         Args:
-            tolerance: so many seconds guarded work may go on after others could have become the leader.
+            tolerance: for how many seconds the block may run on after its lease has expired.
 
         Raises:
-            LeadershipLost: it goes on for longer than that; the process had better be ended.
+            LeadershipLost: the block has run on for longer; restart the process.
         """
         if self._term is not None:
             late = asyncio.get_running_loop().time() - self._machine.expires
             if late > tolerance:
-                raise LeadershipLost(f"{self.lease} expired {late:.0f} s ago, and what it guards has not ended")
+                raise LeadershipLost(f"{self.lease} expired {late:.0f} s ago, and the code that it guards still runs")
 
     @property
     def slow_paths(self) -> int:
-        """How many renewals needed more than one write, so far (LE-12)."""
+        """The number of renewals so far that needed more than one request."""
         return self._machine.slow_paths
 
-    # The parts of a term.
+    # Acquiring, renewing, ending.
 
     async def _acquire(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while True:
                 verdict = await self._attempts.attempt(self._options.renew_deadline)
-                # An answer that took too long is true no more.
+                # With a slow answer, the deadline may have passed already.
                 if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                     break
-                # As in client-go, `Retry-After` does not delay the next try: the lease may be free long before it ends.
+                # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
                 await asyncio.sleep(self._options.retry_period * (1 + JITTER * self._random()))
         except BaseException:
-            # Cancelled in the middle of a write, we may have become the leader without knowing.
+            # If a write was cancelled half-way, the server may have made us the leader.
             if self._machine.claimed:
                 with anyio.CancelScope(shield=True):
                     await self._attempts.release(self._options.request_timeout)
@@ -241,7 +241,7 @@ class LeaderElector:
         loop = asyncio.get_running_loop()
         try:
             while True:
-                # Whatever the server says of retries: a leader that keeps quiet for long is none.
+                # `Retry-After` does not apply here either: without renewals the leadership ends.
                 await asyncio.sleep(self._options.retry_period)
                 verdict = await self._attempts.attempt(self._machine.deadline - loop.time())
                 if scope.expired():
@@ -263,13 +263,11 @@ class LeaderElector:
         try:
             await asyncio.gather(renewal, return_exceptions=True)
             if left <= 0:
-                _log.error("%s expired %.1f s before what it guards had ended", self.lease, -left)
+                _log.error("%s expired %.1f s before the code that it guards ended", self.lease, -left)
             elif self._options.release and self._machine.claimed:
                 await self._attempts.release(min(self._options.renew_deadline, left))
         finally:
             self._machine.give_up()
-
-    # Small things.
 
     def _remaining(self, term: Term) -> float:
         if term is not self._term or self._scope is None or self._scope.expired():
@@ -277,21 +275,21 @@ class LeaderElector:
         return self._machine.deadline - asyncio.get_running_loop().time()
 
     @contextmanager
-    def _once(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         if self._competing:
-            raise UsageError(f"this elector competes for {self.lease} already; make another one")
+            raise UsageError(f"this elector already competes for {self.lease}; use one elector for each block")
         self._competing = True
         try:
             yield
         finally:
             self._competing = False
 
-    def _why(self, renewal: asyncio.Task[None]) -> BaseException | None:
-        """What the renewal crashed with, or failed with last."""
+    def _cause(self, renewal: asyncio.Task[None]) -> BaseException | None:
+        """Return the error that ended the renewal task, or else the error of the last try."""
         crashed = renewal.done() and not renewal.cancelled()
         return (renewal.exception() if crashed else None) or self._machine.error
 
-    def _lost(self) -> LeadershipLost:
+    def _leadership_lost(self) -> LeadershipLost:
         leader = self.leader()
         other = f": {leader} leads" if leader not in ("", self.identity) else ""
         return LeadershipLost(f"{self.identity} has lost {self.lease}{other}")

@@ -1,25 +1,24 @@
-"""Who leads, decided from Leases: client-go's leader election without loop, clock or network.
+"""The decisions of leader election, computed from Leases without event loop, clock or network.
 
-The Lease is one object that all candidates write, each write on condition that nobody else wrote in between. The rules
-(LE-03, LE-05, LE-08):
+The Lease is one object that all candidates write, with optimistic concurrency. The rules, as in client-go:
 
-- No two clocks are compared. A candidate notes when *it* saw the record change; a holder whose record has not changed
-  for as long as the record says has lost it. So clocks may be wrong, but must run at about the same speed.
-- Of the own writes, the time counts at which they were sent, which is before anybody else can have seen them. So a
-  leader stops believing in itself before anybody else stops believing in it.
-- A leader renews by one write, with what the server answered last time (the fast path). If that fails, it reads first.
-- What was claimed is recognised by holder, acquire time and number of transitions together. The name of the holder
-  alone is not enough: another process may use the same identity, and is somebody else.
-- Each term has a higher number of transitions than those before it: a fencing token, as long as the Lease is not
-  deleted between two terms.
+- Clocks are not compared. A candidate records when *it* observed the record change. The lease has expired if the record
+  has not changed for the duration written in it. So clocks may differ, but must run at about the same speed.
+- For its own writes, a leader counts from the time it sent the request, before any other candidate can observe the
+  write. So a leader's deadline passes before another candidate considers the lease expired.
+- A leader renews with one write, based on the server's last answer (the fast path). If the write fails, it reads first.
+- A term is identified by holder, acquire time and number of transitions together. The holder's name alone is not
+  enough: another process may use the same identity.
+- The number of transitions grows with each term and serves as a fencing token, as long as the Lease is not deleted
+  between two terms.
 
-Where client-go is not followed: it takes a valid lease that bears its own identity for its own, and goes on with it; it
-goes on as a leader, under a new number, when it finds that it was not the holder for a while; and it goes on for the
-whole renew deadline when it reads that another leads. Here, each of these is the end of the term.
+Differences to client-go, which continues in these cases while this module ends the term: a valid lease carries our
+identity but is not from our term; we find that another candidate held the lease in between; another candidate holds
+the lease now (client-go continues until the renew deadline).
 
-In coordinated election (LE-13) the server decides: it writes its choice among the candidates that announce themselves
-(`lease_candidate`) into the Lease. A candidate writes nothing but renewals of what it was given. When the server names
-another one that it would prefer, the term is over, and the Lease is left to the server.
+In coordinated election the server decides: it writes the leader that it chooses among the LeaseCandidates into the
+Lease. A candidate only renews a lease that the server has assigned to it. When the server names another preferred
+holder, the term ends and the candidate stops writing the Lease.
 """
 
 from __future__ import annotations
@@ -31,14 +30,17 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from aioinformer.errors import AioinformerError, ApiError, DecodeError
 
+#: The time between two tries to acquire the lease is drawn from [retry_period, retry_period * (1 + JITTER)).
+JITTER: Final = 1.2
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says of leadership; times as they are written there.
+    """The leadership fields of a Lease; times are strings as in the Lease.
 
     Attributes:
-        holder_identity: who leads; "" for nobody.
-        lease_duration_seconds: for how long, counted from when it is seen.
+        holder_identity: the identity of the leader; "" for none.
+        lease_duration_seconds: how long the lease is valid after a candidate has observed it.
         acquire_time: when the term began, on the holder's clock.
         renew_time: when the holder last wrote, on its clock.
         lease_transitions: the number of the term.
@@ -52,7 +54,7 @@ class LeaseRecord:
 
     @classmethod
     def of(cls, lease: Mapping[str, Any]) -> LeaseRecord:
-        """The record in a Lease; what is missing or odd there is as in an empty one."""
+        """Return the record in a Lease. Missing and invalid fields have the values of an empty record."""
         spec = lease.get("spec")
         if not isinstance(spec, Mapping):
             return cls()
@@ -65,7 +67,7 @@ class LeaseRecord:
         )
 
     def into(self, lease: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
-        """The Lease with this record in it, and these labels among its own; everything else stays."""
+        """Return the Lease with this record and these labels set; all other fields stay."""
         metadata = dict(lease.get("metadata") or {})
         if labels:
             metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
@@ -81,30 +83,28 @@ class LeaseRecord:
 
     @property
     def term(self) -> tuple[str, str, int]:
-        """What tells one term from all others."""
+        """What identifies a term."""
         return self.holder_identity, self.acquire_time, self.lease_transitions
 
 
 def _int32(value: object) -> int:
-    """The number, as far as the API's type holds it: a larger one cannot be added to a time."""
+    """Return the number if it fits into the API's int32, otherwise 0: a larger number cannot be added to a time."""
     return value if isinstance(value, int) and abs(value) < 2**31 else 0
-
-
-#: The time between two tries to become the leader is drawn from [retry_period, retry_period * (1 + this)) (LE-04).
-JITTER: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionOptions:
-    """Times of leader election in seconds; the defaults are those of Kubernetes' own components (LE-01).
+    """Times of leader election in seconds. The defaults are those of Kubernetes' own components.
 
     Attributes:
-        lease_duration: so long after the last renewal that they saw, others may take over. Whole seconds.
-        renew_deadline: so long after its last renewal, a leader gives up. What is left until `lease_duration` is the
-            time that guarded work has to end.
-        retry_period: between two renewals, and, longer by a random part, between two tries to become the leader.
-        release: give the lease back when the guarded work has ended, so that nobody has to wait for its end.
-        coordinated: leave it to the server who leads; each candidate needs a `LeaseCandidate` of the same name.
+        lease_duration: how long after the last observed renewal other candidates wait before they take over; whole
+            seconds.
+        renew_deadline: how long after its last renewal a leader stops. The time from then until `lease_duration` is
+            left for the guarded code to end.
+        retry_period: the time between two renewals, and, plus jitter, between two tries to acquire the lease.
+        release: release the lease when the guarded code has ended, so that other candidates need not wait until it
+            expires.
+        coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
     """
 
     lease_duration: float = 15
@@ -115,7 +115,7 @@ class LeaderElectionOptions:
 
     def __post_init__(self) -> None:
         if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):
-            raise ValueError(f"lease_duration must be whole seconds, as a Lease says it, not {self.lease_duration!r}")
+            raise ValueError(f"lease_duration must be whole seconds, at least 1, not {self.lease_duration!r}")
         if not self.renew_deadline < self.lease_duration:
             raise ValueError(
                 f"lease_duration must be greater than renew_deadline, not {self.lease_duration!r} and "
@@ -131,7 +131,7 @@ class LeaderElectionOptions:
 
     @property
     def request_timeout(self) -> float:
-        """For each request: half of the time there is to renew, so that one that hangs does not cost all of it."""
+        """The timeout of each request: half of `renew_deadline`, so that a hanging request leaves time for another."""
         return min(max(1.0, self.renew_deadline / 2), self.renew_deadline)
 
 
@@ -142,14 +142,14 @@ class GetLease:
 
 @dataclass(frozen=True, slots=True)
 class CreateLease:
-    """Make the Lease."""
+    """Create the Lease."""
 
     lease: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateLease:
-    """Replace the Lease, if it still has the version that it has here."""
+    """Replace the Lease, provided that its resourceVersion is still the one given here."""
 
     lease: dict[str, Any]
 
@@ -158,7 +158,7 @@ LeaseRequest: TypeAlias = GetLease | CreateLease | UpdateLease
 
 
 class LeaseReply(NamedTuple):
-    """What a request came to: the Lease as the server has it now, or why not; and the time, on both clocks."""
+    """The reply to a request: the Lease as the server returned it, or the error; and the time on both clocks."""
 
     answer: Mapping[str, Any] | AioinformerError
     now: float
@@ -166,30 +166,31 @@ class LeaseReply(NamedTuple):
 
 
 class Verdict(Enum):
-    """How a try ended."""
+    """The result of a try."""
 
+    #: This candidate leads.
     LEADING = "leading"
-    #: Somebody else leads; if we did, our term is over.
+    #: This candidate does not lead; its term has ended, if it had one.
     HELD = "held"
-    #: Nothing is known; if we led, we still do until the deadline.
+    #: The request failed. If this candidate led, it leads until its deadline.
     FAILED = "failed"
 
 
 class LeaseMachine:
     """One candidate's view of one Lease.
 
-    `attempt` and `release` are generators: they yield requests and are sent replies.
+    `attempt` and `release` are generators: they yield requests, and the caller sends back the replies.
 
     Args:
-        identity: of the candidate.
+        identity: the identity of the candidate.
         template: the Lease to create, without a record.
-        labels: for the Lease.
-        options: times.
+        labels: labels to set on the Lease.
+        options: the times of the election.
 
     Attributes:
-        record: the last that was seen.
-        error: why the last try failed; None if it did not.
-        slow_paths: how often a renewal needed more than one write (LE-12).
+        record: the record observed last.
+        error: the error of the last try; None if it succeeded.
+        slow_paths: the number of renewals that needed more than one request.
     """
 
     def __init__(
@@ -204,12 +205,12 @@ class LeaseMachine:
         self._options = options
         self._observed_at = float("-inf")
         self._seen = False
-        #: The record of the term that we have, or may have: a request without an answer may have come through.
+        #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
         self._leading = False
-        #: When the last write that came through was sent.
+        #: When the last successful write was sent.
         self._renewed_at = float("-inf")
-        #: As the server has it, as far as we know.
+        #: The Lease as the server last returned it.
         self._lease: Mapping[str, Any] = template
 
     @property
@@ -218,106 +219,108 @@ class LeaseMachine:
 
     @property
     def claimed(self) -> bool:
-        """Whether the lease is ours, or may be."""
+        """Whether the lease is ours, or may be: a write without an answer may have succeeded."""
         return self._claim is not None
 
     @property
     def deadline(self) -> float:
-        """When a leader must stop to believe in itself."""
+        """When this candidate stops leading, unless it renews the lease."""
         return self._renewed_at + self._options.renew_deadline
 
     @property
     def expires(self) -> float:
-        """Before this, nobody else can become the leader."""
+        """When other candidates may take the lease over at the earliest."""
         return self._renewed_at + self._options.lease_duration
 
     def attempt(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
-        """Tries once to become the leader, or to stay it."""
+        """Try once to acquire the lease, or to renew it."""
         if self._options.coordinated:
             return (yield from self._attempt_coordinated(now, wall))
         if self._leading and self._claim is not None:
             renewed = replace(self._claim, renew_time=wall)
             reply = yield UpdateLease(renewed.into(self._lease, self._labels))
-            if self._granted(reply, renewed, now):
+            if self._observe_write(reply, renewed, now):
                 return Verdict.LEADING
             self.slow_paths += 1
         reply = yield GetLease()
         if _is_not_found(reply):
-            wanted = self._wanted(reply.wall, self.record.lease_transitions + 1 if self._seen else 0)
-            request: LeaseRequest = CreateLease(wanted.into(self._template, self._labels))
-        elif not self._observed(reply):
+            record = self._next_record(reply.wall, self.record.lease_transitions + 1 if self._seen else 0)
+            request: LeaseRequest = CreateLease(record.into(self._template, self._labels))
+        elif not self._observe(reply):
             return Verdict.FAILED
-        elif self._held_by_another(reply.now):
+        elif self._is_held_by_another(reply.now):
             self.give_up()
             self.error = None
             return Verdict.HELD
         else:
-            wanted = self._wanted(reply.wall, self.record.lease_transitions + 1)
-            request = UpdateLease(wanted.into(self._lease, self._labels))
-        self._claim, sent = wanted, reply.now
+            record = self._next_record(reply.wall, self.record.lease_transitions + 1)
+            request = UpdateLease(record.into(self._lease, self._labels))
+        self._claim, sent = record, reply.now
         reply = yield request
-        return Verdict.LEADING if self._granted(reply, wanted, sent) else Verdict.FAILED
+        return Verdict.LEADING if self._observe_write(reply, record, sent) else Verdict.FAILED
 
     def _attempt_coordinated(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
-        """Finds out whether the server has made this the leader, and renews that."""
+        """Renew the lease if the server has assigned it to this candidate."""
         if self._leading and self._claim is not None:
             renewed = replace(self._claim, renew_time=wall)
             reply = yield UpdateLease(renewed.into(self._lease, self._labels))
-            if self._granted(reply, renewed, now) and not self._is_to_end():
+            if self._observe_write(reply, renewed, now) and not self._has_preferred_holder():
                 return Verdict.LEADING
             self.slow_paths += 1
         reply = yield GetLease()
         if _is_not_found(reply):
             self.error = None
-        elif not self._observed(reply):
+        elif not self._observe(reply):
             return Verdict.FAILED
-        elif self._is_given(reply.now):
+        elif self._is_assigned(reply.now):
             claim = replace(self.record, renew_time=reply.wall, lease_duration_seconds=self._seconds)
-            if not claim.acquire_time:  # the server leaves it to the leader
+            if not claim.acquire_time:  # the server lets the leader set it
                 claim = replace(claim, acquire_time=reply.wall)
             self._claim, sent = claim, reply.now
             reply = yield UpdateLease(claim.into(self._lease, self._labels))
-            return Verdict.LEADING if self._granted(reply, claim, sent) else Verdict.FAILED
+            return Verdict.LEADING if self._observe_write(reply, claim, sent) else Verdict.FAILED
         self.give_up()
         self.error = None
         return Verdict.HELD
 
-    def _is_given(self, now: float) -> bool:
-        """Whether the Lease is ours by the will of the server: still, or newly."""
+    def _is_assigned(self, now: float) -> bool:
+        """Whether the server has assigned the Lease to this candidate, in this term or a new one."""
         same_term = not self._leading or (self._claim is not None and self.record.term == self._claim.term)
         valid = self._observed_at + self.record.lease_duration_seconds > now
-        return self.record.holder_identity == self._identity and valid and same_term and not self._is_to_end()
+        return (
+            self.record.holder_identity == self._identity and valid and same_term and not self._has_preferred_holder()
+        )
 
-    def _is_to_end(self) -> bool:
-        """Whether the server would rather have another leader."""
+    def _has_preferred_holder(self) -> bool:
+        """Whether the server asks the holder to make way for another candidate."""
         return bool((self._lease.get("spec") or {}).get("preferredHolder"))
 
     def release(self) -> Generator[LeaseRequest, LeaseReply, AioinformerError | None]:
-        """Gives back what we have, if we have it; returns why it could not be done."""
+        """Release the lease if it is ours; return the error if that fails."""
         reply = yield GetLease()
         if _is_not_found(reply):
             return None
-        if not self._observed(reply):
+        if not self._observe(reply):
             return self.error
         if self._claim is not None and self.record.term == self._claim.term:
-            # The shortest duration that a Lease can say, for those who look at nothing else.
+            # 1 s is the shortest valid duration, for candidates that check only that.
             empty = LeaseRecord("", 1, reply.wall, reply.wall, self.record.lease_transitions)
             reply = yield UpdateLease(empty.into(self._lease, self._labels))
-            if not self._observed(reply):
+            if not self._observe(reply):
                 return self.error
         return None
 
     def give_up(self) -> None:
-        """Whatever we have is no longer ours: to lead again takes a new term."""
+        """End the term, without a request. Leading again takes a new term."""
         self._claim, self._leading = None, False
 
-    def _wanted(self, wall: str, transitions: int) -> LeaseRecord:
-        """The record to write: of the term that we have, or of a new one."""
+    def _next_record(self, wall: str, transitions: int) -> LeaseRecord:
+        """Return the record to write: of the current term, or of a new one."""
         if self._claim is not None and (self._leading or self.record.term == self._claim.term):
             return replace(self._claim, renew_time=wall)
         return LeaseRecord(self._identity, self._seconds, wall, wall, transitions)
 
-    def _held_by_another(self, now: float) -> bool:
+    def _is_held_by_another(self, now: float) -> bool:
         record = self.record
         if self._claim is not None and record.term == self._claim.term:
             return False
@@ -325,29 +328,30 @@ class LeaseMachine:
             record.holder_identity != "" and self._observed_at + record.lease_duration_seconds > now
         )
 
-    def _granted(self, reply: LeaseReply, record: LeaseRecord, sent: float) -> bool:
-        if self._observed(reply, sent) and self._is_ours(record):
+    def _observe_write(self, reply: LeaseReply, record: LeaseRecord, sent: float) -> bool:
+        """Update the state from the reply to a write; return whether this candidate leads."""
+        if self._observe(reply, sent) and self._is_ours(record):
             self._claim, self._leading, self._renewed_at, self.error = self.record, True, sent, None
             return True
         if isinstance(reply.answer, ApiError) and reply.answer.status < 500 and not self._leading:
-            self._claim = None  # refused, so it did not come through
+            self._claim = None  # the server refused the write, so it had no effect
         return False
 
     def _is_ours(self, record: LeaseRecord) -> bool:
-        """Whether the server has what we wrote, in whatever spelling of times."""
+        """Whether the observed record is the one written; the server may format times differently."""
         seen = self.record
         return (seen.holder_identity, seen.lease_transitions) == (record.holder_identity, record.lease_transitions)
 
-    def _observed(self, reply: LeaseReply, at: float | None = None) -> bool:
-        """Notes what a reply says; whether it holds a Lease."""
+    def _observe(self, reply: LeaseReply, at: float | None = None) -> bool:
+        """Update the observed record from a reply; return whether the reply holds a Lease."""
         answer = reply.answer
         if isinstance(answer, AioinformerError):
             self.error = answer
             return False
         metadata = answer.get("metadata")
         if not isinstance(metadata, Mapping) or not metadata.get("resourceVersion"):
-            # Without a version, the next write would be one without a condition.
-            self.error = DecodeError("the server answered with something that is no Lease")
+            # Without a resourceVersion, the next write would be unconditional.
+            self.error = DecodeError("the server's answer has no metadata.resourceVersion; expected a Lease")
             return False
         self._lease = answer
         record = LeaseRecord.of(answer)

@@ -1,4 +1,4 @@
-"""A candidate's tries for a Lease: asks the server what `lease` wants to ask, and tells what comes of it."""
+"""Send the requests of `lease` to the server: `LeaseLock` reads and writes a Lease, `LeaseAttempts` runs the tries."""
 
 from __future__ import annotations
 
@@ -6,44 +6,36 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.leaderelection.lease import (
-    CreateLease,
-    GetLease,
-    LeaderElectionOptions,
-    LeaseMachine,
-    LeaseReply,
-    LeaseRequest,
-    UpdateLease,
-    Verdict,
-)
+from aioinformer.leaderelection.lease import CreateLease, GetLease, LeaseMachine, LeaseReply, UpdateLease, Verdict
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
-from aioinformer.transport import Request
-from aioinformer.transport.exchange import exchange
+from aioinformer.transport.exchange import exchange, json_request
 from aioinformer.workqueue.retry import is_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from aioinformer.leaderelection.lease import LeaseRequest
-    from aioinformer.transport import Transport
+    from aioinformer.leaderelection.lease import LeaderElectionOptions, LeaseRequest
+    from aioinformer.transport import Request, Transport
 
+T = TypeVar("T")
 
 LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease", model="V1Lease")
 
-_HEADERS = {"Accept": "application/json", "Content-Type": "application/json"}
+#: Seconds between two tries to release a lease after a conflict.
+_RELEASE_PAUSE = 0.1
+
+_log = get_logger("aioinformer.leaderelection")
 
 
 class LeaseLock:
     """Reads and writes one Lease.
 
     Args:
-        transport: reaches the server.
-        name: of the Lease.
-        namespace: where it lives.
+        transport: sends the requests.
+        name: the name of the Lease.
+        namespace: its namespace.
 
     Attributes:
         template: the Lease to create, without a spec.
@@ -60,16 +52,16 @@ class LeaseLock:
             "metadata": {"name": name, "namespace": namespace},
         }
 
-    async def send(self, request: LeaseRequest, timeout: float) -> Mapping[str, Any] | AioinformerError:  # noqa: ASYNC109 - the answer says that it was too late
-        """Sends a request; returns the Lease as the server has it now, or why not.
+    async def send(self, request: LeaseRequest, timeout: float) -> Mapping[str, Any] | AioinformerError:  # noqa: ASYNC109 - a timeout is returned as an error
+        """Send a request; return the Lease that the server answers with, or the error.
 
         Args:
-            request: what to do.
-            timeout: in seconds, for all of it. What was sent may come through all the same.
+            request: the request.
+            timeout: seconds for the whole exchange. After a timeout, the request may still have succeeded.
         """
         try:
             async with asyncio.timeout(timeout):
-                return await exchange(self._transport, self._request(request, timeout), "Lease")
+                return await exchange(self._transport, self._http_request(request, timeout), "Lease")
         except TimeoutError:
             return TransportError(f"no answer within {max(timeout, 0):g} s")
         except AioinformerError as error:
@@ -78,37 +70,28 @@ class LeaseLock:
     def __str__(self) -> str:
         return self._name
 
-    def _request(self, request: LeaseRequest, seconds: float) -> Request:
+    def _http_request(self, request: LeaseRequest, seconds: float) -> Request:
         match request:
             case GetLease():
-                return Request(self._object, headers=_HEADERS, total_timeout=seconds)
+                return json_request("GET", self._object, total_timeout=seconds)
             case CreateLease(lease):
-                method, path = "POST", self._collection
+                return json_request("POST", self._collection, lease, total_timeout=seconds)
             case UpdateLease(lease):
-                method, path = "PUT", self._object
-        return Request(path, method=method, headers=_HEADERS, body=msgspec.json.encode(lease), total_timeout=seconds)
-
-
-T = TypeVar("T")
-
-_log = get_logger("aioinformer.leaderelection")
-
-#: Between two tries to release a lease that somebody else writes to.
-_RELEASE_PAUSE = 0.1
+                return json_request("PUT", self._object, lease, total_timeout=seconds)
 
 
 class LeaseAttempts:
-    """Tries to become and to stay the holder of a Lease, one try at a time.
+    """Tries to acquire and to renew a Lease, one try at a time.
 
     Args:
         lock: the Lease on the server.
-        identity: of the candidate.
-        labels: for the Lease.
-        options: times.
-        on_new_leader: called with each new holder that is seen, "" for none.
+        identity: the identity of the candidate.
+        labels: labels to set on the Lease.
+        options: the times of the election.
+        on_new_leader: called with each new holder that is observed, "" for none.
 
     Attributes:
-        machine: what is known.
+        machine: the state of the election.
     """
 
     def __init__(
@@ -123,59 +106,60 @@ class LeaseAttempts:
         self._lock = lock
         self._options = options
         self._on_new_leader = on_new_leader
-        self._reported = ""
-        self._complaint = ""
+        self._reported_leader = ""
+        self._logged_failure = ""
 
     async def attempt(self, seconds: float) -> Verdict:
-        """One try to become or stay the leader, within so many seconds."""
+        """Try once to acquire or renew the lease, within this number of seconds."""
         loop = asyncio.get_running_loop()
-        verdict = await self._talk(self.machine.attempt(loop.time(), _wall()), seconds)
-        self._complain(self.machine.error if verdict is Verdict.FAILED else None)
+        verdict = await self._perform(self.machine.attempt(loop.time(), wall_clock()), seconds)
+        self._log_failure(self.machine.error if verdict is Verdict.FAILED else None)
         leader = self.machine.record.holder_identity
-        if leader != self._reported:
-            self._reported = leader
-            self._report(leader)
+        if leader != self._reported_leader:
+            self._reported_leader = leader
+            self._report_leader(leader)
         return verdict
 
     async def release(self, seconds: float) -> None:
-        """Gives the lease back, if that can be done in so many seconds."""
+        """Release the lease, within this number of seconds. A failure is logged."""
         error: Exception | None = None
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    error = await self._talk(self.machine.release(), seconds)
+                    error = await self._perform(self.machine.release(), seconds)
                     if error is None or not is_conflict(error):
                         break
                     await asyncio.sleep(_RELEASE_PAUSE)
         except TimeoutError:
             error = error or TransportError(f"no answer within {seconds:.1f} s")
-        except Exception as crash:  # must not hide why the work has ended
+        except Exception as crash:  # must not replace the error of the guarded code
             error = crash
         finally:
             self.machine.give_up()
         if error is not None:
-            _log.warning("%s was not released, others have to wait for its end: %s", self._lock, error)
+            _log.warning("%s was not released, other candidates wait until it expires: %s", self._lock, error)
 
-    async def _talk(self, talk: Generator[LeaseRequest, LeaseReply, T], seconds: float) -> T:
+    async def _perform(self, steps: Generator[LeaseRequest, LeaseReply, T], seconds: float) -> T:
+        """Send the requests that a generator of the machine yields; return its result."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        request = next(talk)
+        request = next(steps)
         while True:
             answer = await self._lock.send(request, min(self._options.request_timeout, until - loop.time()))
             try:
-                request = talk.send(LeaseReply(answer, loop.time(), _wall()))
+                request = steps.send(LeaseReply(answer, loop.time(), wall_clock()))
             except StopIteration as stop:
                 result: T = stop.value
                 return result
 
-    def _complain(self, error: AioinformerError | None) -> None:
-        """Tells the log of a failure, once for as long as it stays the same; that others were faster is none."""
-        complaint = "" if error is None or getattr(error, "status", 0) == 409 else str(error)
-        if complaint and complaint != self._complaint:
-            _log.warning("%s: %s", self._lock, complaint)
-        self._complaint = complaint
+    def _log_failure(self, error: AioinformerError | None) -> None:
+        """Log a failure unless it repeats the previous one. A conflict is none: another candidate was faster."""
+        failure = "" if error is None or getattr(error, "status", 0) == 409 else str(error)
+        if failure and failure != self._logged_failure:
+            _log.warning("%s: %s", self._lock, failure)
+        self._logged_failure = failure
 
-    def _report(self, leader: str) -> None:
+    def _report_leader(self, leader: str) -> None:
         if self._on_new_leader is None:
             return
         try:
@@ -184,6 +168,6 @@ class LeaseAttempts:
             _log.exception("%s: on_new_leader raised", self._lock)
 
 
-def _wall() -> str:
-    """The time of day as a Lease says it; for people, nothing is decided by it."""
+def wall_clock() -> str:
+    """Return the time of day as the API writes it in MicroTime fields. It informs people and decides nothing."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Candidates on virtual time, and what they do as leaders."""
+"""Candidates on virtual time, and the code that they guard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def candidate(server: LeaseServer, identity: str = "me", **arguments: Any) -> LeaderElector:
-    """A candidate without jitter."""
+    """Return an elector without jitter."""
     return LeaderElector(server, "it", identity=identity, random=lambda: 0.0, **arguments)
 
 
@@ -21,7 +21,7 @@ def now() -> float:
 
 
 async def led_for(elector: LeaderElector, seconds: float = 1e6) -> float:
-    """Leads for so many seconds at most; returns for how many."""
+    """Lead for at most `seconds`; return for how many seconds."""
     start = now()
     try:
         async with elector.leading():
@@ -33,5 +33,5 @@ async def led_for(elector: LeaderElector, seconds: float = 1e6) -> float:
 
 
 async def work(term: Term) -> None:
-    """Guarded work that has no end."""
+    """Run until cancelled."""
     await asyncio.sleep(1e6)

@@ -1,4 +1,4 @@
-"""A server of Leases in memory, on whatever clock the loop has: a `Transport` that can be made to fail."""
+"""An in-memory server for one Lease, on the clock of the event loop: a `Transport` with faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class Answer:
-    """One answer, with its body in one piece."""
+    """One answer, with its body in one chunk."""
 
     def __init__(self, status: int, body: Any) -> None:
         self.status = status
@@ -34,17 +34,17 @@ class Answer:
 
 
 class LeaseServer:
-    """Keeps one Lease, with optimistic concurrency.
+    """Stores one Lease, with optimistic concurrency.
 
     Attributes:
-        lease: what is stored, None for nothing.
-        verbs: of the requests so far.
-        down: requests get no answer but a refused connection.
-        lost_answers: requests are done, and their answers never come.
-        silent: requests are neither done nor answered.
-        latency: seconds that each request takes, half of them before it is done.
-        refusals: answers to give instead of the next ones.
-        on_request: called before each request is done.
+        lease: the stored Lease, None if there is none.
+        verbs: the verbs of the requests so far.
+        down: connections are refused.
+        lost_answers: requests are executed but not answered.
+        silent: requests are neither executed nor answered.
+        latency: seconds that each request takes, half of them before it is executed.
+        refusals: answers to the next requests, which are not executed.
+        on_request: called before each request is executed.
     """
 
     def __init__(self, lease: dict[str, Any] | None = None) -> None:
@@ -71,14 +71,14 @@ class LeaseServer:
         return str(self.spec.get("holderIdentity", "")) if self.lease is not None else ""
 
     def put(self, lease: dict[str, Any]) -> dict[str, Any]:
-        """Stores a Lease, with the next version."""
+        """Store a Lease with the next resourceVersion."""
         self._version += 1
         self.lease = deepcopy(lease)
         self.lease.setdefault("metadata", {"name": "it"})["resourceVersion"] = str(self._version)
         return self.lease
 
     def take(self, holder: str, transitions: int = 1, seconds: int = 15) -> None:
-        """Somebody writes the Lease as the holder."""
+        """Store a Lease that `holder` holds."""
         now = str(asyncio.get_running_loop().time())
         spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": transitions}
         self.put({"metadata": {"name": "it"}, "spec": {**spec, "acquireTime": now, "renewTime": now}})
@@ -116,5 +116,5 @@ class LeaseServer:
 
 
 def refusal(status: int, reason: str) -> Answer:
-    """The answer of a server that refuses."""
+    """Return an answer with this status and reason."""
     return Answer(status, {"kind": "Status", "code": status, "reason": reason})

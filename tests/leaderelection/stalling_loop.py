@@ -1,4 +1,4 @@
-"""Virtual time that can also pass while nothing runs, as it does when a handler blocks or a machine is stopped."""
+"""Virtual time that passes while the event loop is blocked, as when a handler blocks or the process is stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.shell.virtual_time import VirtualTimeLoop
 
 
 def stall(seconds: float) -> None:
-    """The loop is held up for so long: time passes, and nobody gets a turn."""
+    """Let virtual time pass without running the event loop."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     loop._virtual.now += seconds

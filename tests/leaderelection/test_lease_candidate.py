@@ -1,4 +1,4 @@
-"""Candidates that announce themselves, on an API server."""
+"""Lease candidates with the embedded API server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def candidate(transport: HttpTransport, **options: Any) -> LeaseCandidate:
 
 
 async def written(transport: HttpTransport, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The spec of a candidate, as soon as it is like this."""
+    """Wait until a candidate's spec satisfies `wanted`, and return the spec."""
     pager = ListPager(ListWatch(transport, LEASE_CANDIDATES))
     async with asyncio.timeout(10):
         for each in await pager.list():
@@ -54,7 +54,7 @@ async def written(transport: HttpTransport, wanted: Callable[[dict[str, Any]], b
 
 
 @pytest.mark.conformance("LE-14")
-async def test_a_candidate_announces_itself(transport: HttpTransport) -> None:
+async def test_candidate_announces_itself(transport: HttpTransport) -> None:
     async with candidate(transport, emulation_version="1.3.0"):
         spec = await written(transport, lambda spec: True)
     assert spec.pop("renewTime") > LONG_AGO
@@ -67,9 +67,7 @@ async def test_a_candidate_announces_itself(transport: HttpTransport) -> None:
 
 
 @pytest.mark.conformance("LE-14")
-async def test_a_ping_is_answered_and_what_else_is_written_there_stays(
-    server: ApiServer, transport: HttpTransport
-) -> None:
+async def test_ping_is_answered_and_other_fields_stay(server: ApiServer, transport: HttpTransport) -> None:
     async with candidate(transport):
         first = (await written(transport, lambda spec: True))["renewTime"]
         server.patch(
@@ -80,7 +78,7 @@ async def test_a_ping_is_answered_and_what_else_is_written_there_stays(
 
 
 @pytest.mark.conformance("LE-14")
-async def test_a_candidate_that_is_left_from_before_is_renewed(server: ApiServer, transport: HttpTransport) -> None:
+async def test_existing_candidate_object_is_renewed(server: ApiServer, transport: HttpTransport) -> None:
     spec = {"leaseName": "it", "binaryVersion": "1.0.0", "strategy": "OldestEmulationVersion", "renewTime": LONG_AGO}
     server.create("leasecandidates", {"metadata": {"name": "me", "namespace": "default"}, "spec": spec})
     async with candidate(transport):
@@ -89,7 +87,7 @@ async def test_a_candidate_that_is_left_from_before_is_renewed(server: ApiServer
 
 
 @pytest.mark.conformance("LE-14")
-async def test_a_candidate_that_is_deleted_announces_itself_again(server: ApiServer, transport: HttpTransport) -> None:
+async def test_deleted_candidate_announces_itself_again(server: ApiServer, transport: HttpTransport) -> None:
     async with candidate(transport):
         first = (await written(transport, lambda spec: True))["renewTime"]
         server.delete("leasecandidates", "me", "default")
@@ -97,23 +95,23 @@ async def test_a_candidate_that_is_deleted_announces_itself_again(server: ApiSer
 
 
 @pytest.mark.conformance("LE-14")
-async def test_signs_of_life_come_without_being_asked_for(transport: HttpTransport) -> None:
+async def test_candidate_renews_without_pings(transport: HttpTransport) -> None:
     async with candidate(transport, renew_period=0.05):
         first = (await written(transport, lambda spec: True))["renewTime"]
         await written(transport, lambda spec: spec["renewTime"] > first)
 
 
 @pytest.mark.conformance("LE-14")
-async def test_what_could_not_be_written_is_written_later(server: ApiServer, transport: HttpTransport) -> None:
+async def test_failed_write_is_retried(server: ApiServer, transport: HttpTransport) -> None:
     async with server.fault("server_error", verbs=["create"], status=503, times=1), candidate(transport):
         await written(transport, lambda spec: True)
 
 
 @pytest.mark.conformance("LE-13", "LE-14")
-async def test_a_candidate_leads_when_the_server_has_chosen_it(server: ApiServer, transport: HttpTransport) -> None:
+async def test_candidate_leads_when_the_server_has_chosen_it(server: ApiServer, transport: HttpTransport) -> None:
     options = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05, coordinated=True)
-    async with candidate(transport) as standing:
-        elector = LeaderElector(transport, standing.lease, identity=standing.name, options=options)
+    async with candidate(transport) as announced:
+        elector = LeaderElector(transport, announced.lease, identity=announced.name, options=options)
         await written(transport, lambda spec: True)
         now = "2026-01-01T00:00:00.000000Z"
         spec = {"holderIdentity": "me", "leaseDurationSeconds": 5, "acquireTime": now, "renewTime": now}
@@ -125,6 +123,6 @@ async def test_a_candidate_leads_when_the_server_has_chosen_it(server: ApiServer
             assert term.token == 4
 
 
-def test_a_candidate_without_a_name_or_a_version_is_refused() -> None:
+def test_missing_version_is_refused() -> None:
     with pytest.raises(UsageError, match="binary_version"):
         LeaseCandidate(None, "me", lease="it", binary_version="")  # type: ignore[arg-type]

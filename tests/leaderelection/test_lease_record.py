@@ -1,4 +1,4 @@
-"""What is written into a Lease, and the times of leader election."""
+"""The record in a Lease, and the times of leader election."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.leaderelection.lease import CreateLease, LeaderElectionOptions, LeaseRecord, UpdateLease
-from tests.leaderelection.talk import NOT_FOUND, TEMPLATE, Talk, lease
+from tests.leaderelection.scripted_machine import NOT_FOUND, TEMPLATE, ScriptedMachine, lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.conformance("LE-10")
-def test_what_else_is_in_a_lease_stays_in_it() -> None:
-    talk = Talk(labels={"b": "2"})
+def test_other_fields_of_a_lease_stay() -> None:
+    scripted = ScriptedMachine(labels={"b": "2"})
     held = lease()
     held["metadata"]["annotations"] = {"c": "3"}
     held["spec"]["strategy"] = "OldestEmulationVersion"
-    talk.attempt(held, None)
-    request = talk.asked[-1]
+    scripted.attempt(held, None)
+    request = scripted.requests[-1]
     assert isinstance(request, UpdateLease)
     assert request.lease["metadata"]["labels"] == {"a": "1", "b": "2"}
     assert request.lease["metadata"]["annotations"] == {"c": "3"}
@@ -32,16 +32,16 @@ def test_what_else_is_in_a_lease_stays_in_it() -> None:
 
 
 @pytest.mark.conformance("LE-10")
-def test_a_new_lease_has_the_labels_that_were_asked_for() -> None:
-    talk = Talk(labels={"b": "2"})
-    talk.attempt(NOT_FOUND, None)
-    request = talk.asked[-1]
+def test_new_lease_has_the_given_labels() -> None:
+    scripted = ScriptedMachine(labels={"b": "2"})
+    scripted.attempt(NOT_FOUND, None)
+    request = scripted.requests[-1]
     assert isinstance(request, CreateLease)
     assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
 
 
 @pytest.mark.conformance("LE-10")
-def test_a_record_is_the_same_after_a_way_through_a_lease() -> None:
+def test_record_round_trip() -> None:
     record = LeaseRecord("me", 15, "2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:07.000008Z", 9)
     assert LeaseRecord.of(record.into(TEMPLATE, {})) == record
 
@@ -49,7 +49,7 @@ def test_a_record_is_the_same_after_a_way_through_a_lease() -> None:
 @pytest.mark.parametrize(
     "spec", ["x", [], {"leaseDurationSeconds": "15"}, {"leaseTransitions": 1.5}, {"renewTime": None}]
 )
-def test_odd_fields_are_as_missing_ones(spec: Any) -> None:
+def test_invalid_fields_count_as_missing(spec: Any) -> None:
     assert LeaseRecord.of({"spec": spec}) == LeaseRecord()
 
 
@@ -57,14 +57,14 @@ def test_odd_fields_are_as_missing_ones(spec: Any) -> None:
 
 
 @pytest.mark.conformance("LE-01")
-def test_the_times_are_those_of_kubernetes_components() -> None:
+def test_default_times_are_those_of_kubernetes_components() -> None:
     options = LeaderElectionOptions()
     assert (options.lease_duration, options.renew_deadline, options.retry_period) == (15, 10, 2)
 
 
 @pytest.mark.conformance("LE-10")
 @pytest.mark.parametrize(("deadline", "timeout"), [(10.0, 5.0), (1.5, 1.0), (0.5, 0.5)])
-def test_one_request_may_take_half_of_the_renew_deadline(deadline: float, timeout: float) -> None:
+def test_request_timeout_is_half_of_the_renew_deadline(deadline: float, timeout: float) -> None:
     options = LeaderElectionOptions(lease_duration=15, renew_deadline=deadline, retry_period=0.1)
     assert options.request_timeout == timeout
 
@@ -82,7 +82,7 @@ def test_one_request_may_take_half_of_the_renew_deadline(deadline: float, timeou
         (lambda: LeaderElectionOptions(renew_deadline=float("nan")), "renew_deadline"),
     ],
 )
-def test_times_that_do_not_fit_each_other_are_refused(make: Callable[[], object], field: str) -> None:
+def test_inconsistent_times_are_refused(make: Callable[[], object], field: str) -> None:
     with pytest.raises(ValueError, match=field):
         make()
 

@@ -1,7 +1,7 @@
-"""Whatever happens to candidates, server and network, no two of them lead at the same time.
+"""Random faults of candidates, server and network: at no time do two candidates lead.
 
-Each candidate has a link of its own to the server, and all sorts of things happen to links, Lease and work. What is
-sent arrives even if the sender has stopped waiting for it, as on a real network, up to some seconds later.
+Each candidate has its own link to the server. Faults hit links, the Lease and candidates. A request arrives even if the
+sender has stopped waiting for it, up to some seconds later, as on a real network.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 CANDIDATES = 3
 TIMES = LeaderElectionOptions()
-#: So long guarded work may take to end.
+#: How many seconds the guarded code may take to end.
 GRACE = TIMES.lease_duration - TIMES.renew_deadline
 
-TROUBLES = st.tuples(
+FAULTS = st.tuples(
     st.sampled_from(["refused", "silent", "answers lost", "slow", "edited", "cancelled"]),
     st.integers(0, CANDIDATES - 1),
     st.integers(1, 40),
@@ -38,34 +38,34 @@ class Link:
 
     def __init__(self, server: LeaseServer) -> None:
         self._server = server
-        self._travelling: set[asyncio.Task[Answer]] = set()
-        self.trouble = ""
+        self._requests: set[asyncio.Task[Answer]] = set()
+        self.fault = ""
 
     async def request(self, request: Request) -> Answer:
-        trouble = self.trouble
-        if trouble == "refused":
+        fault = self.fault
+        if fault == "refused":
             raise TransportError("connection refused")
-        travel = asyncio.create_task(self._travel(request, trouble))
-        self._travelling.add(travel)
-        travel.add_done_callback(self._travelling.discard)
-        answer = await asyncio.shield(travel)
-        if trouble == "answers lost":
+        transmission = asyncio.create_task(self._transmit(request, fault))
+        self._requests.add(transmission)
+        transmission.add_done_callback(self._requests.discard)
+        answer = await asyncio.shield(transmission)
+        if fault == "answers lost":
             await asyncio.Event().wait()
         return answer
 
-    async def _travel(self, request: Request, trouble: str) -> Answer:
-        await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(trouble, 0.01))
+    async def _transmit(self, request: Request, fault: str) -> Answer:
+        await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(fault, 0.01))
         answer = await self._server.request(request)
-        await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(trouble, 0.01))
+        await asyncio.sleep({"silent": 7.0, "slow": 2.0}.get(fault, 0.01))
         return answer
 
     async def close(self) -> None:
-        if self._travelling:
-            await asyncio.wait(self._travelling)
+        if self._requests:
+            await asyncio.wait(self._requests)
 
 
-class Stage:
-    """The candidates, and who of them leads."""
+class Election:
+    """The candidates, and those that lead."""
 
     def __init__(self) -> None:
         self.server = LeaseServer()
@@ -90,55 +90,55 @@ class Stage:
                 continue
 
     async def work(self) -> None:
-        """Does not end until it is cancelled, and then takes as long to end as it may."""
+        """Run until cancelled, then take nearly all of the permitted time to end."""
         try:
             await asyncio.sleep(1e6)
         finally:
             await asyncio.sleep(GRACE - 0.1)
 
-    async def strike(self, trouble: str, number: int, seconds: int) -> None:
+    async def inject(self, fault: str, number: int, seconds: int) -> None:
         link = self.links[number]
-        if trouble == "edited" and self.server.lease is not None:
+        if fault == "edited" and self.server.lease is not None:
             self.server.put({**self.server.lease, "metadata": {"name": "it", "labels": {"edited": "yes"}}})
-        elif trouble == "cancelled":
+        elif fault == "cancelled":
             self.tasks[number].cancel()
             await asyncio.sleep(seconds)
             if self.tasks[number].done():
                 self.tasks[number] = asyncio.create_task(self.compete(number))
             return
         else:
-            link.trouble = trouble
+            link.fault = fault
         await asyncio.sleep(seconds)
-        if seconds % 2:  # some troubles last until the next
-            link.trouble = ""
+        if seconds % 2:  # some faults last until the next one
+            link.fault = ""
 
 
-async def play(troubles: list[tuple[str, int, int]]) -> None:
-    stage = Stage()
+async def run_election(faults: list[tuple[str, int, int]]) -> None:
+    election = Election()
     await asyncio.sleep(5)
-    for trouble in troubles:
-        await stage.strike(*trouble)
-        for task in stage.tasks:
+    for fault in faults:
+        await election.inject(*fault)
+        for task in election.tasks:
             assert not task.done() or task.cancelled() or task.exception() is None, task.exception()
-    for link in stage.links:
-        link.trouble = ""
+    for link in election.links:
+        link.fault = ""
     await asyncio.sleep(60)
-    alive = [task for task in stage.tasks if not task.done()]
-    assert not alive or stage.leaders, "nobody leads though nothing is wrong any more"
-    assert stage.tokens == sorted(set(stage.tokens)), "two terms have one number"
-    for task in stage.tasks:
+    alive = [task for task in election.tasks if not task.done()]
+    assert not alive or election.leaders, "no candidate leads after the faults have ended"
+    assert election.tokens == sorted(set(election.tokens)), "two terms have the same number"
+    for task in election.tasks:
         task.cancel()
-    for result in await asyncio.gather(*stage.tasks, return_exceptions=True):
+    for result in await asyncio.gather(*election.tasks, return_exceptions=True):
         assert isinstance(result, asyncio.CancelledError), result
-    for link in stage.links:
+    for link in election.links:
         await link.close()
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(TROUBLES, max_size=15))
-def test_no_two_candidates_lead_at_the_same_time(troubles: list[tuple[str, int, int]]) -> None:
+@given(st.lists(FAULTS, max_size=15))
+def test_no_two_candidates_lead_at_the_same_time(faults: list[tuple[str, int, int]]) -> None:
     loop = VirtualTimeLoop()
     try:
-        loop.run_until_complete(play(troubles))
+        loop.run_until_complete(run_election(faults))
     finally:
         loop.close()

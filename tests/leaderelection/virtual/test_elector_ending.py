@@ -1,4 +1,4 @@
-"""The elector on virtual time: how leadership is given back, and what others see of it."""
+"""The elector on virtual time: how the lease is released, and what callbacks and health checks report."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.leaderelection.candidates import candidate, led_for, now
 from tests.leaderelection.lease_server import LeaseServer, refusal
 from tests.shell.virtual_time import settled
 
-# The end.
+# Releasing.
 
 
 @pytest.mark.conformance("LE-08", "LE-09", "WEAK-26")
-async def test_the_lease_is_given_back_after_the_work_has_ended_and_not_before() -> None:
+async def test_lease_is_released_after_the_block_has_ended() -> None:
     server = LeaseServer()
     holders = []
 
@@ -27,7 +27,7 @@ async def test_the_lease_is_given_back_after_the_work_has_ended_and_not_before()
         try:
             await asyncio.sleep(1e6)
         finally:
-            await asyncio.sleep(60)  # much longer than the lease: it is renewed meanwhile
+            await asyncio.sleep(60)  # much longer than the lease, which is renewed in the meantime
             holders.append(server.holder)
 
     task = asyncio.create_task(candidate(server).run(slow))
@@ -41,14 +41,14 @@ async def test_the_lease_is_given_back_after_the_work_has_ended_and_not_before()
 
 
 @pytest.mark.conformance("LE-08")
-async def test_a_lease_is_kept_to_its_end_if_it_shall_not_be_released() -> None:
+async def test_lease_stays_without_release() -> None:
     server = LeaseServer()
     await led_for(candidate(server, options=LeaderElectionOptions(release=False)), 5)
     assert server.holder == "me"
 
 
 @pytest.mark.conformance("LE-08")
-async def test_a_release_that_meets_a_conflict_is_tried_again() -> None:
+async def test_release_is_retried_after_a_conflict() -> None:
     server = LeaseServer()
     async with candidate(server).leading():
         server.verbs.clear()
@@ -62,7 +62,7 @@ async def test_a_release_that_meets_a_conflict_is_tried_again() -> None:
 
 
 @pytest.mark.conformance("LE-08")
-async def test_a_release_gives_up_before_the_lease_has_run_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_release_stops_before_the_lease_expires(caplog: pytest.LogCaptureFixture) -> None:
     server = LeaseServer()
     async with candidate(server).leading():
         await asyncio.sleep(1)
@@ -72,7 +72,7 @@ async def test_a_release_gives_up_before_the_lease_has_run_out(caplog: pytest.Lo
     assert "was not released" in caplog.text
 
 
-async def test_a_second_cancellation_ends_the_release() -> None:
+async def test_second_cancellation_ends_the_release() -> None:
     server = LeaseServer()
     task = asyncio.create_task(led_for(candidate(server)))
     await asyncio.sleep(1)
@@ -83,21 +83,21 @@ async def test_a_second_cancellation_ends_the_release() -> None:
     assert task.cancelled()
 
 
-async def test_the_lease_is_given_back_also_if_a_scope_of_anyio_was_cancelled() -> None:
+async def test_lease_is_released_in_a_cancelled_anyio_scope() -> None:
     server = LeaseServer()
     with anyio.move_on_after(5):
         await led_for(candidate(server))
     assert server.holder == ""
 
 
-async def test_what_the_main_function_returns_is_handed_on() -> None:
+async def test_run_returns_the_result_of_main() -> None:
     async def main(term: Term) -> int:
         return term.token + 41
 
     assert await candidate(LeaseServer(), options=LeaderElectionOptions()).run(main) == 41
 
 
-async def test_work_that_does_not_end_in_time_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_block_that_outlives_its_lease_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = LeaseServer()
 
     async def slow(term: Term) -> None:
@@ -109,30 +109,30 @@ async def test_work_that_does_not_end_in_time_is_named_in_the_log(caplog: pytest
 
     with pytest.raises(LeadershipLost):
         await candidate(server).run(slow)
-    assert [record.levelno for record in caplog.records if "before what it guards had ended" in record.message] == [
-        logging.ERROR
-    ]
+    assert [
+        record.levelno for record in caplog.records if "before the code that it guards ended" in record.message
+    ] == [logging.ERROR]
 
 
-# Watching it.
+# Observing.
 
 
 @pytest.mark.conformance("LE-07")
-async def test_each_new_leader_is_told() -> None:
+async def test_on_new_leader_is_called_for_each_leader() -> None:
     server = LeaseServer()
     server.take("other")
-    told: list[str] = []
-    elector = candidate(server, on_new_leader=told.append)
+    reported: list[str] = []
+    elector = candidate(server, on_new_leader=reported.append)
     task = asyncio.create_task(led_for(elector))
     await asyncio.sleep(5)
     server.take("another", transitions=2)
     await asyncio.sleep(40)
     task.cancel()
     await asyncio.wait([task])
-    assert told == ["other", "another", "me"]
+    assert reported == ["other", "another", "me"]
 
 
-async def test_a_raising_callback_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def raising(leader: str) -> None:
         raise LookupError(leader)
 
@@ -141,7 +141,7 @@ async def test_a_raising_callback_is_logged_and_harms_nobody(caplog: pytest.LogC
 
 
 @pytest.mark.conformance("LE-11")
-async def test_the_health_check_fails_when_work_goes_on_long_after_the_lease_has_run_out() -> None:
+async def test_health_check_fails_if_the_block_outlives_its_lease() -> None:
     server = LeaseServer()
     elector = candidate(server, options=LeaderElectionOptions(release=False))
 
@@ -153,7 +153,7 @@ async def test_the_health_check_fails_when_work_goes_on_long_after_the_lease_has
         finally:
             await asyncio.sleep(10)
             elector.check(tolerance=10)
-            with pytest.raises(LeadershipLost, match="has not ended"):
+            with pytest.raises(LeadershipLost, match="still runs"):
                 elector.check(tolerance=1)
 
     elector.check()
@@ -162,13 +162,13 @@ async def test_the_health_check_fails_when_work_goes_on_long_after_the_lease_has
     elector.check()
 
 
-# Mistakes.
+# Wrong use.
 
 
-async def test_an_elector_leads_once_at_a_time() -> None:
+async def test_elector_refuses_a_second_block() -> None:
     elector = candidate(LeaseServer())
     async with elector.leading():
-        with pytest.raises(UsageError, match="make another one"):
+        with pytest.raises(UsageError, match="one elector for each block"):
             await elector.run(lambda term: asyncio.sleep(0))
 
 
@@ -181,17 +181,17 @@ async def test_an_elector_leads_once_at_a_time() -> None:
         ({"name": "it", "identity": ""}, "identity"),
     ],
 )
-def test_a_candidate_without_names_is_refused(arguments: dict[str, str], field: str) -> None:
+def test_empty_names_are_refused(arguments: dict[str, str], field: str) -> None:
     with pytest.raises(UsageError, match=field):
         LeaderElector(LeaseServer(), **arguments)  # type: ignore[arg-type]
 
 
-def test_identities_differ_unless_they_are_given() -> None:
+def test_generated_identities_differ() -> None:
     assert LeaderElector(LeaseServer(), "it").identity != LeaderElector(LeaseServer(), "it").identity
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"x" * 2_000_000, b"{}", b"\xff"])
-async def test_an_answer_that_is_no_lease_makes_no_leader(body: bytes) -> None:
+async def test_invalid_answer_makes_no_leader(body: bytes) -> None:
     server = LeaseServer()
     answer = refusal(200, "")
     answer._body = body

@@ -1,4 +1,4 @@
-"""The elector on virtual time: how candidates become the leader, and stay it."""
+"""The elector on virtual time: how candidates acquire and renew the lease."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Endless(Answer):
-    """A head, one piece of a body, and silence."""
+    """An answer with a head, one chunk of a body, and no end."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         yield b"wait"
         await asyncio.Event().wait()
 
 
-# Becoming the leader.
+# Acquiring.
 
 
 @pytest.mark.conformance("LE-07")
-async def test_the_only_candidate_leads_at_once() -> None:
+async def test_only_candidate_leads_at_once() -> None:
     server = LeaseServer()
     elector = candidate(server)
     assert not elector.is_leader()
@@ -45,7 +45,7 @@ async def test_the_only_candidate_leads_at_once() -> None:
 
 
 @pytest.mark.conformance("LE-07", "LE-08")
-async def test_a_second_candidate_leads_as_soon_as_the_first_has_released() -> None:
+async def test_second_candidate_leads_after_the_first_releases() -> None:
     server = LeaseServer()
     first, second = candidate(server, "first"), candidate(server, "second")
     order = []
@@ -65,7 +65,7 @@ async def test_a_second_candidate_leads_as_soon_as_the_first_has_released() -> N
 
 
 @pytest.mark.conformance("LE-03")
-async def test_a_candidate_waits_for_the_lease_of_a_dead_leader_to_run_out() -> None:
+async def test_candidate_waits_until_the_lease_expires() -> None:
     server = LeaseServer()
     server.take("dead", transitions=3)
     start = now()
@@ -76,7 +76,7 @@ async def test_a_candidate_waits_for_the_lease_of_a_dead_leader_to_run_out() -> 
 
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("chance", "pause"), [(0.0, 2.0), (0.999, 4.3976)])
-async def test_candidates_try_every_retry_period_and_up_to_more_than_twice_that(chance: float, pause: float) -> None:
+async def test_tries_are_one_retry_period_plus_jitter_apart(chance: float, pause: float) -> None:
     server = LeaseServer()
     server.take("other", seconds=1000)
     tries: list[float] = []
@@ -90,7 +90,7 @@ async def test_candidates_try_every_retry_period_and_up_to_more_than_twice_that(
     )
 
 
-async def test_a_candidate_outlasts_an_outage() -> None:
+async def test_candidate_survives_an_outage() -> None:
     server = LeaseServer()
     server.down = True
     asyncio.get_running_loop().call_later(60, setattr, server, "down", False)
@@ -99,7 +99,7 @@ async def test_a_candidate_outlasts_an_outage() -> None:
 
 
 @pytest.mark.conformance("LE-10")
-async def test_the_log_tells_of_an_outage_once_and_of_lost_races_never(caplog: pytest.LogCaptureFixture) -> None:
+async def test_outage_is_logged_once_and_conflicts_never(caplog: pytest.LogCaptureFixture) -> None:
     server = LeaseServer()
     server.down = True
     server.refusals.append(refusal(409, "Conflict"))
@@ -109,7 +109,7 @@ async def test_the_log_tells_of_an_outage_once_and_of_lost_races_never(caplog: p
         assert warnings == ["lease default/it: connection refused"]
 
 
-async def test_a_candidate_whose_requests_are_swallowed_tries_again_after_a_time() -> None:
+async def test_unanswered_request_times_out_and_is_retried() -> None:
     server = LeaseServer()
     server.silent = True
     asyncio.get_running_loop().call_later(8, setattr, server, "silent", False)
@@ -122,7 +122,7 @@ async def test_a_candidate_whose_requests_are_swallowed_tries_again_after_a_time
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (429, "TooManyRequests")])
 @pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT"])
-async def test_retry_after_does_not_delay_a_candidate(status: int, reason: str, seconds: str) -> None:
+async def test_retry_after_does_not_delay_tries(status: int, reason: str, seconds: str) -> None:
     server = LeaseServer()
     for _ in range(2):
         answer = refusal(status, reason)
@@ -133,7 +133,7 @@ async def test_retry_after_does_not_delay_a_candidate(status: int, reason: str, 
         assert now() - start == pytest.approx(4, abs=0.1)
 
 
-async def test_retry_after_in_the_status_does_not_delay_a_candidate() -> None:
+async def test_retry_after_in_the_status_does_not_delay_tries() -> None:
     server = LeaseServer()
     server.refusals.append(Answer(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 600}}))
     start = now()
@@ -141,7 +141,7 @@ async def test_retry_after_in_the_status_does_not_delay_a_candidate() -> None:
         assert now() - start == pytest.approx(2, abs=0.1)
 
 
-async def test_a_body_that_never_ends_is_bounded_as_a_request() -> None:
+async def test_request_timeout_covers_an_endless_body() -> None:
     server = LeaseServer()
     server.refusals.append(Endless(503, b"wait"))
     start = now()
@@ -149,7 +149,7 @@ async def test_a_body_that_never_ends_is_bounded_as_a_request() -> None:
         assert now() - start == pytest.approx(7, abs=0.1)  # 5 s for the request, 2 s until the next try
 
 
-async def test_an_answer_that_took_too_long_makes_no_leader() -> None:
+async def test_answer_after_the_deadline_makes_no_leader() -> None:
     server = LeaseServer()
     stalls = iter([True, False, False, False])
     server.on_request = lambda verb: stall(11) if verb == "create" and next(stalls) else None
@@ -157,7 +157,7 @@ async def test_an_answer_that_took_too_long_makes_no_leader() -> None:
         assert term.remaining > 9
 
 
-async def test_who_is_cancelled_while_a_write_is_on_its_way_releases_what_it_may_have() -> None:
+async def test_candidate_cancelled_during_a_write_releases_the_lease() -> None:
     server = LeaseServer()
     server.latency = 4.0
     task = asyncio.create_task(led_for(candidate(server)))
@@ -170,11 +170,11 @@ async def test_who_is_cancelled_while_a_write_is_on_its_way_releases_what_it_may
     assert server.holder == ""
 
 
-# Staying it.
+# Renewing.
 
 
 @pytest.mark.conformance("LE-05", "LE-06")
-async def test_a_leader_renews_by_one_write_every_retry_period() -> None:
+async def test_leader_renews_with_one_write_every_retry_period() -> None:
     server = LeaseServer()
     elector = candidate(server)
     async with elector.leading():
@@ -185,7 +185,7 @@ async def test_a_leader_renews_by_one_write_every_retry_period() -> None:
 
 
 @pytest.mark.conformance("LE-05")
-async def test_a_leader_survives_a_write_that_somebody_else_makes_to_its_lease() -> None:
+async def test_leader_survives_another_clients_write_to_its_lease() -> None:
     server = LeaseServer()
     elector = candidate(server)
     async with elector.leading():
@@ -198,7 +198,7 @@ async def test_a_leader_survives_a_write_that_somebody_else_makes_to_its_lease()
 
 
 @pytest.mark.conformance("LE-06")
-async def test_a_short_outage_ends_no_leadership() -> None:
+async def test_short_outage_keeps_the_leadership() -> None:
     server = LeaseServer()
     async with candidate(server).leading() as term:
         server.down = True
@@ -209,7 +209,7 @@ async def test_a_short_outage_ends_no_leadership() -> None:
         assert term.token == 0
 
 
-async def test_a_lease_that_is_deleted_ends_no_leadership() -> None:
+async def test_deleted_lease_keeps_the_leadership() -> None:
     server = LeaseServer()
     async with candidate(server).leading():
         server.lease = None

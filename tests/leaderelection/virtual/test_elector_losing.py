@@ -1,4 +1,4 @@
-"""The elector on virtual time: how leadership is lost, and what becomes of the guarded work."""
+"""The elector on virtual time: how leadership is lost, and how the guarded code ends."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.leaderelection.candidates import candidate, led_for, now, work
 from tests.leaderelection.lease_server import LeaseServer, refusal
 from tests.leaderelection.stalling_loop import stall
 
-# Losing it.
+# Losing the leadership.
 
 
 @pytest.mark.conformance("LE-06")
 @pytest.mark.parametrize("failure", ["down", "silent", "lost_answers"])
-async def test_a_leader_that_cannot_renew_stops_at_the_deadline(failure: str) -> None:
+async def test_leader_stops_at_the_deadline_without_renewal(failure: str) -> None:
     server = LeaseServer()
     asyncio.get_running_loop().call_later(61, setattr, server, failure, True)
     assert 69 <= await led_for(candidate(server, options=LeaderElectionOptions(release=False))) <= 71
 
 
-async def test_a_leader_that_cannot_renew_stops_before_anybody_else_leads() -> None:
+async def test_leader_stops_before_another_candidate_leads() -> None:
     server = LeaseServer()
     leaders: set[str] = set()
     most = 0
@@ -40,7 +40,7 @@ async def test_a_leader_that_cannot_renew_stops_before_anybody_else_leads() -> N
                     try:
                         await asyncio.sleep(1e6)
                     finally:
-                        await asyncio.sleep(4)  # the work takes its time to end
+                        await asyncio.sleep(4)  # the guarded code takes time to end
                         leaders.remove(elector.identity)
             except LeadershipLost:
                 continue
@@ -63,7 +63,7 @@ async def test_a_leader_that_cannot_renew_stops_before_anybody_else_leads() -> N
 
 @pytest.mark.conformance("LE-07")
 @pytest.mark.parametrize("holder", ["other", ""])
-async def test_a_leader_that_reads_that_it_is_none_stops_at_once(holder: str) -> None:
+async def test_leader_stops_at_once_when_another_record_is_read(holder: str) -> None:
     server = LeaseServer()
     asyncio.get_running_loop().call_later(5, server.take, holder)
     start = now()
@@ -73,7 +73,7 @@ async def test_a_leader_that_reads_that_it_is_none_stops_at_once(holder: str) ->
     assert server.holder == holder
 
 
-async def test_two_processes_of_one_identity_never_lead_together() -> None:
+async def test_two_processes_with_one_identity_never_lead_together() -> None:
     server = LeaseServer()
     async with candidate(server).leading():
         task = asyncio.create_task(led_for(candidate(server)))
@@ -83,7 +83,7 @@ async def test_two_processes_of_one_identity_never_lead_together() -> None:
         await asyncio.wait([task])
 
 
-async def test_the_loss_says_why_nothing_was_renewed() -> None:
+async def test_loss_has_the_error_of_the_last_renewal_as_cause() -> None:
     server = LeaseServer()
     asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
     with pytest.raises(LeadershipLost) as raised:
@@ -91,7 +91,7 @@ async def test_the_loss_says_why_nothing_was_renewed() -> None:
     assert isinstance(raised.value.__cause__, TransportError)
 
 
-async def test_a_loss_to_another_has_no_other_reason() -> None:
+async def test_loss_to_another_candidate_has_no_cause() -> None:
     server = LeaseServer()
     server.refusals.append(refusal(500, "InternalError"))
     asyncio.get_running_loop().call_later(5, server.take, "other")
@@ -100,7 +100,7 @@ async def test_a_loss_to_another_has_no_other_reason() -> None:
     assert raised.value.__cause__ is None
 
 
-async def test_a_renewal_that_crashes_ends_the_work_at_once_and_says_why() -> None:
+async def test_crash_of_the_renewal_cancels_the_block_at_once() -> None:
     server = LeaseServer()
     crash = RuntimeError("the transport is broken")
     start = now()
@@ -116,19 +116,19 @@ async def test_a_renewal_that_crashes_ends_the_work_at_once_and_says_why() -> No
     assert now() - start < 5
 
 
-async def test_work_that_ignores_the_loss_is_told_of_it_in_the_end() -> None:
+async def test_block_that_ignores_cancellation_raises_the_loss() -> None:
     server = LeaseServer()
 
-    async def deaf(term: Term) -> None:
+    async def ignoring(term: Term) -> None:
         server.down = True
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(1e6)
 
     with pytest.raises(LeadershipLost):
-        await candidate(server).run(deaf)
+        await candidate(server).run(ignoring)
 
 
-async def test_a_time_out_of_the_work_itself_is_no_loss() -> None:
+async def test_timeout_error_of_the_block_is_no_loss() -> None:
     server = LeaseServer()
     with pytest.raises(TimeoutError):
         async with candidate(server).leading():
@@ -136,7 +136,7 @@ async def test_a_time_out_of_the_work_itself_is_no_loss() -> None:
     assert server.holder == ""
 
 
-async def test_an_error_of_the_work_is_raised_as_it_is() -> None:
+async def test_error_of_the_block_is_raised_unchanged() -> None:
     server = LeaseServer()
     with pytest.raises(LookupError):
         async with candidate(server).leading():
@@ -144,7 +144,7 @@ async def test_an_error_of_the_work_is_raised_as_it_is() -> None:
     assert server.holder == ""
 
 
-async def test_who_lost_can_lead_again_under_a_higher_number() -> None:
+async def test_elector_leads_again_with_a_higher_token_after_a_loss() -> None:
     server = LeaseServer()
     elector = candidate(server)
     asyncio.get_running_loop().call_later(5, server.take, "other")
@@ -154,7 +154,7 @@ async def test_who_lost_can_lead_again_under_a_higher_number() -> None:
         assert term.token == 2
 
 
-async def test_who_lost_by_an_outage_leads_again_under_a_higher_number() -> None:
+async def test_elector_leads_again_with_a_higher_token_after_an_outage() -> None:
     server = LeaseServer()
     elector = candidate(server)
     asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
@@ -165,10 +165,10 @@ async def test_who_lost_by_an_outage_leads_again_under_a_higher_number() -> None
         assert term.token == 1
 
 
-# A loop that is held up.
+# A blocked event loop.
 
 
-async def test_work_that_held_up_the_loop_learns_that_it_has_lost() -> None:
+async def test_check_raises_after_the_event_loop_was_blocked() -> None:
     elector = candidate(LeaseServer())
 
     async def blocking(term: Term) -> None:
@@ -178,11 +178,11 @@ async def test_work_that_held_up_the_loop_learns_that_it_has_lost() -> None:
         assert not elector.is_leader()
         term.check()
 
-    with pytest.raises(LeadershipLost, match="does not hold"):
+    with pytest.raises(LeadershipLost, match="no longer holds"):
         await elector.run(blocking)
 
 
-async def test_after_a_stall_the_work_is_cancelled_and_renews_nothing() -> None:
+async def test_block_is_cancelled_without_renewal_after_a_stall() -> None:
     server = LeaseServer()
     steps = 0
 
@@ -201,7 +201,7 @@ async def test_after_a_stall_the_work_is_cancelled_and_renews_nothing() -> None:
     assert server.holder == "other"
 
 
-async def test_a_stall_that_is_shorter_than_the_lease_costs_nothing() -> None:
+async def test_short_stall_keeps_the_leadership() -> None:
     server = LeaseServer()
     async with candidate(server).leading() as term:
         for _ in range(20):

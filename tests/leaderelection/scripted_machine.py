@@ -1,4 +1,4 @@
-"""A machine of leader election in talk with a server that answers from a script."""
+"""The state machine of leader election, with scripted answers instead of a server."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def lease(holder: str = "", transitions: int = 0, *, seconds: int = 15, written:
     return {**TEMPLATE, "metadata": {"name": "it", "resourceVersion": "7", "labels": {"a": "1"}}, "spec": spec}
 
 
-class Talk:
-    """A machine in talk with a server that answers from a script; each request takes a second.
+class ScriptedMachine:
+    """A machine whose requests get scripted answers; each request takes one second.
 
     Attributes:
-        asked: the requests of the last try.
+        machine: the machine under test.
+        requests: the requests of the last try.
     """
 
     def __init__(
@@ -51,10 +52,10 @@ class Talk:
         options = LeaderElectionOptions(coordinated=coordinated)
         self.machine = LeaseMachine(identity, TEMPLATE, labels or {}, options)
         self.now = 100.0
-        self.asked: list[LeaseRequest] = []
+        self.requests: list[LeaseRequest] = []
 
     def attempt(self, *answers: Mapping[str, Any] | AioinformerError | None) -> Verdict:
-        """One try; None is an answer in which the server has taken what was written."""
+        """Run one try. The answer None stands for success: the object as written, with a new version."""
         return self._run(self.machine.attempt(self.now, self.wall), answers)
 
     def release(self, *answers: Mapping[str, Any] | AioinformerError | None) -> AioinformerError | None:
@@ -66,38 +67,38 @@ class Talk:
 
     @property
     def verbs(self) -> list[str]:
-        return [type(request).__name__.removesuffix("Lease").lower() for request in self.asked]
+        return [type(request).__name__.removesuffix("Lease").lower() for request in self.requests]
 
     @property
     def written(self) -> LeaseRecord:
         """The record of the last write."""
-        request = self.asked[-1]
+        request = self.requests[-1]
         assert isinstance(request, (CreateLease, UpdateLease))
         return LeaseRecord.of(request.lease)
 
     def _run(
         self,
-        talk: Generator[LeaseRequest, LeaseReply, T],
+        steps: Generator[LeaseRequest, LeaseReply, T],
         answers: tuple[Mapping[str, Any] | AioinformerError | None, ...],
     ) -> T:
-        self.asked = [next(talk)]
+        self.requests = [next(steps)]
         for answer in answers:
             if answer is None:
-                request = self.asked[-1]
+                request = self.requests[-1]
                 assert isinstance(request, (CreateLease, UpdateLease))
                 metadata = {**request.lease["metadata"], "resourceVersion": f"v{self.now:g}"}
                 answer = {**request.lease, "metadata": metadata}
             self.now += 1
             try:
-                self.asked.append(talk.send(LeaseReply(answer, self.now, self.wall)))
+                self.requests.append(steps.send(LeaseReply(answer, self.now, self.wall)))
             except StopIteration as stop:
                 result: T = stop.value
                 return result
-        raise AssertionError(f"nothing was to answer {self.asked[-1]}")
+        raise AssertionError(f"unexpected request, no answer left: {self.requests[-1]}")
 
 
-def leading() -> Talk:
-    """A machine that leads, by a write of 101."""
-    talk = Talk()
-    assert talk.attempt(NOT_FOUND, None) is Verdict.LEADING
-    return talk
+def leading() -> ScriptedMachine:
+    """Return a machine that leads since a write sent at 101."""
+    scripted = ScriptedMachine()
+    assert scripted.attempt(NOT_FOUND, None) is Verdict.LEADING
+    return scripted

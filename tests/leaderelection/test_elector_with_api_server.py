@@ -1,4 +1,4 @@
-"""Electors against an API server, over real sockets, with short times."""
+"""Electors with the embedded API server, over real sockets, with short times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Request, Response, Transport
 
-#: As short as a Lease can say it.
+#: The shortest times that a Lease allows.
 SHORT = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05)
 
 
@@ -35,7 +35,7 @@ async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
 
 
 class Witness:
-    """A transport that says when an answer has come."""
+    """A transport that records the status of each answer."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -53,11 +53,11 @@ def spec(server: ApiServer) -> dict[str, Any]:
 
 
 async def work(term: Term) -> None:
-    """Guarded work that has no end."""
+    """Run until cancelled."""
     await asyncio.Event().wait()
 
 
-async def test_the_lease_is_written_as_kubernetes_has_it(server: ApiServer, transport: HttpTransport) -> None:
+async def test_lease_has_the_fields_of_the_kubernetes_api(server: ApiServer, transport: HttpTransport) -> None:
     async with LeaderElector(transport, "it", identity="me", labels={"app": "test"}).leading():
         lease = server.get("leases", "it", "default")
     assert lease["metadata"]["labels"] == {"app": "test"}
@@ -71,7 +71,7 @@ async def test_the_lease_is_written_as_kubernetes_has_it(server: ApiServer, tran
 
 
 @pytest.mark.conformance("LE-07", "LE-08", "LE-09")
-async def test_two_electors_take_turns_and_never_lead_together(server: ApiServer) -> None:
+async def test_two_electors_never_lead_together(server: ApiServer) -> None:
     leaders: list[str] = []
     tokens: list[int] = []
 
@@ -96,7 +96,7 @@ async def test_two_electors_take_turns_and_never_lead_together(server: ApiServer
 
 @pytest.mark.conformance("LE-06")
 @pytest.mark.parametrize("fault", ["outage", "black_hole"])
-async def test_a_leader_that_cannot_reach_the_server_stops(
+async def test_leader_stops_if_the_server_is_unreachable(
     server: ApiServer, transport: HttpTransport, fault: str
 ) -> None:
     elector = LeaderElector(transport, "it", options=SHORT)
@@ -116,9 +116,7 @@ async def test_a_leader_that_cannot_reach_the_server_stops(
 
 @pytest.mark.conformance("LE-06")
 @pytest.mark.parametrize("fault", ["throttle", "server_error", "unavailable", "html"])
-async def test_a_leader_survives_a_server_that_fails_a_few_times(
-    server: ApiServer, transport: HttpTransport, fault: str
-) -> None:
+async def test_leader_survives_a_few_server_failures(server: ApiServer, transport: HttpTransport, fault: str) -> None:
     witness = Witness(transport)
     async with LeaderElector(witness, "it", identity="me", options=SHORT).leading() as term:
         renewed = spec(server)["renewTime"]
@@ -129,9 +127,7 @@ async def test_a_leader_survives_a_server_that_fails_a_few_times(
     assert spec(server)["holderIdentity"] == ""
 
 
-async def test_a_standby_takes_over_when_the_lease_of_a_dead_leader_has_run_out(
-    server: ApiServer, transport: HttpTransport
-) -> None:
+async def test_candidate_takes_over_an_expired_lease(server: ApiServer, transport: HttpTransport) -> None:
     dead = {"holderIdentity": "dead", "leaseDurationSeconds": 1, "leaseTransitions": 5}
     server.create("leases", {"metadata": {"name": "it"}, "spec": dead})
     async with LeaderElector(transport, "it", identity="me", options=SHORT).leading() as term:
@@ -140,17 +136,17 @@ async def test_a_standby_takes_over_when_the_lease_of_a_dead_leader_has_run_out(
 
 
 class SlowSource(RenewedCredentials):
-    """Takes longer for its credential than a request of an elector may."""
+    """A credential source that takes longer than the timeout of an elector's request."""
 
-    asked = 0
+    fetches = 0
 
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        self.asked += 1
+        self.fetches += 1
         await asyncio.sleep(2 * SHORT.renew_deadline)
         return Credential(), None
 
 
-async def test_a_candidate_leads_though_its_credential_takes_longer_than_a_request(server: ApiServer) -> None:
+async def test_candidate_leads_despite_a_slow_credential_source(server: ApiServer) -> None:
     source = SlowSource()
     async with (
         asyncio.timeout(30),
@@ -158,4 +154,4 @@ async def test_a_candidate_leads_though_its_credential_takes_longer_than_a_reque
         LeaderElector(transport, "it", identity="me", options=SHORT).leading(),
     ):
         assert spec(server)["holderIdentity"] == "me"
-    assert source.asked == 1
+    assert source.fetches == 1
