@@ -1,4 +1,4 @@
-"""How long to wait after a failure: one exponential, jittered, self-resetting sequence of delays."""
+"""How long to wait after a failure: exponential backoff, immediate retries with a deadline, and `Retry-After`."""
 
 from __future__ import annotations
 
@@ -12,80 +12,23 @@ from aioinformer.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-
-#: A server that asks for more is not believed: it would look like a hang.
+#: The longest `Retry-After` that is followed, in seconds: a longer wait would look like a hang.
 MAX_RETRY_AFTER = 3600.0
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds before which the server does not want to be asked again; None if it does not say.
-
-    A date is taken relative to the server's own `Date`, so that no clock is needed.
-    """
-    text = headers.get("Retry-After", "").strip()
-    if not text:
-        return None
-    if text.isascii() and text.isdigit():
-        return min(float(text), MAX_RETRY_AFTER)
-    try:
-        seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers["Date"])).total_seconds()
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
-
-
-class RetryWithDeadline:
-    """Limit immediate retries to a time since the first failure of a row.
-
-    Args:
-        retryable: which failures count; others change nothing.
-        max_duration: seconds since the first failure while retrying is allowed; 0 for never.
-        min_reset_period: seconds without a failure, after which the next is the first of a new row.
-    """
-
-    def __init__(
-        self, retryable: Callable[[BaseException], bool], max_duration: float, min_reset_period: float = 60.0
-    ) -> None:
-        if not min_reset_period >= 0:
-            raise ValueError(f"min_reset_period must be 0 or more, not {min_reset_period!r}")
-        self._retryable = retryable
-        self._max_duration = max_duration
-        self._min_reset_period = min_reset_period
-        self._first: float | None = None
-        self._last = 0.0
-
-    def count_failure(self, error: BaseException, now: float) -> bool:
-        """Count a failure; return whether to try again at once.
-
-        Args:
-            error: what a try ended with. One that is not retryable changes nothing, and is not retried.
-            now: the time, in seconds.
-
-        Returns:
-            True until `max_duration` after the first failure of the row. After the one False that follows, the next
-            failure is the first of a new row.
-        """
-        if not self._retryable(error) or self._max_duration <= 0:
-            return False
-        if self._first is None or now - self._last >= self._min_reset_period:
-            self._first = now
-        self._last = now
-        if now - self._first <= self._max_duration:
-            return True
-        self._first = None
-        return False
 
 
 @dataclass(frozen=True, slots=True)
 class BackoffOptions:
-    """The shape of a backoff, in seconds; the defaults are client-go's for reflectors (REF-06).
+    """The parameters of a backoff. The defaults are those of client-go's reflectors.
 
     Attributes:
-        initial: the first delay, before jitter.
-        factor: by which each delay grows.
-        cap: the longest delay, before jitter.
+        initial: the first delay in seconds, before jitter.
+        factor: multiplies the delay after each failure.
+        cap: the longest delay in seconds, before jitter.
         jitter: each delay is drawn from [d, d * (1 + jitter)).
-        reset_after: health of this length makes the next delay the first again.
+        reset_after: after this many seconds without failure, the next delay is `initial` again.
+
+    Raises:
+        OptionError: a value is out of range.
     """
 
     initial: float = 0.8
@@ -105,14 +48,14 @@ class BackoffOptions:
 
 
 class Backoff:
-    """Delays that grow with each failure and start anew after a time of health.
+    """Delays that grow with each failure, and reset after a time without failure.
 
-    Health is measured from the end of the last delay, so that a server that fails for ever is asked ever more
-    rarely; client-go measures from the last reset and therefore starts anew every two minutes (REF-07).
+    The time without failure counts from the end of the last delay, so that delays stay long while a server keeps
+    failing. client-go counts from the last reset, and therefore starts again with the first delay every two minutes.
 
     Args:
-        options: the shape.
-        random: gives numbers in [0, 1).
+        options: the parameters.
+        random: returns numbers in [0, 1).
     """
 
     def __init__(self, options: BackoffOptions | None = None, *, random: Callable[[], float]) -> None:
@@ -123,11 +66,11 @@ class Backoff:
         self._ends = float("-inf")
 
     def at_rest(self, now: float) -> bool:
-        """Whether the next delay would be the first: nothing has failed, or all has been well for long enough."""
+        """Return whether the next delay is the first: nothing has failed yet, or not for `reset_after` seconds."""
         return not self._delay or now - self._ends >= self._options.reset_after
 
     def next(self, now: float) -> float:
-        """The delay, in seconds, that the failure at `now` costs."""
+        """Count a failure at `now`; return the delay after it, in seconds."""
         options = self._options
         if self.at_rest(now):
             self._delay = options.initial
@@ -142,15 +85,77 @@ class Backoff:
         self._delay, self._ends = 0.0, float("-inf")
 
     def limit_burst(self, now: float) -> float:
-        """Count one end of a request at `now`, whether it costs a delay or not.
+        """Count the end of a request at `now`, whether or not a delay follows it.
 
         Returns:
-            The time before which nothing should be tried: after the third of a burst, two and a half first delays
-            after the first of the three. Failures that are all delayed never get there.
+            The time before which no request should be sent: `2.5 * initial` after the first of the last three ends.
+            That time has already passed unless three requests end without delays in between.
         """
         self._recent.append(now)
         return self._recent[0] + 2.5 * self._options.initial
 
     def extend(self, until: float) -> None:
-        """The wait lasts longer than the delay (the server said so); health is counted from its end."""
+        """Count the time without failure from `until`, if that is after the end of the delay (`Retry-After`)."""
         self._ends = max(self._ends, until)
+
+
+class RetryWithDeadline:
+    """Limits immediate retries to a time since the first failure of a series.
+
+    Args:
+        retryable: returns whether a failure counts; others change nothing.
+        max_duration: seconds after the first failure in which retries are allowed; 0 for none.
+        min_reset_period: after this many seconds without a failure, the next one begins a new series.
+
+    Raises:
+        ValueError: `min_reset_period` is negative.
+    """
+
+    def __init__(
+        self, retryable: Callable[[BaseException], bool], max_duration: float, min_reset_period: float = 60.0
+    ) -> None:
+        if not min_reset_period >= 0:
+            raise ValueError(f"min_reset_period must be 0 or more, not {min_reset_period!r}")
+        self._retryable = retryable
+        self._max_duration = max_duration
+        self._min_reset_period = min_reset_period
+        self._first: float | None = None
+        self._last = 0.0
+
+    def count_failure(self, error: BaseException, now: float) -> bool:
+        """Count a failure; return whether to retry at once.
+
+        Args:
+            error: the failure. If it is not retryable, nothing changes, and the result is False.
+            now: the time, in seconds.
+
+        Returns:
+            True until `max_duration` after the first failure of the series, then False once; the next failure begins a
+            new series.
+        """
+        if not self._retryable(error) or self._max_duration <= 0:
+            return False
+        if self._first is None or now - self._last >= self._min_reset_period:
+            self._first = now
+        self._last = now
+        if now - self._first <= self._max_duration:
+            return True
+        self._first = None
+        return False
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the header `Retry-After` asks to wait, at most `MAX_RETRY_AFTER`; None without one.
+
+    A date in it is compared with the server's own `Date` header, so that the local clock does not matter.
+    """
+    text = headers.get("Retry-After", "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(float(text), MAX_RETRY_AFTER)
+    try:
+        seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers["Date"])).total_seconds()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER)

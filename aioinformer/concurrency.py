@@ -1,4 +1,9 @@
-"""Plain functions."""
+"""Tools for tasks and the event loop: latches, time slices, and the owner of a background task.
+
+`Latch` is a one-time event that can fail. `Slicer` and `discard` keep long work from blocking the event loop. `Owner`
+starts and ends the one task in which something runs, and `Root`, `is_ending` and `uncancel` tell the end of such a
+task from what functions of users raise in it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 
@@ -17,9 +22,17 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+#: True in handlers and in the tasks that they start. What such code waits for may itself be waiting for the handler.
+IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
+
+#: The clock is read at least once in this many steps: reading it costs about as much as a small step.
+_STEPS = 8
+
 
 class Failure:
-    """An exception that is raised to many, each time as it was: raising adds to its traceback, and would go on adding.
+    """An exception that several waiters raise, each with the traceback that it had at first.
+
+    Each raise adds to the traceback of an exception. Without this class it would grow with each waiter.
 
     Args:
         error: the exception.
@@ -33,14 +46,14 @@ class Failure:
 
     @property
     def error(self) -> BaseException:
-        """The exception, to be raised."""
+        """The exception, with its first traceback."""
         return self._error.with_traceback(self._traceback)
 
 
 class Latch:
-    """An event that is never cleared, and that can tell its waiters that it will never come.
+    """An event that is never cleared, and that can fail: then waiters raise instead of waiting for ever.
 
-    Setting and asking are plain calls. Waiting belongs to the loop.
+    All calls belong to the thread of the event loop.
     """
 
     __slots__ = ("_failure", "_set", "_waiters")
@@ -54,7 +67,7 @@ class Latch:
         return self._set
 
     def set(self) -> None:
-        """It has come true."""
+        """Set the latch: current and future waiters return. Does nothing if the latch is set or has failed."""
         if self._set or self._failure is not None:
             return
         self._set = True
@@ -63,7 +76,7 @@ class Latch:
                 waiter.set_result(None)
 
     def fail(self, error: BaseException) -> None:
-        """It will not come true; whoever waits, now or later, is raised this."""
+        """Fail the latch: current and future waiters raise `error`. Does nothing if the latch is set or has failed."""
         if self._set or self._failure is not None:
             return
         self._failure = Failure(error)
@@ -72,10 +85,10 @@ class Latch:
                 waiter.set_exception(error)
 
     async def wait(self) -> None:
-        """Returns once it has come true.
+        """Wait until the latch is set.
 
         Raises:
-            BaseException: what it failed with.
+            BaseException: the error with which it failed.
         """
         if self._set:
             return
@@ -89,15 +102,12 @@ class Latch:
             self._waiters.discard(waiter)
 
 
-#: How often the clock is looked at at least: reading it costs about as much as a small step of work.
-_EVERY = 8
-
-
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """Return the clock of a loop, to be read between any two calls.
+    """Return a clock of an event loop that also advances within one iteration of the loop.
 
-    asyncio's is `time.monotonic`, which is cheaper to read directly. uvloop's is the same clock, but stands still
-    within a turn. A loop that has a clock of its own (virtual time) is asked; while it stands still, real time passes.
+    asyncio's clock is `time.monotonic`, which is cheaper to read directly; uvloop's shows the same time, but stands
+    still within an iteration. If the loop overrides the clock of asyncio (virtual time), the returned clock reads it,
+    and adds the real time that passes while it stands still.
     """
     if not isinstance(loop, asyncio.BaseEventLoop) or type(loop).time is asyncio.BaseEventLoop.time:
         return monotonic
@@ -113,10 +123,10 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 
 class Slicer:
-    """Tells when work has held the loop for long enough, and lets go of it.
+    """Divides long work into time slices, so that it does not block the event loop.
 
-    A slice begins with a look at the clock after its first step, and looks ever more rarely: it is not known how large
-    the steps are (a handler, an index function), and slow ones must not come in eights.
+    The clock is read after the first step of a slice, then less and less often, at least after every eighth step: how
+    long a step takes (a handler, an index function) is not known, and a slice must not contain eight slow steps.
 
     Args:
         seconds: the length of a slice; may be changed.
@@ -129,62 +139,58 @@ class Slicer:
         self.start()
 
     def start(self) -> None:
-        """A slice begins now."""
+        """Begin a slice."""
         self._since = perf_counter()
         self._gap = self._left = 1
 
     def due(self) -> bool:
-        """Whether the slice is used up; to be asked after each small step of work."""
+        """Count a step of work; return whether the slice is used up."""
         self._left -= 1
         if self._left:
             return False
-        self._left = self._gap = min(2 * self._gap, _EVERY)
+        self._left = self._gap = min(2 * self._gap, _STEPS)
         return perf_counter() - self._since >= self.seconds
 
     async def let_go(self) -> None:
-        """Lets the loop do what else there is; a new slice begins after that."""
+        """Let the event loop run other tasks, then begin a slice."""
         await asyncio.sleep(0)
         self.start()
 
     async def pause(self) -> None:
-        """Lets go if it is time to."""
+        """Count a step of work, and call `let_go` if the slice is used up."""
         if self.due():
             await self.let_go()
 
 
 def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.0005) -> None:
-    """Empties a dict that nobody else has, in slices: to free a large one at once would hold the loop.
+    """Empty a dict in time slices: to free a large one at once would block the event loop. Callable from any thread.
 
     Args:
-        loop: does it, unless it is closed. May be called from any thread.
-        items: what is to be freed.
+        loop: runs the slices. If it is closed, nothing is done.
+        items: the dict, to which the caller keeps no other reference.
         seconds: the length of a slice.
     """
 
     def go_on() -> None:
         end = perf_counter() + seconds
         while items and perf_counter() < end:
-            for _ in range(min(len(items), _EVERY)):
+            for _ in range(min(len(items), _STEPS)):
                 items.popitem()
         if items:
             loop.call_soon(go_on)
 
-    with suppress(RuntimeError):  # closed: nothing is left to be held
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(go_on)
 
 
-#: True in handlers, and in what they start: what they wait to see the end of may be waiting for them.
-IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
-
-
 def running_loop(what: str) -> asyncio.AbstractEventLoop:
-    """Return the event loop of asyncio that runs here.
+    """Return the event loop of asyncio that runs in this thread.
 
     Args:
-        what: the caller wants to do, for the error: "the informer factory starts".
+        what: what the caller is about to do, for the error: "the informer factory starts".
 
     Raises:
-        UsageError: none does; the message says what runs in its place, as far as that can be known.
+        UsageError: no such loop runs. The message names the async library that runs instead, if that is known.
     """
     try:
         return asyncio.get_running_loop()
@@ -201,43 +207,39 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
     )
 
 
-def _other_library() -> str:
-    sniffio: Any = sys.modules.get("sniffio")  # other libraries say there that they run
-    try:
-        return str(sniffio.current_async_library()) if sniffio is not None else ""
-    except Exception:  # none runs
-        return ""
-
-
 class Owner:
-    """Starts, watches and ends the one task in which something runs."""
+    """Starts and ends the one task in which an object runs, and reports its failure."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the task was started, and has not ended."""
+        """Whether the task was started and has not ended."""
         return self._task is not None and not self._task.done()
 
     def check(self) -> None:
-        """Raises what the task ended with, if it ended by itself.
+        """Raise the error of the task, if it has ended with one.
 
         Raises:
-            Exception: that.
+            Exception: the error of the task.
         """
         task = self._task
         if task is not None and task.done() and not task.cancelled():
             task.result()
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Starts the task."""
+        """Start the task.
+
+        Raises:
+            UsageError: no event loop of asyncio runs in this thread.
+        """
         self._task = running_loop(f"{name} starts").create_task(run(), name=name)
-        # What it ends with is told by stop(), or by whoever waits; it must not be told a second time by asyncio.
+        # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Starts the task, and returns when it has begun."""
+        """Start the task, and return when it has begun to run."""
         self.start(run, name)
         try:
             await asyncio.sleep(0)
@@ -246,24 +248,24 @@ class Owner:
             raise
 
     async def stop(self) -> None:
-        """Ends the task, and waits for that.
+        """Cancel the task, and wait until it has ended.
 
         Raises:
-            Exception: what it had ended with by itself.
+            Exception: the error with which the task had ended.
         """
         task = self._task
         if task is None:
             return
         task.cancel()
         cancelled: asyncio.CancelledError | None = None
-        with anyio.CancelScope(shield=not IN_HANDLER.get()):  # which would cancel this wait again at every turn
+        with anyio.CancelScope(shield=not IN_HANDLER.get()):  # an outer scope would cancel this wait again and again
             while not task.done():
                 try:
                     await asyncio.wait({task})
                 except asyncio.CancelledError as cancellation:
                     if IN_HANDLER.get():
                         raise
-                    cancelled = cancellation  # what is owned ends first, as in a task group
+                    cancelled = cancellation  # the owned task ends first, as in a task group
         if cancelled is not None:
             raise cancelled
         if not task.cancelled():
@@ -271,11 +273,12 @@ class Owner:
 
 
 class Root(Coroutine[Any, Any, None]):
-    """The coroutine of a task that calls functions of users, which may await futures that failed with GeneratorExit.
+    """Wraps the coroutine of a task that calls functions of users, and turns GeneratorExit into a RuntimeError.
 
-    Python throws that into no coroutine but the outermost one: what this awaits is closed, and must end. So the
-    functions get a RuntimeError instead, with the GeneratorExit as its cause. Give it to `create_task`; another
-    coroutine that awaited it would be the outermost one.
+    A function of a user may await a future that failed with GeneratorExit. When a task throws GeneratorExit into its
+    coroutine, Python closes all that the coroutine awaits, and it must end. This class raises a RuntimeError instead,
+    with the GeneratorExit as its cause. Give it to `create_task` itself: if another coroutine awaited it, Python would
+    close it, too.
 
     Args:
         coroutine: what the task runs.
@@ -287,7 +290,7 @@ class Root(Coroutine[Any, Any, None]):
         self._coroutine = coroutine
 
     def __getattr__(self, name: str) -> Any:
-        # `cr_frame` and the like, which a task shows and anyio asks for.
+        # `cr_frame` and the like, which a task shows and anyio reads.
         return getattr(self._coroutine, name)
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -297,15 +300,15 @@ class Root(Coroutine[Any, Any, None]):
         return self
 
     def __next__(self) -> Any:
-        """Take a step. A task calls this instead of `send(None)`."""
+        """Run to the next await. A task calls this instead of `send(None)`."""
         return self._coroutine.send(None)
 
     def send(self, _: None) -> Any:
-        """Take a step."""
+        """Run to the next await."""
         return next(self)
 
     def throw(self, *error: Any) -> Any:
-        """Take a step that begins with an exception."""
+        """Raise an exception in the coroutine, and run to the next await."""
         if isinstance(error[0], GeneratorExit):
             failure = RuntimeError("a future or task that was awaited failed with GeneratorExit")
             failure.__cause__ = error[0]
@@ -313,18 +316,20 @@ class Root(Coroutine[Any, Any, None]):
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """End the coroutine."""
+        """Close the coroutine."""
         self._coroutine.close()
 
 
 def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bool = True) -> bool:
-    """Whether an error from a function that a task awaits means that the task itself is to end.
+    """Return whether an error from a function that a task awaits means that the task itself must end.
+
+    CancelledError may come from something that the function awaits, and GeneratorExit from the function. Python also
+    raises GeneratorExit in a coroutine that is closed; then no task runs it.
 
     Args:
-        error: CancelledError may come from something that the function awaits, GeneratorExit from the function. The
-            latter is also what a coroutine gets that is closed; then nothing runs it.
-        task: the one that awaits.
-        asked: whether the owner of the task may have cancelled it; otherwise the function did.
+        error: what the function raised.
+        task: the task that awaits the function.
+        asked: whether the owner of the task may have cancelled it. If not, the function cancelled it.
     """
     if isinstance(error, asyncio.CancelledError):
         return asked and task is not None and task.cancelling() > 0
@@ -341,10 +346,15 @@ def uncancel(task: asyncio.Task[Any]) -> None:
 
 
 def collapsed(error: BaseException) -> BaseException:
-    """The one exception in a group of one, however deep; anything else as it is."""
+    """Return the exception in a group of one, at any depth; return any other exception unchanged."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
-_F = TypeVar("_F")
+def _other_library() -> str:
+    sniffio: Any = sys.modules.get("sniffio")  # other async libraries register there
+    try:
+        return str(sniffio.current_async_library()) if sniffio is not None else ""
+    except Exception:  # none runs
+        return ""

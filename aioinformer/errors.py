@@ -1,23 +1,23 @@
-"""The errors of the framework, divided by whose fault they are.
+"""The errors of the framework.
 
 ```
 AioinformerError
-├── UsageError                the caller did something that cannot work; the message names the remedy
-│   ├── InformerStopped       a stopped informer was asked to do something
-│   ├── OptionError           an option has a value that makes no sense (also a ValueError)
-│   ├── UnknownOption         a keyword argument that does not exist (also a TypeError)
-│   ├── SelectorError         a label or field selector that does not parse (also a ValueError)
-│   └── IndexNotFound         an index was asked for that was never added (also a KeyError)
-├── NotFound                  a lister does not hold the object (also a KeyError)
-├── FIFOClosed                the queue was closed and is empty
-├── KeyFuncError              no key can be made of an object
-├── DecodeError               bytes from the server that are not what they should be
-│   └── FrameTooLarge         one object is larger than the configured cap
-├── ProcessingError           what the server sent could not be taken into the cache
+├── UsageError                a mistake in the calling program; the message says what to do
+│   ├── InformerStopped       a method was called that a stopped informer does not support
+│   ├── OptionError           an option has an invalid value (also a ValueError)
+│   ├── UnknownOption         a keyword argument does not exist (also a TypeError)
+│   ├── SelectorError         a label or field selector is invalid (also a ValueError)
+│   └── IndexNotFound         no index has this name (also a KeyError)
+├── NotFound                  the object is not in the cache (also a KeyError)
+├── FIFOClosed                the queue is closed and empty
+├── KeyFuncError              an object has no valid key
+├── DecodeError               the server sent bytes that cannot be decoded
+│   └── FrameTooLarge         an object is larger than the configured limit
+├── ProcessingError           objects from the server could not be put into the cache
 ├── TransportError            the server was not reached, or the connection broke
-└── ApiError                  the server answered with something other than success
-    ├── Expired               410: the version asked for has left the server's window
-    └── ResourceVersionTooLarge   the server has not reached the version asked for
+└── ApiError                  the server answered with an error
+    ├── Expired               410: the server no longer has the requested version
+    └── ResourceVersionTooLarge   the server does not have the requested version yet
 ```
 """
 
@@ -30,39 +30,39 @@ from typing import Any, Final
 
 from aioinformer.logs import visible
 
-#: What a function of the user's may raise and only it fails by it. KeyboardInterrupt and SystemExit keep their meaning.
+#: Exceptions of users' functions that are caught. KeyboardInterrupt and SystemExit are not: they end the program.
 USER_ERRORS: Final = (Exception, GeneratorExit)
-#: What anything may raise for want of memory or of stack, and not again a moment later.
+#: Exceptions that any code may raise for lack of memory or stack. The same call may succeed a moment later.
 EXHAUSTION: Final = (MemoryError, RecursionError)
 
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 
 
 class AioinformerError(Exception):
-    """Root of everything this package raises on purpose.
+    """Base class of the errors that this package raises on purpose.
 
-    `str()` of each is one line without control characters, whatever a server, a plugin or a file put into the message:
-    it can be printed and logged as it is.
+    `str()` returns one line without control characters, even if the message quotes a server, a plugin or a file. It is
+    safe to print and to log.
     """
 
     def __str__(self) -> str:
-        return visible(Exception.__str__(self))  # not that of KeyError, which quotes
+        return visible(Exception.__str__(self))  # KeyError.__str__ would add quotes
 
 
 class UsageError(AioinformerError):
-    """The caller asked for something that cannot work; the message says what to do instead."""
+    """The calling program made a mistake; the message says what to do instead."""
 
 
 class InformerStopped(UsageError):
-    """The informer has stopped; a stopped informer is never started again."""
+    """The informer has stopped; a stopped informer cannot be started again."""
 
 
 class OptionError(UsageError, ValueError):
-    """An option has a value that makes no sense; the message names the option and what it may be."""
+    """An option has an invalid value; the message names the option and its valid values."""
 
 
 class UnknownOption(UsageError, TypeError):
-    """A keyword argument does not exist; the message names it, the nearest one that does, and all of them."""
+    """A keyword argument does not exist; the message names it, the most similar one, and all that exist."""
 
 
 class SelectorError(UsageError, ValueError):
@@ -70,16 +70,16 @@ class SelectorError(UsageError, ValueError):
 
 
 class IndexNotFound(UsageError, KeyError):
-    """An index was asked for by a name under which none was added."""
+    """No index has this name."""
 
 
 class NotFound(AioinformerError, KeyError):
-    """The cache does not hold the object; `reason` and `status` are those of the API's own answer.
+    """The object is not in the cache. `reason` and `status` equal those of the API's own error.
 
     Args:
-        group_resource: what was looked for.
-        name: under which name or key.
-        hint: what to do about it; "" for nothing.
+        group_resource: the resource, such as "deployments.apps".
+        name: the name or key that was looked up.
+        hint: what to do about it, "" for none.
     """
 
     reason = "NotFound"
@@ -96,19 +96,19 @@ class NotFound(AioinformerError, KeyError):
 
 
 class FIFOClosed(AioinformerError):
-    """The queue was closed, and everything that was in it has been popped."""
+    """The queue is closed, and all its items have been popped."""
 
 
 class KeyFuncError(AioinformerError):
-    """No key can be made of an object; the cause is chained."""
+    """A key function cannot make a key for an object; the cause is chained."""
 
 
 class DecodeError(AioinformerError):
-    """Bytes from the server are not what the API promises; the message never quotes object content.
+    """The server sent bytes that do not follow the API. The message never quotes content of objects.
 
     Attributes:
-        key: `namespace/name` of the object concerned, or "" if not even that could be read.
-        version: its resourceVersion, or "" if that could not be read.
+        key: `namespace/name` of the object, "" if that could not be read.
+        version: its resourceVersion, "" if that could not be read.
     """
 
     def __init__(self, message: str, *, key: str = "", version: str = "") -> None:
@@ -118,34 +118,35 @@ class DecodeError(AioinformerError):
 
 
 class FrameTooLarge(DecodeError):
-    """One line of a watch, or one item of a list, is larger than the configured cap."""
+    """A line of a watch, or an item of a list, is larger than the configured limit."""
 
 
 class ProcessingError(AioinformerError):
-    """What the server sent could not be taken into the cache; the collection is listed again, after a delay."""
+    """Objects from the server could not be put into the cache. The reflector relists after a delay."""
 
 
 class TransportError(AioinformerError):
-    """No answer: the server was not reached, or the connection broke. The cause is chained.
+    """The server was not reached, or the connection broke before the response was complete. The cause is chained.
 
     Attributes:
-        sent: the request was sent, and the connection broke after that. A transport sets it; False if that is not
-            known. A watch may wait for its head for long, and only a connection that stands can be cut.
+        sent: whether the connection broke after the request was sent; False if that is not known. Transports set it.
+            It tells a watch whose connection was cut from a server that cannot be reached.
     """
 
     sent = False
 
 
 class ApiError(AioinformerError):
-    """The server answered, and the answer is a failure.
+    """The server answered with an error.
+
+    Texts of the server are cut to 1,000 characters, and control characters in them are made visible.
 
     Attributes:
-        status: the HTTP status, or the `code` of a Status object that came inside a stream.
+        status: the HTTP status, or the `code` of a Status object in a watch.
         reason: the machine-readable `reason` of the Status ("Forbidden"), or the HTTP phrase.
-        message: what the server said, cut to a sane length, with control characters made visible; `reason` and
-            `causes` likewise.
-        retry_after: seconds before which the server does not want to be asked again, or None.
-        causes: reasons of `details.causes`, as in `ResourceVersionTooLarge`.
+        message: the server's message.
+        retry_after: seconds that the server asks to wait before the next request, or None.
+        causes: the reasons in `details.causes` of the Status.
     """
 
     def __init__(
@@ -166,20 +167,20 @@ class ApiError(AioinformerError):
 
 
 class Expired(ApiError):
-    """410: the resource version or continue token is no longer in the server's history."""
+    """410: the server no longer has the requested resourceVersion or continue token."""
 
 
 class ResourceVersionTooLarge(ApiError):
-    """The version asked for lies in the server's future; typical after a restore or a fail-over."""
+    """The server does not have the requested resourceVersion yet; typical after a restore or a failover."""
 
 
 def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None) -> ApiError:
-    """Makes the error that fits a `Status` object (or none) under an HTTP status.
+    """Return the error for an HTTP status and a `Status` object.
 
     Args:
-        status: the HTTP status, or 0 to take the code of the body.
-        body: the decoded `Status`, as far as the server sent one.
-        retry_after: seconds, from the `Retry-After` header; the body's own `retryAfterSeconds` is used without.
+        status: the HTTP status, or 0 to use the code of the body.
+        body: the decoded `Status`, None if the server sent none.
+        retry_after: seconds from the `Retry-After` header. Without it, `retryAfterSeconds` of the body is used.
     """
     body = body or {}
     code = body.get("code")
@@ -195,12 +196,12 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     )
     seconds = details.get("retryAfterSeconds")
     if retry_after is None and isinstance(seconds, (int, float)) and seconds > 0:
-        retry_after = float(min(seconds, sys.maxsize))  # integers of JSON may be too large for a float
+        retry_after = float(min(seconds, sys.maxsize))  # an integer of JSON may be too large for a float
     kind: type[ApiError] = ApiError
     if status == 410 or reason in ("Expired", "Gone"):
         kind = Expired
     elif "ResourceVersionTooLarge" in causes or (
-        # Servers before 1.19 say it in words only, under reason Timeout.
+        # Servers before 1.19 send reason Timeout, and this text in the message.
         reason == "Timeout" and any("Too large resource version" in text for text in (message, *causes))
     ):
         kind = ResourceVersionTooLarge
@@ -215,4 +216,4 @@ def _phrase(status: int) -> str:
 
 
 def _cut(text: object) -> str:
-    return str(text or "")[:_LONGEST]
+    return str(text or "")[:_MAX_LENGTH]

@@ -1,18 +1,23 @@
-"""Import a name of a package when it is first used, so that a program loads only the parts that it uses."""
+"""Lazy exports: a name of a package is imported when it is first used, so that a program loads only what it uses.
+
+The `__init__` of such a package states each name three times, because each reader understands one form only: type
+checkers need static imports under `if TYPE_CHECKING:` and a literal `__all__`, and the interpreter needs the table.
+tests/test_exports.py keeps the three equal.
+"""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` takes as long to import as all of this package
+TYPE_CHECKING = False  # importing `typing` would take as long as importing all of `aioinformer`
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
 def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names are in its modules.
+    """Return `__getattr__` and `__dir__` for a package that exports names of its modules.
 
     Args:
-        package: the name of the package; its `__name__`.
+        package: the `__name__` of the package.
         names_of: the names in each module, separated by spaces. Modules are named relative to the package.
     """
     modules = {name: f"{package}.{module}" for module, names in names_of.items() for name in names.split()}

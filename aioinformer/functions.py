@@ -1,4 +1,4 @@
-"""Functions that users give: what they are called, where they are defined, and whether they can be called here."""
+"""Functions that users pass in: their names and places for messages, and checks that they can be called."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F")
 
-#: A function is looked for behind at most this many decorators and partials.
+#: At most this many decorators and partials around a function are unwrapped.
 _MAX_WRAPPERS = 20
 
 
 class Timed(Protocol):
-    """Wraps a function of a user, so that its calls are timed; `Stalls.timed` is one."""
+    """Wraps a function of a user so that its calls are timed; `Stalls.timed` does."""
 
     def __call__(self, function: _F, what: str, key_of: Callable[[Any], str], /) -> _F: ...
 
@@ -34,8 +34,8 @@ def untimed(function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
 def function_name(function: Any) -> str:
     """Return the name, file and line of a callable: "Shop.on_update at controllers/shop.py:42".
 
-    Decorators that set `__wrapped__`, partials and bound methods are named by the function behind them, objects with
-    `__call__` by their class. What has no Python code has no file.
+    A decorator that sets `__wrapped__`, a partial or a bound method gets the name of the function in it; an object with
+    `__call__` gets the name of its class. For callables without Python code the result is the name alone.
     """
     target = _unwrapped(function)
     code = _code_of(target)
@@ -50,13 +50,33 @@ def place(filename: str, line: int) -> str:
 
 
 def origin(error: BaseException) -> str:
-    """Return the type of an exception and the place that raised it; never its message, which may quote an object."""
+    """Return the type of an exception and the place that raised it. The message is left out: it may quote an object."""
     traceback: TracebackType | None = error.__traceback__
     if traceback is None:
         return type(error).__name__
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     return f"{type(error).__name__} at {place(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)}"
+
+
+def plain_function(function: _F, what: str) -> _F:
+    """Return the function unchanged if it is a plain function, or None.
+
+    Args:
+        function: what the user passed.
+        what: names the argument, for the error.
+
+    Raises:
+        UsageError: it is not callable, or it is a coroutine function, whose result would not be awaited.
+    """
+    if function is not None and not callable(function):
+        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(
+            f"{what}: expected a plain function, not a coroutine function: its result would not be awaited; "
+            "to await something, put an item into a queue and process it in a task"
+        )
+    return function
 
 
 def _unwrapped(function: Any) -> Any:
@@ -69,7 +89,7 @@ def _unwrapped(function: Any) -> Any:
 
 
 def _inner(function: Any) -> Any:
-    """What a partial calls, a bound method belongs to, or a decorator has wrapped; None if it is none of these."""
+    """Return the function in a partial, a bound method or a decorator; None for anything else."""
     if isinstance(function, (partial, partialmethod)):
         return function.func
     if isinstance(function, MethodType):
@@ -89,16 +109,3 @@ def _code_of(function: Any) -> CodeType | None:
 def _short(qualified: str) -> str:
     # "test_it.<locals>.Shop.on_add" -> "Shop.on_add"
     return qualified.rpartition("<locals>.")[2]
-
-
-def plain_function(function: _F, what: str) -> _F:
-    """The function, if it can be called where nothing is awaited.
-
-    Raises:
-        UsageError: it is no function, or a coroutine function, whose result would not be awaited.
-    """
-    if function is not None and not callable(function):
-        raise UsageError(f"{what}: expected a function, not {type(function).__name__}")
-    if inspect.iscoroutinefunction(function):
-        raise UsageError(f"{what}: expected a plain function, it is called between two steps; put news into a queue")
-    return function

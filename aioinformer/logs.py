@@ -1,4 +1,8 @@
-"""What took long, and where the time went: a line in the log for the few that are slow, and nothing for the rest."""
+"""Log records: loggers whose records cannot control a terminal, and traces of work that takes long.
+
+Text from a server, a plugin or a user's error may hold control characters. `visible` replaces them by escapes, and
+`get_logger` returns loggers that do so for each record.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
 
 _HIDDEN = re.compile(
     "["
@@ -25,28 +28,109 @@ _HIDDEN = re.compile(
 
 _CONTROLS = re.compile(b"[\x00-\x1f\x7f]")
 _SPACES = bytes.maketrans(b"\t\n\r", b"   ")
+_FORMATTER = logging.Formatter()
+
+
+def get_logger(name: str) -> logging.Logger:
+    """Return the logger of this name, with a filter that makes control characters in its records visible.
+
+    The application's handlers need no filter of their own: the filter runs before any handler gets the record.
+    """
+    logger = logging.getLogger(name)
+    logger.addFilter(VISIBLE)
+    return logger
 
 
 def visible(text: str) -> str:
     r"""Return `text` with each control, format and bidirectional character replaced by its escape, such as `\x1b`.
 
     The result has one line, can be encoded, and leaves a terminal in the state in which it was. Line feeds and tabs
-    are escaped too. Backslashes are left alone, so that `visible(visible(text)) == visible(text)`; the result is for
-    reading and cannot be reversed. A text of printable characters alone is returned as it is.
+    are escaped too. Backslashes stay as they are, so that `visible(visible(text)) == visible(text)`; the result is for
+    reading and cannot be reversed. A text of printable characters alone is returned unchanged.
     """
     return text if text.isprintable() else _HIDDEN.sub(_escape, text)
+
+
+def visible_lines(text: str) -> str:
+    """Return `text` with control characters made visible in each of its lines."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def visible_json(text: bytes) -> bytes:
     r"""Return a JSON text on one line whose hidden characters are escapes such as `\u202e`.
 
-    The parsed value is the same: in valid JSON such characters stand in strings only, and line feeds, carriage returns
-    and tabs between values, where a space replaces them. Bytes that are not UTF-8 become U+FFFD.
+    The parsed value stays the same: in valid JSON such characters occur in strings only. Line feeds, carriage returns
+    and tabs between values become spaces. Bytes that are not UTF-8 become U+FFFD.
     """
     if text.isascii() and not _CONTROLS.search(text):
         return text
     shown = text.translate(_SPACES).decode(errors="replace")
     return (shown if shown.isprintable() else _HIDDEN.sub(_escape_json, shown)).encode()
+
+
+class VisibleFilter(logging.Filter):
+    """Makes control characters in the message and the traceback of each record visible; see `visible`.
+
+    Line feeds between the lines of a traceback stay. A record without control characters stays unchanged; in any other
+    record, the formatted message replaces message and arguments.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # the arguments do not fit the message; the handler reports it
+            return True
+        if (shown := visible(message)) is not message:
+            record.msg, record.args = shown, None
+        if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
+            traceback = _FORMATTER.formatException(record.exc_info)
+            if (shown := visible_lines(traceback)) != traceback:
+                record.exc_text = shown
+        return True
+
+
+VISIBLE = VisibleFilter()
+"""The filter, for handlers that also get records of other packages."""
+
+
+class Trace:
+    """Measures the time of one operation and of its steps, and logs it if it took long.
+
+    Args:
+        logger: gets the line.
+        what: names the operation and its owner; without content of objects.
+        clock: a monotonic clock, in seconds.
+    """
+
+    __slots__ = ("_begun", "_clock", "_logger", "_steps", "_what")
+
+    def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
+        self._logger = logger
+        self._what = what
+        self._clock = clock
+        self._begun = clock()
+        self._steps: list[tuple[float, str]] = []
+
+    @property
+    def seconds(self) -> float:
+        """The time since the start."""
+        return self._clock() - self._begun
+
+    def step(self, what: str) -> None:
+        """Record that a step is done."""
+        self._steps.append((self._clock(), what))
+
+    def log_if_long(self, threshold: float) -> None:
+        """Log one line if more than `threshold` seconds have passed: each step with its own duration."""
+        seconds = self.seconds
+        if seconds <= threshold:
+            return
+        parts = []
+        before = self._begun
+        for at, what in self._steps:
+            parts.append(f"{what} +{at - before:.1f} s")
+            before = at
+        self._logger.info("%s took %.1f s%s", self._what, seconds, f": {', '.join(parts)}" if parts else "")
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -59,85 +143,3 @@ def _escape(match: re.Match[str]) -> str:
 def _escape_json(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-class VisibleFilter(logging.Filter):
-    """Make control characters in the message and the traceback of each record visible; see `visible`.
-
-    Line feeds between the lines of a traceback stay. A record without control characters is left alone, with its
-    arguments; in any other record the text replaces them.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        try:
-            message = record.getMessage()
-        except (TypeError, ValueError):  # the arguments do not fit: the handler reports this with the line at fault
-            return True
-        if (shown := visible(message)) is not message:
-            record.msg, record.args = shown, None
-        if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
-            traceback = _FORMATTER.formatException(record.exc_info)
-            if (shown := visible_lines(traceback)) != traceback:
-                record.exc_text = shown
-        return True
-
-
-_FORMATTER = logging.Formatter()
-VISIBLE = VisibleFilter()
-"""For handlers that take records of other packages too."""
-
-
-def visible_lines(text: str) -> str:
-    """Return `text` with control characters made visible in each of its lines."""
-    return "\n".join(map(visible, text.split("\n")))
-
-
-def get_logger(name: str) -> logging.Logger:
-    """Return the logger of this name. What a server, a plugin or a user's error says cannot control a terminal in it.
-
-    Handlers of the application need no filter of their own: a record is made visible before any handler gets it.
-    """
-    logger = logging.getLogger(name)
-    logger.addFilter(VISIBLE)
-    return logger
-
-
-_log = get_logger(__name__)
-
-
-class Trace:
-    """Takes the time of one piece of work, and of its steps.
-
-    Args:
-        what: what is done, and by whom; no content of objects.
-        clock: seconds from any beginning.
-    """
-
-    __slots__ = ("_begun", "_clock", "_steps", "_what")
-
-    def __init__(self, what: str, clock: Callable[[], float]) -> None:
-        self._what = what
-        self._clock = clock
-        self._begun = clock()
-        self._steps: list[tuple[float, str]] = []
-
-    @property
-    def seconds(self) -> float:
-        """How long it has taken so far."""
-        return self._clock() - self._begun
-
-    def step(self, what: str) -> None:
-        """This has been done by now."""
-        self._steps.append((self._clock(), what))
-
-    def log_if_long(self, threshold: float) -> None:
-        """Writes a line if it has taken longer than so many seconds: each step with the time since the one before."""
-        seconds = self.seconds
-        if seconds <= threshold:
-            return
-        parts = []
-        before = self._begun
-        for at, what in self._steps:
-            parts.append(f"{what} +{at - before:.1f} s")
-            before = at
-        _log.info("%s took %.1f s%s", self._what, seconds, f": {', '.join(parts)}" if parts else "")

@@ -1,11 +1,12 @@
-"""Metrics for Prometheus, by the names that client-go's have. Needs `aioinformer[prometheus]`.
+"""Metrics for Prometheus, with client-go's metric names. Needs the extra `aioinformer[prometheus]`.
 
     metrics = PrometheusMetrics()
     factory = SharedInformerFactory(transport, metrics=metrics, name="shop")
     queue = RateLimitingQueue(name="orders", metrics=metrics)
 
-Numbers are asked for when Prometheus asks. A series is about an informer or a queue: its labels are the names that the
-program chose, the resource, and what part of it the informer follows. Nothing of an object is ever in a label or value.
+Statistics are read when Prometheus scrapes. Each series describes one informer or queue. Its labels are the name that
+the program chose, the resource, and the part of the collection that the informer watches. No label and no value
+contains content of objects.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from aioinformer.metrics import Durations, InformerStatistics, MetricsSource
 
-#: The scope comes last: a series without one does not have the label.
+#: The scope comes last: a series without a scope does not have the label.
 _INFORMER: Final = ("name", "group", "version", "resource", "scope")
 _PHASE: Final = (*_INFORMER[:4], "phase", "scope")
 _REASON: Final = (*_INFORMER[:4], "reason", "scope")
@@ -37,31 +38,30 @@ _QUEUE: Final = ("name",)
 
 
 class PrometheusMetrics(Collector):
-    """A `MetricsProvider`: shows what is registered with it to a registry of Prometheus.
+    """A `MetricsProvider` that exports informers and work queues to a Prometheus registry.
 
-    It holds nobody in memory. What has ended leaves its name to others: a queue that was shut down, an informer whose
-    identity was released. That informer is shown no more.
+    It refers to them weakly. A queue that was shut down, or an informer whose identity was released, leaves its name
+    to others; the metrics of such an informer are no longer exported.
 
     Args:
-        registry: that of the process, unless given.
+        registry: the registry; by default that of the process.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        #: By their labels.
-        self._sources: dict[tuple[str, ...], ref[MetricsSource]] = {}
+        self._sources: dict[tuple[str, ...], ref[MetricsSource]] = {}  # by their labels
         registry.register(self)
 
     def register(self, source: MetricsSource) -> None:
-        """Shows one more.
+        """Export the metrics of a source.
 
         Raises:
-            UsageError: one of the same name is shown already.
+            UsageError: another source of the same name is exported.
         """
         labels = _labels(source.statistics())
         known = self._sources.get(labels)
         other = known() if known is not None else None
         if other is not None and other is not source and not _has_ended(other.statistics()):
-            raise UsageError(f"name={labels[0]!r} is taken: there are metrics of it already; choose another")
+            raise UsageError(f"name={labels[0]!r} is in use: there are metrics of this name already; choose another")
 
         def forget(gone: ref[MetricsSource]) -> None:
             if self._sources.get(labels) is gone:
@@ -70,12 +70,12 @@ class PrometheusMetrics(Collector):
         self._sources[labels] = ref(source, forget)
 
     def describe(self) -> Iterator[Metric]:
-        """The metrics without numbers."""
+        """Yield the metrics without values."""
         yield from _informer_metrics([])
         yield from _queue_metrics([])
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
+        """Yield the metrics with their current values."""
         informers: list[InformerStatistics] = []
         queues: list[QueueStatistics] = []
         for reference in tuple(self._sources.values()):
@@ -94,35 +94,43 @@ def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
     version = GaugeMetricFamily(
         "informer_store_resource_version", "The last 15 digits of the resource version of the cache.", labels=_INFORMER
     )
-    queued = GaugeMetricFamily("informer_queued_items", "What waits between reflector and cache.", labels=_INFORMER)
+    queued = GaugeMetricFamily(
+        "informer_queued_items", "Deltas that wait between reflector and cache.", labels=_INFORMER
+    )
     pending = GaugeMetricFamily(
         "informer_pending_notifications",
-        "Notifications that wait for the handler that is behind most.",
+        "Notifications that wait for the slowest handler.",
         labels=_INFORMER,
     )
     processing = HistogramMetricFamily(
-        "informer_processing_latency_seconds", "How long batches take into cache and notifications.", labels=_INFORMER
+        "informer_processing_latency_seconds",
+        "Durations of batches, from the queue into cache and notifications.",
+        labels=_INFORMER,
     )
-    lists = CounterMetricFamily("reflector_lists", "Lists that were asked for and have ended.", labels=_INFORMER)
-    list_duration = SummaryMetricFamily("reflector_list_duration_seconds", "How long lists take.", labels=_INFORMER)
-    listed = SummaryMetricFamily("reflector_items_per_list", "How many objects lists bring.", labels=_INFORMER)
+    lists = CounterMetricFamily("reflector_lists", "Lists that have ended, failures included.", labels=_INFORMER)
+    list_duration = SummaryMetricFamily("reflector_list_duration_seconds", "Durations of lists.", labels=_INFORMER)
+    listed = SummaryMetricFamily("reflector_items_per_list", "Objects in each list.", labels=_INFORMER)
     watches = CounterMetricFamily("reflector_watches", "Watches that have ended.", labels=_INFORMER)
     short = CounterMetricFamily(
-        "reflector_short_watches", "Watches that ended within a second with nothing.", labels=_INFORMER
+        "reflector_short_watches", "Watches that ended within a second and without an event.", labels=_INFORMER
     )
-    watch_duration = SummaryMetricFamily("reflector_watch_duration_seconds", "How long watches last.", labels=_INFORMER)
-    watched = SummaryMetricFamily("reflector_items_per_watch", "How many events watches bring.", labels=_INFORMER)
+    watch_duration = SummaryMetricFamily("reflector_watch_duration_seconds", "Durations of watches.", labels=_INFORMER)
+    watched = SummaryMetricFamily("reflector_items_per_watch", "Events in each watch.", labels=_INFORMER)
     healthy = GaugeMetricFamily("informer_healthy", "Whether the cache follows the server.", labels=_INFORMER)
-    phase = GaugeMetricFamily("informer_phase", "1 for what the informer is doing, 0 for all else.", labels=_PHASE)
-    errors = CounterMetricFamily("informer_handler_errors", "How often handlers raised.", labels=_INFORMER)
+    phase = GaugeMetricFamily("informer_phase", "1 for the current phase of the informer, else 0.", labels=_PHASE)
+    errors = CounterMetricFamily("informer_handler_errors", "Exceptions that handlers raised.", labels=_INFORMER)
     undecodable = GaugeMetricFamily(
-        "informer_undecodable_objects", "Objects whose last version cannot be decoded or shown.", labels=_INFORMER
+        "informer_undecodable_objects",
+        "Objects whose latest version cannot be decoded or converted.",
+        labels=_INFORMER,
     )
     skipped = CounterMetricFamily(
-        "informer_skipped_objects", "How often an object was skipped that cannot be decoded or shown.", labels=_INFORMER
+        "informer_skipped_objects",
+        "How often an object was skipped because it cannot be decoded or converted.",
+        labels=_INFORMER,
     )
     age = GaugeMetricFamily(
-        "informer_last_event_age_seconds", "How long ago the server last sent anything.", labels=_INFORMER
+        "informer_last_event_age_seconds", "Seconds since the server last sent anything.", labels=_INFORMER
     )
     relists = CounterMetricFamily("reflector_relists", "Lists that became necessary, by reason.", labels=_REASON)
     for each in informers:
@@ -160,19 +168,21 @@ def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
 
 def _queue_metrics(queues: Sequence[QueueStatistics]) -> list[Metric]:
     depth = GaugeMetricFamily("workqueue_depth", "Items that wait for a worker.", labels=_QUEUE)
-    adds = CounterMetricFamily("workqueue_adds", "Items that were taken in.", labels=_QUEUE)
-    retries = CounterMetricFamily("workqueue_retries", "Items that were taken in with a delay.", labels=_QUEUE)
+    adds = CounterMetricFamily("workqueue_adds", "Items added.", labels=_QUEUE)
+    retries = CounterMetricFamily("workqueue_retries", "Items added with a delay.", labels=_QUEUE)
     waited = HistogramMetricFamily(
-        "workqueue_queue_duration_seconds", "How long items wait for a worker.", labels=_QUEUE
+        "workqueue_queue_duration_seconds", "Durations for which items wait for a worker.", labels=_QUEUE
     )
     worked = HistogramMetricFamily(
-        "workqueue_work_duration_seconds", "How long workers take for an item.", labels=_QUEUE
+        "workqueue_work_duration_seconds", "Durations for which workers process an item.", labels=_QUEUE
     )
     unfinished = GaugeMetricFamily(
-        "workqueue_unfinished_work_seconds", "How long workers have had their items, summed up.", labels=_QUEUE
+        "workqueue_unfinished_work_seconds", "Sum of the times since each worker got its item.", labels=_QUEUE
     )
     longest = GaugeMetricFamily(
-        "workqueue_longest_running_processor_seconds", "How long the slowest worker has had its item.", labels=_QUEUE
+        "workqueue_longest_running_processor_seconds",
+        "The longest time since a worker got its item.",
+        labels=_QUEUE,
     )
     for each in queues:
         labels = _labels(each)

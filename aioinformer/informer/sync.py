@@ -21,11 +21,17 @@ class Syncing(Protocol):
     """What can be waited for: informers, registrations of handlers, trackers."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Identifies this one in results and messages."""
+        ...
 
-    def has_synced(self) -> bool: ...
+    def has_synced(self) -> bool:
+        """Return whether it has synced."""
+        ...
 
-    async def wait_for_sync(self) -> None: ...
+    async def wait_for_sync(self) -> None:
+        """Wait until it has synced."""
+        ...
 
 
 class SyncResult(Mapping[str, bool]):

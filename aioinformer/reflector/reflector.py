@@ -94,7 +94,7 @@ class ListWatchAccount:
                 self._counters.relists[reason] += 1
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
-            self._list = Trace(f"{self._name}: {kind}", self._clock)
+            self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
         elif step.initial and not step.options.continue_token:
             assert self._list is not None
             self._list.step("began anew")

@@ -1,8 +1,8 @@
-"""The one seam to the network: a request goes out, status, headers and chunks of bytes come back.
+"""The network: a transport sends a request, and returns status, headers and chunks of bytes.
 
-Everything above knows these two protocols and nothing of a client library. The adapters live beside this file:
-`kubernetes` over kubernetes_asyncio's `ApiClient`, `http` over a bare `aiohttp.ClientSession`. `credentials` finds a
-cluster as kubectl does, and connects to it.
+All other rooms use only the protocols `Transport` and `Response`, and nothing of an HTTP library. Two transports
+implement them: `HttpTransport` over an `aiohttp.ClientSession`, and `KubernetesTransport` over kubernetes_asyncio's
+`ApiClient`. `connect` finds a cluster as kubectl does, and makes a transport for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from aioinformer.transport.auth.credentials import Connection, connect
-    from aioinformer.transport.auth.tokens import Credential, Credentials
+    from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials
     from aioinformer.transport.exchange import exchange
     from aioinformer.transport.http import HttpTransport
     from aioinformer.transport.kubernetes import KubernetesTransport
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, as far as this framework needs one.
+    """An HTTP request.
 
     Attributes:
         path: absolute path, already quoted: "/api/v1/pods".
         query: pairs, not yet quoted.
         method: "GET" by default.
-        headers: sent as they are, in addition to what authentication needs.
+        headers: sent unchanged, in addition to the headers of authentication.
         body: bytes to send, or None.
         total_timeout: seconds for the whole exchange, None for no limit (watches, lists of unknown size).
         late_head: the head of the response may come as late as the first byte of its body: no limit of the transport
-            applies to it. For watches: some proxies hold back the head until the first event.
+            applies to it. Use it for watches: some proxies hold back the head until the first event.
     """
 
     path: str
@@ -46,23 +46,22 @@ class Request:
 
 
 class Response(Protocol):
-    """An answer whose body is still on its way.
-
-    Attributes:
-        status: the HTTP status; nothing is raised for any of them.
-        headers: case-insensitive mapping.
-    """
+    """A response whose head has arrived, and whose body is still to be read."""
 
     @property
-    def status(self) -> int: ...
+    def status(self) -> int:
+        """The HTTP status. No status raises an exception."""
+        ...
 
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> Mapping[str, str]:
+        """The headers, a case-insensitive mapping."""
+        ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Yields the body (content encoding undone) in the sizes in which it arrives, without copying twice.
+        """Yield the body, its content encoding undone, in pieces of the sizes in which it arrives.
 
-        A cancelled read leaves the response fit for `close()` only.
+        After a cancelled read, only `close()` may be called.
 
         Raises:
             TransportError: the connection broke, or ended before the body did.
@@ -70,7 +69,10 @@ class Response(Protocol):
         ...
 
     async def close(self) -> None:
-        """Lets the connection go at once, also in mid-body. Idempotent; never raises; a pending read ends."""
+        """Close the connection at once, even in the middle of the body. A pending read ends.
+
+        May be repeated. Never raises.
+        """
         ...
 
 
@@ -78,14 +80,14 @@ class Transport(Protocol):
     """Sends requests to one API server."""
 
     async def request(self, request: Request) -> Response:
-        """Sends the request and returns as soon as the header of the answer is there.
+        """Send a request, and return as soon as the head of the response is there.
 
-        A connection attempt is bounded in time, and so is the wait for the header, unless the request says otherwise.
-        Credentials are current: renewed before they expire, and once when the server answers 401, if that yields other
-        credentials than those that were refused.
+        The time for a connection attempt is limited, and so is the time for the head, unless the request says
+        otherwise. Credentials are renewed before they expire. If the server answers 401, they are renewed once more,
+        and the request is sent again if that gives other credentials.
 
         Raises:
-            TransportError: no answer; the message names the server and the reason, never credentials.
+            TransportError: there is no response. The message names the server and the reason, never credentials.
         """
         ...
 
@@ -95,6 +97,7 @@ __all__ = [
     "Connection",
     "Credential",
     "Credentials",
+    "FixedCredentials",
     "HttpTransport",
     "KubernetesTransport",
     "Request",
@@ -111,7 +114,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "auth.credentials": "Connection connect",
-            "auth.tokens": "Credential Credentials",
+            "auth.tokens": "Credential Credentials FixedCredentials",
             "exchange": "exchange",
             "http": "HttpTransport",
             "kubernetes": "KubernetesTransport",

@@ -115,7 +115,7 @@ class HttpResponse:
         self._response.close()
 
 
-logger = get_logger("aioinformer.transport")
+_log = get_logger("aioinformer.transport")
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
@@ -276,7 +276,7 @@ class HttpTransport:
     def _complain(self, failure: str) -> None:
         """Log that credentials cannot be renewed, once for as long as the reason is the same."""
         if failure != self._complaint:
-            logger.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, failure)
+            _log.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, failure)
         self._complaint = failure
 
     async def aclose(self) -> None:
@@ -367,7 +367,7 @@ class HttpTransport:
         """Say once that requests have to wait for a connection of the borrowed session."""
         if self._borrowed is not None and not self._pool_warned and (hint := full_pool(self._borrowed, self._url)):
             self._pool_warned = True
-            logger.warning("%s: a request waits for a connection: %s", self._server, hint)
+            _log.warning("%s: a request waits for a connection: %s", self._server, hint)
 
     def _usable_session(self) -> aiohttp.ClientSession:
         self._check_open()

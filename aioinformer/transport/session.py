@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aioinformer.transport.proxies import Proxy
 
 
-logger = get_logger("aioinformer.transport")
+_log = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class TLSContexts:
                 except (UsageError, TransportError) as error:
                     if self._context is None:
                         raise
-                    logger.warning("the TLS files have changed but cannot be used, the former are kept: %s", error)
+                    _log.warning("the TLS files have changed but cannot be used, the former are kept: %s", error)
                 self._stamp = stamp
             return self._context
 

@@ -144,7 +144,7 @@ class ChunkedBody:
         return len(data), 0
 
 
-logger = get_logger("aioinformer.transport")
+_log = get_logger("aioinformer.transport")
 
 _READ = 256 * 1024
 """Bytes that are read at once, at most: one buffer for all connections of a transport."""
@@ -301,7 +301,7 @@ def lean_connector(
         make = functools.partial(LeanHandler, loop=loop, buffer=memoryview(bytearray(_READ)))
         connector._factory = make  # type: ignore[assignment] # of a subclass
     else:
-        logger.debug("bodies are read by aiohttp %s itself: its connections are not as expected", aiohttp.__version__)
+        _log.debug("bodies are read by aiohttp %s itself: its connections are not as expected", aiohttp.__version__)
     return connector
 
 

@@ -1,4 +1,4 @@
-"""All tests of this folder run on virtual time."""
+"""All tests in this folder run on virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A streaming list is compared with a list at its version, on request."""
+"""The consistency check: a streaming list is compared with a list at its version, if an option asks for it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RAISE = ReflectorOptions(consistency_check="raise")
 REPORT = ReflectorOptions(consistency_check="report")
 
 
-class Lying(Collection):
-    """Its lists are not what it streams: they lack one object, have one more, and one that is not the same."""
+class InconsistentCollection(Collection):
+    """Lists differ from the stream: one object is missing, one is unexpected, and one has other data."""
 
     def _page(self, options: ListOptions) -> bytes:
         document = json.loads(super()._page(options))
@@ -37,8 +37,8 @@ class Lying(Collection):
 
 
 @pytest.mark.conformance("CON-01")
-async def test_what_differs_ends_the_informer_and_is_told_by_key(caplog: pytest.LogCaptureFixture) -> None:
-    informer = SharedIndexInformer(Lying("a", "b", "c"), options=RAISE)
+async def test_difference_stops_the_informer_and_names_keys(caplog: pytest.LogCaptureFixture) -> None:
+    informer = SharedIndexInformer(InconsistentCollection("a", "b", "c"), options=RAISE)
     with pytest.raises(InconsistentList) as raised:
         await informer.run()
     error = raised.value
@@ -49,9 +49,11 @@ async def test_what_differs_ends_the_informer_and_is_told_by_key(caplog: pytest.
 
 
 @pytest.mark.conformance("CON-01")
-async def test_what_differs_is_reported_and_the_informer_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_difference_is_reported_and_the_informer_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     failures: list[Exception] = []
-    informer = SharedIndexInformer(Lying("a", "b", "c"), options=REPORT, watch_error_handler=failures.append)
+    informer = SharedIndexInformer(
+        InconsistentCollection("a", "b", "c"), options=REPORT, watch_error_handler=failures.append
+    )
     async with informer:
         await settled()
         assert informer.has_synced()
@@ -65,7 +67,7 @@ async def test_what_differs_is_reported_and_the_informer_goes_on(caplog: pytest.
 
 @pytest.mark.conformance("CON-01")
 @pytest.mark.parametrize("page_size", [2, 0])
-async def test_what_is_the_same_is_listed_once_at_the_version_of_the_stream_and_goes_on(page_size: int) -> None:
+async def test_equal_list_is_read_once_at_the_version_of_the_stream(page_size: int) -> None:
     pods = Collection("a", "b", "c")
     options = ReflectorOptions(consistency_check="raise", page_size=page_size)
 
@@ -83,8 +85,8 @@ async def test_what_is_the_same_is_listed_once_at_the_version_of_the_stream_and_
     assert len(lists) == (2 if page_size else 1)
 
 
-class Unforeseen(Collection):
-    """Whoever asks for a list at a version is raised something that is no error of this package."""
+class CrashingCollection(Collection):
+    """A list at an exact version raises an exception that is not of this package."""
 
     async def request(self, options: ListOptions) -> Any:
         if options.resource_version_match == "Exact":
@@ -93,18 +95,18 @@ class Unforeseen(Collection):
 
 
 @pytest.mark.parametrize("options", [RAISE, REPORT])
-async def test_a_list_that_fails_in_a_way_that_nobody_foresaw_compares_nothing_and_ends_nothing(
+async def test_unexpected_error_of_the_list_skips_the_comparison(
     options: ReflectorOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with SharedIndexInformer(Unforeseen("a"), options=options) as informer:
+    async with SharedIndexInformer(CrashingCollection("a"), options=options) as informer:
         await asyncio.sleep(60)
         assert str(informer.state) == "watching"
     assert "version 1 could not be compared: every list failed" in caplog.text
 
 
 @pytest.mark.conformance("CON-01")
-async def test_nothing_is_compared_unless_it_is_asked_for() -> None:
-    pods = Lying("a", "b")
+async def test_lists_are_not_compared_by_default() -> None:
+    pods = InconsistentCollection("a", "b")
     async with SharedIndexInformer(pods):
         await asyncio.sleep(10)
     assert [request.watch for request in pods.requests] == [True]
@@ -121,13 +123,15 @@ async def test_nothing_is_compared_unless_it_is_asked_for() -> None:
         ("true", "off", "nothing"),
     ],
 )
-async def test_the_environment_asks_for_it_where_options_say_nothing(
+async def test_environment_variable_applies_without_option(
     value: str, option: str, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
     failures: list[Exception] = []
     informer = SharedIndexInformer(
-        Lying("a"), options=ReflectorOptions(consistency_check=option), watch_error_handler=failures.append
+        InconsistentCollection("a"),
+        options=ReflectorOptions(consistency_check=option),
+        watch_error_handler=failures.append,
     )
     running = asyncio.create_task(informer.run())
     await settled()
@@ -136,20 +140,20 @@ async def test_the_environment_asks_for_it_where_options_say_nothing(
     assert {"raises": (True, 0), "reports": (False, 1), "nothing": (False, 0)}[outcome] == (crashed, len(failures))
 
 
-@pytest.mark.parametrize("said", ["yes", "Raise"])
-def test_what_else_the_option_says_is_refused(said: str) -> None:
+@pytest.mark.parametrize("value", ["yes", "Raise"])
+def test_invalid_option_raises(value: str) -> None:
     with pytest.raises(OptionError, match='consistency_check must be "off", "report" or "raise"'):
-        ReflectorOptions(consistency_check=said)
+        ReflectorOptions(consistency_check=value)
 
 
-async def test_what_else_the_environment_says_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_environment_variable_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "perhaps")
     with pytest.raises(OptionError, match=ENVIRONMENT_VARIABLE):
         await SharedIndexInformer(Collection()).run()
 
 
-class Flaky(Collection):
-    """The first lists of it fail."""
+class FlakyCollection(Collection):
+    """The first lists fail."""
 
     def __init__(self, *names: str, failures: int, expired: bool = False) -> None:
         super().__init__(*names)
@@ -167,9 +171,9 @@ class Flaky(Collection):
 
 
 @pytest.mark.conformance("CON-02")
-async def test_a_list_that_fails_is_tried_again_every_second(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_list_is_retried_every_second(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "aioinformer.reflector")
-    pods = Flaky("a", failures=3)
+    pods = FlakyCollection("a", failures=3)
     async with SharedIndexInformer(pods, options=RAISE):
         await asyncio.sleep(2.5)
         before = caplog.text
@@ -180,10 +184,8 @@ async def test_a_list_that_fails_is_tried_again_every_second(caplog: pytest.LogC
 
 @pytest.mark.conformance("CON-02")
 @pytest.mark.parametrize(("failures", "expired", "lists"), [(1, True, 1), (1000, False, 60)])
-async def test_a_version_that_is_forgotten_or_cannot_be_listed_is_given_up(
-    failures: int, expired: bool, lists: int
-) -> None:
-    pods = Flaky("a", failures=failures, expired=expired)
+async def test_comparison_ends_if_the_version_cannot_be_listed(failures: int, expired: bool, lists: int) -> None:
+    pods = FlakyCollection("a", failures=failures, expired=expired)
     async with SharedIndexInformer(pods, options=RAISE) as informer:
         await asyncio.sleep(70)
         assert not informer.is_stopped()
@@ -191,15 +193,15 @@ async def test_a_version_that_is_forgotten_or_cannot_be_listed_is_given_up(
 
 
 @pytest.mark.conformance("CON-02")
-async def test_a_stream_without_a_version_of_a_state_is_not_compared() -> None:
-    pods = Lying()
+async def test_stream_without_version_is_not_compared() -> None:
+    pods = InconsistentCollection()
     pods.version = 0
     async with SharedIndexInformer(pods, options=RAISE):
         await asyncio.sleep(10)
     assert all(request.watch for request in pods.requests)
 
 
-async def test_an_object_that_does_not_decode_in_the_stream_is_left_out() -> None:
+async def test_undecodable_object_is_not_compared() -> None:
     pods = Collection("a", "b")
 
     def picky(obj: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Names of informers, and who has which."""
+"""Names of informers, and the identities made from them."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ def resource(plural: str) -> Resource[Any]:
 
 @pytest.mark.conformance("MET-05")
 @pytest.mark.parametrize("name", ["", "shop"])
-def test_a_name_is_not_empty_and_has_one_owner(name: str) -> None:
+def test_name_must_be_unique_and_not_empty(name: str) -> None:
     with InformerName("shop"), pytest.raises(UsageError, match=f"name=[\"']{name}[\"']"):
         InformerName(name)
 
 
 @pytest.mark.conformance("MET-05")
-def test_a_released_name_can_be_given_again() -> None:
+def test_released_name_can_be_used_again() -> None:
     first = InformerName("shop")
     first.release()
     first.release()
     with InformerName("shop") as second:
-        first.release()  # it has nothing any more that could be taken from the second
+        first.release()  # does not release the second
         with pytest.raises(UsageError, match="in use"):
             InformerName("shop")
         assert second.with_resource(resource("pods")).reserved
 
 
 @pytest.mark.conformance("MET-06")
-def test_the_first_of_a_name_and_a_resource_is_reserved_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_identity_of_name_and_resource_is_reserved(caplog: pytest.LogCaptureFixture) -> None:
     with InformerName("shop") as shop, InformerName("office") as office:
         identities = [name.with_resource(resource("pods")) for name in (shop, shop, office)]
         identities.append(shop.with_resource(resource("nodes")))
         assert [identity.reserved for identity in identities] == [True, False, True, True]
-        assert "v1/pods of shop is not reserved" in caplog.text
+        assert "v1/pods of shop has no metrics" in caplog.text
 
 
 @pytest.mark.conformance("MET-07")
-def test_release_frees_what_was_derived_and_nothing_is_reserved_after_it() -> None:
+def test_release_of_a_name_releases_its_identities() -> None:
     shop = InformerName("shop")
     pods = shop.with_resource(resource("pods"))
     shop.release()
@@ -58,7 +58,7 @@ def test_release_frees_what_was_derived_and_nothing_is_reserved_after_it() -> No
 
 
 @pytest.mark.conformance("MET-07")
-def test_one_resource_can_be_freed_for_another_informer() -> None:
+def test_released_identity_can_be_reserved_again() -> None:
     with InformerName("shop") as shop:
         first = shop.with_resource(resource("pods"))
         first.release()

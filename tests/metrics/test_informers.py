@@ -1,4 +1,4 @@
-"""Informers in Prometheus: what a scrape shows, of whom, and for how long; and which batches are written of as slow."""
+"""Metrics of informers in Prometheus, their names and lifetime, and the log line for slow batches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.mark.conformance("MET-02", "MET-04", "WEAK-04")
 @pytest.mark.parametrize("queue", QueueKind)
-async def test_a_scrape_shows_the_metrics_of_an_informer_by_the_names_of_client_go(
+async def test_scrape_has_informer_metrics_with_names_of_client_go(
     shop: InformerName, registry: CollectorRegistry, queue: QueueKind
 ) -> None:
     pods = Collection("a", "b")
@@ -78,7 +78,7 @@ async def test_a_scrape_shows_the_metrics_of_an_informer_by_the_names_of_client_
     ("version", "number"),
     [("", 0.0), ("42", 42.0), ("1234567890123456789", 567890123456789.0), ("0x2a", None), ("४२", None), ("-1", None)],
 )
-async def test_the_version_is_a_number_of_fifteen_digits_or_none(
+async def test_version_number_has_at_most_fifteen_digits(
     shop: InformerName, version: str, number: float | None
 ) -> None:
     informer = SharedIndexInformer(Collection(), identifier=shop.with_resource(PODS))
@@ -87,9 +87,7 @@ async def test_the_version_is_a_number_of_fifteen_digits_or_none(
 
 
 @pytest.mark.conformance("MET-03")
-async def test_an_informer_without_a_name_of_its_own_counts_nothing_and_is_not_shown(
-    shop: InformerName, registry: CollectorRegistry
-) -> None:
+async def test_informer_without_reserved_name_has_no_metrics(shop: InformerName, registry: CollectorRegistry) -> None:
     metrics = PrometheusMetrics(registry)
     first = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
     second = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
@@ -105,7 +103,7 @@ async def test_an_informer_without_a_name_of_its_own_counts_nothing_and_is_not_s
 
 @pytest.mark.conformance("MET-02")
 @pytest.mark.parametrize("queue", QueueKind)
-async def test_what_waits_in_the_queue_is_shown(shop: InformerName, queue: QueueKind) -> None:
+async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind) -> None:
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS))
     queued: list[int] = []
@@ -128,7 +126,7 @@ async def test_what_waits_in_the_queue_is_shown(shop: InformerName, queue: Queue
 
 
 @pytest.mark.conformance("MET-07")
-async def test_what_has_been_released_is_shown_no_more(shop: InformerName, registry: CollectorRegistry) -> None:
+async def test_released_informer_is_not_exported(shop: InformerName, registry: CollectorRegistry) -> None:
     informer = SharedIndexInformer(
         Collection("a"), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry)
     )
@@ -139,14 +137,14 @@ async def test_what_has_been_released_is_shown_no_more(shop: InformerName, regis
     assert (before, registry.get_sample_value("informer_store_items", LABELS)) == (1, None)
 
 
-async def test_metrics_hold_no_informer_in_memory(shop: InformerName, registry: CollectorRegistry) -> None:
+async def test_metrics_do_not_keep_an_informer_in_memory(shop: InformerName, registry: CollectorRegistry) -> None:
     SharedIndexInformer(Collection(), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
     gc.collect()
     assert b"shop" not in generate_latest(registry)
 
 
 @pytest.mark.conformance("FAC-01", "MET-07")
-async def test_the_shutdown_of_a_factory_releases_its_name(registry: CollectorRegistry) -> None:
+async def test_shutdown_of_a_factory_releases_its_name(registry: CollectorRegistry) -> None:
     class Unreachable:
         async def request(self, *args: Any, **kwargs: Any) -> Any:
             raise OSError
@@ -164,11 +162,11 @@ async def test_the_shutdown_of_a_factory_releases_its_name(registry: CollectorRe
 
 
 def names(registry: CollectorRegistry) -> set[str]:
-    """The names in the labels of a scrape."""
+    """Return the values of the label `name` in a scrape."""
     return set(re.findall(r'informer_healthy{.*name="([^"]*)"', generate_latest(registry).decode()))
 
 
-async def test_owners_without_a_name_are_called_default(registry: CollectorRegistry) -> None:
+async def test_factories_without_name_are_called_default(registry: CollectorRegistry) -> None:
     metrics = PrometheusMetrics(registry)
     factories = [SharedInformerFactory(Cluster(), metrics=metrics) for _ in range(3)]
     for factory in factories:
@@ -184,7 +182,7 @@ async def test_owners_without_a_name_are_called_default(registry: CollectorRegis
         await factory.shutdown()
 
 
-async def test_a_single_informer_with_metrics_needs_no_name(registry: CollectorRegistry) -> None:
+async def test_single_informer_with_metrics_needs_no_name(registry: CollectorRegistry) -> None:
     informer = SharedIndexInformer(
         ListWatch(Cluster(), PODS, "team", label_selector="app=web"), metrics=PrometheusMetrics(registry)
     )
@@ -195,7 +193,7 @@ async def test_a_single_informer_with_metrics_needs_no_name(registry: CollectorR
     InformerName("default").release()
 
 
-async def test_text_is_a_name_and_a_taken_one_gets_a_number(registry: CollectorRegistry) -> None:
+async def test_name_in_use_gets_a_number(registry: CollectorRegistry) -> None:
     metrics = PrometheusMetrics(registry)
     first = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
     second = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
@@ -206,14 +204,14 @@ async def test_text_is_a_name_and_a_taken_one_gets_a_number(registry: CollectorR
     await second.shutdown()
 
 
-async def test_a_name_that_is_not_held_any_more_is_free() -> None:
+async def test_name_without_reference_is_free() -> None:
     SharedInformerFactory(Cluster(), name="forgotten")
     gc.collect()
     with InformerName("forgotten"):
         pass
 
 
-async def test_scopes_of_a_resource_are_series_of_their_own(registry: CollectorRegistry) -> None:
+async def test_each_scope_of_a_resource_is_a_series(registry: CollectorRegistry) -> None:
     factory = SharedInformerFactory(Cluster(), metrics=PrometheusMetrics(registry), name="shop")
     factory.core.v1.pods.informer()
     factory.core.v1.pods.informer(label_selector="app=web")
@@ -224,7 +222,7 @@ async def test_scopes_of_a_resource_are_series_of_their_own(registry: CollectorR
     await factory.shutdown()
 
 
-async def test_nothing_is_counted_without_metrics(shop: InformerName) -> None:
+async def test_without_metrics_nothing_is_counted(shop: InformerName) -> None:
     factory = SharedInformerFactory(Cluster(), name=shop)
     informer = factory.core.v1.pods.informer()
     with pytest.raises(UsageError, match="counts nothing"):
@@ -232,7 +230,7 @@ async def test_nothing_is_counted_without_metrics(shop: InformerName) -> None:
     await factory.shutdown()
 
 
-async def test_metrics_that_raise_do_not_keep_an_informer_from_its_work(caplog: pytest.LogCaptureFixture) -> None:
+async def test_informer_works_if_its_metrics_raise(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def register(self, source: Any) -> None:
             raise UsageError("taken")
@@ -242,7 +240,7 @@ async def test_metrics_that_raise_do_not_keep_an_informer_from_its_work(caplog: 
     assert "the metrics refuse it" in caplog.text
 
 
-async def test_health_errors_and_age_are_shown(shop: InformerName, registry: CollectorRegistry) -> None:
+async def test_scrape_has_health_errors_and_age(shop: InformerName, registry: CollectorRegistry) -> None:
     pods = Collection("a", "b")
 
     def refuse(obj: Any) -> Any:
@@ -275,7 +273,7 @@ async def test_health_errors_and_age_are_shown(shop: InformerName, registry: Col
     assert shown("informer_phase", phase="stopped") == 1
 
 
-async def test_an_informer_of_several_namespaces_counts_for_all_of_them(shop: InformerName) -> None:
+async def test_multi_namespace_informer_sums_its_namespaces(shop: InformerName) -> None:
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
         lambda namespace: Collection("a"),
         ["one", "two"],
@@ -289,7 +287,7 @@ async def test_an_informer_of_several_namespaces_counts_for_all_of_them(shop: In
     assert (numbers.lists.count, numbers.listed, numbers.queued) == (2, 2, 0)
 
 
-async def test_nothing_of_an_object_is_in_a_metric(shop: InformerName, registry: CollectorRegistry) -> None:
+async def test_no_content_of_objects_is_in_metrics(shop: InformerName, registry: CollectorRegistry) -> None:
     pods = Collection()
     pods.put("secret-name", "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
     informer = SharedIndexInformer(pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
@@ -303,7 +301,7 @@ async def test_nothing_of_an_object_is_in_a_metric(shop: InformerName, registry:
     ("queue", "size", "each", "slow"),
     [("delta", 40, 0.2, True), ("in_order", 40, 0.2, True), ("delta", 5, 0.5, False), ("delta", 40, 0.01, False)],
 )
-async def test_slow_processing_of_a_deep_queue_is_written_of(
+async def test_slow_batch_is_logged_if_the_queue_is_long(
     queue: str,
     size: int,
     each: float,

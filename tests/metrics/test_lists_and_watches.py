@@ -1,4 +1,4 @@
-"""What a reflector counts of its lists and watches, and which lists it writes of as slow."""
+"""Lists and watches: what a reflector counts, and which lists it logs as slow."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def key_of(record: Record) -> str:
     return record.key
 
 
+def traces(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message for message in caplog.messages if " took " in message]
+
+
 @asynccontextmanager
 async def reflecting(pods: Collection, options: ReflectorOptions) -> AsyncIterator[InformerCounters]:
     counters = InformerCounters()
@@ -43,7 +47,7 @@ async def reflecting(pods: Collection, options: ReflectorOptions) -> AsyncIterat
 
 
 @pytest.mark.parametrize("options", [PAGES, STREAM], ids=["pages", "stream"])
-async def test_a_list_counts_once_with_its_objects_and_its_time(options: ReflectorOptions) -> None:
+async def test_list_counts_once_with_objects_and_duration(options: ReflectorOptions) -> None:
     pods = Collection("a", "b", "c")
     pods.gate.clear()
     async with reflecting(pods, options) as counters:
@@ -57,7 +61,7 @@ async def test_a_list_counts_once_with_its_objects_and_its_time(options: Reflect
 
 
 @pytest.mark.parametrize("options", [PAGES, STREAM], ids=["pages", "stream"])
-async def test_a_watch_counts_when_it_ends_and_its_events_at_once(options: ReflectorOptions) -> None:
+async def test_watch_counts_at_its_end_and_events_at_once(options: ReflectorOptions) -> None:
     pods = Collection("a")
     async with reflecting(pods, options) as counters:
         pods.put("b")
@@ -71,7 +75,7 @@ async def test_a_watch_counts_when_it_ends_and_its_events_at_once(options: Refle
         assert watches.total == pytest.approx(60, abs=0.01)
 
 
-async def test_a_watch_that_ends_at_once_with_nothing_is_short() -> None:
+async def test_watch_that_ends_at_once_without_event_is_short() -> None:
     pods = Collection("a")
     async with reflecting(pods, STREAM) as counters:
         pods.end_watches()
@@ -81,35 +85,33 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_short() -> None:
 
 @pytest.mark.conformance("REF-25", "REF-35")
 @pytest.mark.parametrize(("options", "kind"), [(PAGES, "list"), (STREAM, "streaming list")], ids=["pages", "stream"])
-async def test_a_slow_list_is_written_of_with_its_steps(
+async def test_slow_list_is_logged_with_its_steps(
     options: ReflectorOptions, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "aioinformer.logs")
+    caplog.set_level("INFO", "aioinformer.reflector")
     pods = Collection("a", "b", "c")
     pods.gate.clear()
     async with reflecting(pods, options):
         await asyncio.sleep(12)
         pods.gate.set()
         await settled()
-    assert caplog.messages == [f"pods: {kind} took 12.0 s: 3 objects listed +12.0 s, queued +0.0 s"]
+    assert traces(caplog) == [f"pods: {kind} took 12.0 s: 3 objects listed +12.0 s, queued +0.0 s"]
 
 
 @pytest.mark.conformance("REF-25", "REF-35")
-async def test_a_list_that_is_not_slow_is_not_written_of(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "aioinformer.logs")
+async def test_fast_list_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "aioinformer.reflector")
     pods = Collection("a", "b", "c")
     pods.gate.clear()
     async with reflecting(pods, PAGES):
         await asyncio.sleep(9)
         pods.gate.set()
         await asyncio.sleep(60)
-    assert caplog.messages == []
+    assert traces(caplog) == []
 
 
-async def test_a_list_that_fails_late_is_written_of_and_the_next_one_begins_anew(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO", "aioinformer.logs")
+async def test_slow_failed_list_is_logged_apart_from_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "aioinformer.reflector")
     pods = Collection("a")
     pods.refusals.append(cut())
     pods.gate.clear()
@@ -118,5 +120,4 @@ async def test_a_list_that_fails_late_is_written_of_and_the_next_one_begins_anew
         pods.gate.set()
         await asyncio.sleep(5)
         assert counters.lists.snapshot().count == 2
-    traces = [record.getMessage() for record in caplog.records if record.name == "aioinformer.logs"]
-    assert traces == ["pods: list took 11.0 s: failed +11.0 s"]
+    assert traces(caplog) == ["pods: list took 11.0 s: failed +11.0 s"]

@@ -1,4 +1,4 @@
-"""Work queues in Prometheus: what a scrape shows."""
+"""Metrics of work queues in Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
 
 @pytest.mark.conformance("WQ-14")
-async def test_a_scrape_shows_the_metrics_of_a_queue_by_the_names_of_client_go() -> None:
+async def test_scrape_has_queue_metrics_with_names_of_client_go() -> None:
     registry = CollectorRegistry()
     queue: DelayingQueue[str] = DelayingQueue("orders", metrics=PrometheusMetrics(registry))
     for item in "abc":
@@ -42,18 +42,18 @@ async def test_a_scrape_shows_the_metrics_of_a_queue_by_the_names_of_client_go()
 
 
 @pytest.mark.conformance("WQ-14")
-def test_a_queue_without_a_name_is_not_shown() -> None:
+def test_queue_without_name_is_not_exported() -> None:
     registry = CollectorRegistry()
     queue: RateLimitingQueue[str] = RateLimitingQueue(metrics=PrometheusMetrics(registry))
     queue.add("a")
     assert registry.get_sample_value("workqueue_depth", {"name": ""}) is None
 
 
-def test_two_queues_have_one_name_only_one_after_the_other() -> None:
+def test_name_of_a_queue_is_free_after_its_shutdown() -> None:
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(registry)
     first: WorkQueue[str] = WorkQueue("orders", metrics=metrics)
-    with pytest.raises(UsageError, match="'orders' is taken"):
+    with pytest.raises(UsageError, match="'orders' is in use"):
         WorkQueue("orders", metrics=metrics)
     first.add("a")
     first.shut_down()
@@ -65,7 +65,7 @@ def test_two_queues_have_one_name_only_one_after_the_other() -> None:
     assert registry.get_sample_value("workqueue_depth", {"name": "orders"}) == 2
 
 
-def test_metrics_hold_no_queue_in_memory() -> None:
+def test_metrics_do_not_keep_a_queue_in_memory() -> None:
     registry = CollectorRegistry()
     WorkQueue("orders", metrics=PrometheusMetrics(registry))
     gc.collect()

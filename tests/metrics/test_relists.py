@@ -1,4 +1,4 @@
-"""Lists that became necessary are counted by reason, whatever they cost in attempts."""
+"""The metric of relists counts by reason, and not by attempts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def refuse(pods: Collection) -> None:
     [(expire, "expired"), (break_lines, "broken"), (fail, "error"), (restore, "restored"), (refuse, "refused")],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_relist_is_counted_by_its_reason(happens: Callable[[Collection], None], reason: str) -> None:
+async def test_relist_is_counted_by_reason(happens: Callable[[Collection], None], reason: str) -> None:
     pods, registry = Collection("a", "b", "c"), CollectorRegistry()
 
     def relists(reason: str) -> float | None:
@@ -79,7 +79,7 @@ async def test_a_relist_is_counted_by_its_reason(happens: Callable[[Collection],
             assert relists(reason) == 2
 
 
-async def test_attempts_at_a_list_are_not_counted() -> None:
+async def test_failed_attempts_are_not_counted() -> None:
     pods = Collection("a")
     pods.refusals.extend(TransportError("lost") for _ in range(5))
     with InformerName("shop") as shop:
@@ -94,7 +94,7 @@ async def test_attempts_at_a_list_are_not_counted() -> None:
     assert statistics.lists.count == 6
 
 
-async def test_lists_instead_of_a_watch_are_polling() -> None:
+async def test_lists_in_place_of_a_watch_count_as_polling() -> None:
     pods = Collection("a")
     page = json.dumps({"kind": "PodList", "metadata": {}, "items": []}).encode()
     with InformerName("shop") as shop:

@@ -1,10 +1,14 @@
-"""What is slow is written of, with its steps."""
+"""Traces: an operation that takes long is logged with its steps."""
 
 from __future__ import annotations
+
+import logging
 
 import pytest
 
 from aioinformer.logs import Trace
+
+LOGGER = logging.getLogger("aioinformer.reflector")
 
 
 class Clock:
@@ -19,20 +23,21 @@ def info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "aioinformer")
 
 
-def test_what_takes_long_is_written_of_with_the_time_of_each_step(caplog: pytest.LogCaptureFixture) -> None:
+def test_slow_operation_is_logged_with_the_time_of_each_step(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    trace = Trace("pods: list", clock)
+    trace = Trace(LOGGER, "pods: list", clock)
     clock.now += 2
     trace.step("20 objects listed")
     clock.now += 9.5
     trace.step("queued")
     trace.log_if_long(10)
     assert caplog.messages == ["pods: list took 11.5 s: 20 objects listed +2.0 s, queued +9.5 s"]
+    assert [record.name for record in caplog.records] == [LOGGER.name]
 
 
-def test_what_takes_no_longer_than_the_threshold_is_not_written_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_fast_operation_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    trace = Trace("pods: list", clock)
+    trace = Trace(LOGGER, "pods: list", clock)
     clock.now += 10
     trace.log_if_long(10)
     assert caplog.messages == []

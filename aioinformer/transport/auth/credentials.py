@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
-logger = get_logger("aioinformer.transport")
+_log = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where kubelet puts a pod's token, certificate authority and namespace."""
@@ -224,7 +224,7 @@ async def _connection(
         if len(values := headers.getall(name)) == 1:
             api_client.set_default_header(name, values[0])
         else:
-            logger.warning("the ApiClient cannot send %s more than once and leaves it out; informers send it", name)
+            _log.warning("the ApiClient cannot send %s more than once and leaves it out; informers send it", name)
     transport = KubernetesTransport(api_client, credentials=credentials, headers=headers)
     return Connection(transport, api_client, namespace, context)
 

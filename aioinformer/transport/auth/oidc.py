@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-logger = get_logger("aioinformer.transport")
+_log = get_logger("aioinformer.transport")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class OIDCCredentials(RenewedCredentials):
         try:
             await asyncio.to_thread(self._store.save, self._held)
         except (OSError, UsageError) as error:
-            logger.warning("the renewed OIDC tokens cannot be written back: %s", error)
+            _log.warning("the renewed OIDC tokens cannot be written back: %s", error)
         else:
             self._stored = self._held
 

@@ -194,15 +194,21 @@ async def close(credentials: Credentials) -> None:
 
 
 class FixedCredentials:
-    """One credential for good."""
+    """One credential that is never renewed.
+
+    Args:
+        credential: the credential; without it, requests are anonymous.
+    """
 
     def __init__(self, credential: Credential | None = None) -> None:
         self._credential = credential or Credential()
 
     async def current(self) -> Credential:
+        """Return the credential."""
         return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
+        """Return the credential, the refused one included."""
         return self._credential
 
 
