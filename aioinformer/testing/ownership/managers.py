@@ -25,10 +25,10 @@ from aioinformer.testing.schemas.field_paths import (
     NO_FIELDS,
     FieldSet,
     Path,
-    below,
     decode_fields,
     encode_fields,
-    shown,
+    fields_below,
+    path_text,
 )
 from aioinformer.testing.schemas.typed_fields import fields_of, merge, remove, with_named_parents
 
@@ -195,7 +195,7 @@ def after_update(
     changes = Changes(old, new, Versions(manager.api_version, type_, views))
     after = _without(owners, changes)
     own = changes.taken(manager.api_version) - changes.removed(manager.api_version) - _NOBODYS
-    own -= below(own, ignored)
+    own -= fields_below(own, ignored)
     if own:
         former = after.get(manager, Owned(NO_FIELDS)).fields
         after[manager] = Owned(former | own, now)
@@ -237,7 +237,7 @@ def apply(
         first = Manager("before-first-apply", "Update", manager.api_version)
         owners = after_update({}, live, type_, {}, first, now) if live else {}
     named = fields_of(config, type_)
-    named -= below(named, ignored)
+    named -= fields_below(named, ignored)
     # An applier is the same whichever version it speaks.
     earlier = next((each for each in owners if each._replace(api_version=manager.api_version) == manager), manager)
     owners = dict(owners)
@@ -320,7 +320,7 @@ def _order(entry: tuple[Manager, Owned]) -> tuple[str, str, str, str, str]:
 def _told(conflicts: Iterable[Conflict]) -> str:
     by_owner: dict[Manager, list[str]] = {}
     for conflict in conflicts:
-        by_owner.setdefault(conflict.owner, []).append(shown(conflict.path))
+        by_owner.setdefault(conflict.owner, []).append(path_text(conflict.path))
     count = sum(map(len, by_owner.values()))
     if count == 1:
         [(owner, [path])] = by_owner.items()

@@ -21,7 +21,7 @@ from aioinformer.testing.ownership.scaling import note_scaling
 from aioinformer.testing.ownership.versions import View
 from aioinformer.testing.schemas.declared import check_declared
 from aioinformer.testing.schemas.field_checks import kind_type
-from aioinformer.testing.schemas.field_paths import NO_FIELDS, shown
+from aioinformer.testing.schemas.field_paths import NO_FIELDS, path_text
 from aioinformer.testing.schemas.typed_fields import FieldType
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ def _views(served: Served) -> dict[str, View]:
 
 def _conflict(error: ConflictError) -> StatusError:
     causes = [
-        {"reason": "FieldManagerConflict", "message": str(each), "field": shown(each.path)} for each in error.conflicts
+        {"reason": "FieldManagerConflict", "message": str(each), "field": path_text(each.path)}
+        for each in error.conflicts
     ]
     return StatusError(409, "Conflict", str(error), details={"causes": causes})
 

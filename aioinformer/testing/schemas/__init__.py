@@ -1,1 +1,1 @@
-"""Schemas at work: fields with their types, custom resources and their definitions, what Go makes of JSON."""
+"""Schemas: typed fields, custom resources and their definitions, decoding and published OpenAPI documents."""

@@ -1,4 +1,4 @@
-"""Whether a value fits the type that a schema gives it, as structured-merge-diff says it of what is applied."""
+"""Type checks of applied values, with structured-merge-diff's messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.testing.patches.strategic import as_go
-from aioinformer.testing.schemas.field_paths import shown
+from aioinformer.testing.schemas.field_paths import path_text
 from aioinformer.testing.schemas.typed_fields import FieldType, FieldTypeError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def _is_number(value: Any) -> bool:
 
 
 _EITHER = "x-kubernetes-int-or-string"
-#: By the type in the schema: the words for it, and what fits it.
+#: By schema type: the message's name for it, and the check.
 _WANTED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "object": ("map", lambda value: isinstance(value, dict)),
     "array": ("list", lambda value: isinstance(value, list)),
@@ -30,12 +30,15 @@ _WANTED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
-    """What in a value does not fit its type, a line each: `.spec.size: field not declared in schema`."""
-    # What may be text or a number has several types.
+    """Return a line for each part of the value that does not fit its type.
+
+    A line reads like `.spec.size: field not declared in schema`.
+    """
+    # A value that may be a number or a string has several types.
     wanted = None if "oneOf" in type_.node or _EITHER in type_.node else _WANTED.get(type_.node.get("type", ""))
     if wanted is not None and value is not None and not wanted[1](value):
-        in_full = wanted[0] == "string"
-        found = f"value.valueUnstructured{{Value:{_go_syntax(value)}}}" if in_full else f"{{{as_go(value)}}}"
+        is_string = wanted[0] == "string"
+        found = f"value.valueUnstructured{{Value:{_go_syntax(value)}}}" if is_string else f"{{{as_go(value)}}}"
         return [f"{path}: expected {wanted[0]}, got &{found}"]
     if isinstance(value, dict):
         return [
@@ -56,7 +59,7 @@ def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
         except FieldTypeError as error:
             lines.append(f"{path}: element {index}: {error}")
             continue
-        here = f"[{index}]" if step is None else shown((step,))
+        here = f"[{index}]" if step is None else path_text((step,))
         lines += check_declared(element, type_.element, path + here)
     return lines
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their defaults, the order of their fields, and the conditions of an accepted one."""
+"""CustomResourceDefinitions: defaults, field order, stored versions and conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def default_definition(obj: dict[str, Any]) -> None:
-    """Fills in what a definition may leave out.
+    """Fill in the defaults of a definition.
 
     Args:
         obj: is changed.
@@ -30,14 +30,14 @@ def default_definition(obj: dict[str, Any]) -> None:
 
 
 def check_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
-    """Looks at a definition that is about to be stored, and notes the version that a new one stores its objects in.
+    """Check a definition before it is stored, and record its storage version in the status.
 
     Args:
-        obj: with its defaults; the status of a new one is changed.
-        old: what it replaces, None for a new one.
+        obj: the definition, with its defaults; its status is changed.
+        old: the definition that it replaces; None for a new one.
 
     Raises:
-        StatusError: 422, a part is missing or malformed, or one has changed that must not.
+        StatusError: 422, a part is missing or malformed, or an immutable field has changed.
     """
     spec = obj["spec"]
     stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
@@ -70,12 +70,12 @@ def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[
             yield Cause.invalid(f"spec.{place}", f'"{new}"', "field is immutable")
 
 
-def established(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: str) -> dict[str, Any]:
-    """The definition as it is once its names were looked at; it is served if all of them are accepted.
+def establish(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: str) -> dict[str, Any]:
+    """Set the accepted names and the conditions. The resource is served if all names are accepted.
 
     Args:
         obj: is changed.
-        others: all definitions that are stored.
+        others: all stored definitions.
         now: time of the transition.
     """
     accepted, reason, message = _accepted_names(obj, others)
@@ -95,29 +95,31 @@ def established(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: s
 
 
 def is_established(obj: Mapping[str, Any]) -> bool:
-    """Whether the resource of a definition is served."""
+    """Return whether the resource of a definition is served."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], str, str]:
-    """The names that no other definition of the group has, and why one is not among them (the last one is told)."""
+    """Return the names without conflicts in the group, and reason and message of the last conflict."""
     spec, name = obj["spec"], obj["metadata"]["name"]
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:
         if other["spec"]["group"] == spec["group"] and other["metadata"]["name"] != name:
-            taken = (other.get("status") or {}).get("acceptedNames") or {}
-            resources.update([taken.get("plural", ""), taken.get("singular", ""), *(taken.get("shortNames") or ())])
-            kinds.update([taken.get("kind", ""), taken.get("listKind", "")])
+            other_names = (other.get("status") or {}).get("acceptedNames") or {}
+            resources.update(
+                [other_names.get("plural", ""), other_names.get("singular", ""), *(other_names.get("shortNames") or ())]
+            )
+            kinds.update([other_names.get("kind", ""), other_names.get("listKind", "")])
     accepted: dict[str, Any] = {"plural": "", "kind": ""}
     reason = message = ""
     for part in ("plural", "singular", "shortNames", "kind", "listKind", "categories"):
         if part not in spec["names"]:
             continue
         values = spec["names"][part]
-        used = _used(part, resources, kinds)
-        if conflicts := [each for each in ([values] if isinstance(values, str) else values) if each in used]:
+        taken = _taken_names(part, resources, kinds)
+        if conflicts := [each for each in ([values] if isinstance(values, str) else values) if each in taken]:
             reason = f"{part[0].upper()}{part[1:].removesuffix('s')}Conflict"
             message = ", ".join(f'"{each}" is already in use' for each in conflicts)
         else:
@@ -125,7 +127,7 @@ def _accepted_names(obj: Mapping[str, Any], others: Iterable[Mapping[str, Any]])
     return accepted, reason, message
 
 
-def _used(part: str, resources: set[str], kinds: set[str]) -> set[str]:
+def _taken_names(part: str, resources: set[str], kinds: set[str]) -> set[str]:
     if part in ("kind", "listKind"):
         return kinds
     return resources if part != "categories" else set()

@@ -1,11 +1,11 @@
-"""Sets of fields of an object, and their form in `metadata.managedFields` (FieldsV1).
+"""Field sets and their encoding in `metadata.managedFields` (FieldsV1).
 
-A path is a tuple of steps in the notation of FieldsV1: "f:name" into a map, 'k:{"name":"web"}' to the element of a list
-that has these keys, 'v:"a"' to a value in a set. A set of fields is a frozenset of paths: what union, difference and
-intersection mean for ownership is what they mean for sets.
+A path is a tuple of FieldsV1 steps: "f:name" for a field, 'k:{"name":"web"}' for the list element with these keys,
+'v:"a"' for a value of a set. A field set is a frozenset of paths: union, difference and intersection of ownership are
+those of sets.
 
-In FieldsV1 the paths are a tree. A node without children is a member; one with children is a member only if it says so
-with ".".
+FieldsV1 is a tree of steps. A node without children is a member; a node with children is a member only if it has the
+entry ".".
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 
 
 def field_step(name: str) -> str:
-    """The step into a field, or into a key of a map."""
+    """Return the step to a field or map key."""
     return f"f:{name}"
 
 
 def key_step(keys: Mapping[str, Any]) -> str:
-    """The step to the element of a list that has these keys."""
+    """Return the step to the list element with these keys."""
     return f"k:{_encode(keys)}"
 
 
 def value_step(value: Any) -> str:
-    """The step to a value of a set."""
+    """Return the step to a value of a set."""
     return f"v:{_encode(value)}"
 
 
 def encode_fields(fields: FieldSet) -> dict[str, Any]:
-    """FieldsV1 of a set of fields."""
+    """Encode a field set as FieldsV1."""
     tree: dict[str, Any] = {}
-    # In this order a member comes before what is in it, and an empty node that is met again is a member.
+    # In sorted order a parent precedes its children, so an empty node that is met again is a member.
     for path in sorted(fields):
         node, new = tree, True
         for step in path:
@@ -58,10 +58,10 @@ def encode_fields(fields: FieldSet) -> dict[str, Any]:
 
 
 def decode_fields(tree: Mapping[str, Any]) -> FieldSet:
-    """The set of fields that a FieldsV1 names.
+    """Decode FieldsV1 into a field set.
 
     Raises:
-        ValueError: it is none; the message names the step that nobody understands.
+        ValueError: a step is invalid; the message names it.
     """
     found: list[Path] = []
     _find_members(tree, (), found)
@@ -69,19 +69,19 @@ def decode_fields(tree: Mapping[str, Any]) -> FieldSet:
 
 
 def prefixes(fields: Iterable[Path]) -> FieldSet:
-    """All fields, and everything they are in."""
+    """Return all fields and their parents."""
     return frozenset(path[:length] for path in fields for length in range(1, len(path) + 1))
 
 
-def below(fields: FieldSet, places: FieldSet) -> FieldSet:
-    """Those fields that are one of the places, or within one."""
+def fields_below(fields: FieldSet, places: FieldSet) -> FieldSet:
+    """Return the fields that are, or are within, one of the places."""
     lengths = {len(place) for place in places}
     return frozenset(path for length in lengths for path in fields if path[:length] in places)
 
 
-def shown(path: Path) -> str:
-    """A path as messages name it: `.spec.containers[name="web"].image`."""
-    return "".join(map(_shown_step, path))
+def path_text(path: Path) -> str:
+    """Return a path as messages show it: `.spec.containers[name="web"].image`."""
+    return "".join(map(_step_text, path))
 
 
 def _find_members(tree: Mapping[str, Any], path: Path, found: list[Path]) -> None:
@@ -89,14 +89,14 @@ def _find_members(tree: Mapping[str, Any], path: Path, found: list[Path]) -> Non
         if step == _MEMBER:
             found.append(path)
         elif step[:2] not in ("f:", "k:", "v:", "i:") or not isinstance(node, dict):
-            raise ValueError(f"{step!r} is no step of a path in FieldsV1")
+            raise ValueError(f"{step!r} is not a valid FieldsV1 step")
         elif node:
             _find_members(node, (*path, step), found)
         else:
             found.append((*path, step))
 
 
-def _shown_step(step: str) -> str:
+def _step_text(step: str) -> str:
     kind, text = step[0], step[2:]
     if kind == "f":
         return f".{text}"

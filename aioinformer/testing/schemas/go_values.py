@@ -1,9 +1,8 @@
-"""What Go makes of the JSON that clients send for built-in kinds, and what it cannot decode, in its words.
+"""Decoding of built-in kinds as Go does it, with Go's messages for values that do not fit.
 
-A value that does not fit its field ends a request with 400. The message names the struct that has the field, and the
-path of fields to it without any indexes; the first fault in the order of the document is told. Null is the zero value
-of everything: checks need not look for it in what was decoded. Quantities are written in their shortest form, whichever
-way they were sent.
+A value that does not fit its field fails the request with 400. The message names the struct and the path of fields
+without indexes; only the first fault in document order is reported. Null decodes to the zero value, so later checks
+need not handle it. Quantities become canonical.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _TIMES = frozenset({f"{_META}Time", f"{_META}MicroTime"})
 _SMALLEST = {"int32": -(2**31), "int64": -(2**63)}
 _SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 _ZEROS = {_QUANTITY: "0", _INT_OR_STRING: 0, "string": "", "boolean": False, "integer": 0, "number": 0}
-# Structs that have no field of their own in JSON show in paths all the same.
+# Embedded structs have no JSON field, but appear in the paths of messages.
 _EMBEDDED = {
     "Probe": ("ProbeHandler", frozenset({"exec", "httpGet", "tcpSocket", "grpc"})),
     "EphemeralContainer": ("EphemeralContainerCommon", frozenset({"name", "image", "command", "args", "env", "ports"})),
@@ -53,10 +52,10 @@ _MICRO_LAYOUT = (*_LAYOUT[:-2], ("05", r"\d\d"), (".000000", r"\.\d{6}"), _LAYOU
 
 
 class GoValueError(ValueError):
-    """A value that Go cannot decode; the text is Go's.
+    """A value that Go cannot decode. The message is Go's.
 
     Attributes:
-        converting: what is said where maps are converted instead, "" where it is the same.
+        converting: the message when Go converts from maps; "" if it is the same.
     """
 
     def __init__(self, message: str, converting: str = "") -> None:
@@ -74,11 +73,11 @@ class _Place:
         found = json_type(value)
         if found == "number" and wanted in ("int32", "int64"):
             found = f"number {value}"
-        told = f"json: cannot unmarshal {found} into Go struct field {self.struct}.{self.path} of type {wanted}"
-        return GoValueError(told, _conversion(value, wanted))
+        message = f"json: cannot unmarshal {found} into Go struct field {self.struct}.{self.path} of type {wanted}"
+        return GoValueError(message, _conversion(value, wanted))
 
     def field(self, struct: str, name: str) -> _Place:
-        """The place of a field of the struct that is here."""
+        """Return the place of a field of the struct at this place."""
         embedded, fields = _EMBEDDED.get(struct, ("", frozenset()))
         if name in fields:
             name = f"{embedded}.{name}"
@@ -88,16 +87,14 @@ class _Place:
 def decode_values(
     obj: dict[str, Any], schemas: Mapping[str, Any], node: Mapping[str, Any], kind: str, *, converted: bool = False
 ) -> None:
-    """Makes of an object what Go makes of it.
+    """Convert an object to the form that Go decodes.
 
     Args:
-        obj: is changed: a field that is null is gone, an element that is null becomes the zero value, quantities get
-            their shortest form.
-        schemas: named schemas that nodes refer to.
+        obj: is changed: null fields are removed, null elements become zero values, quantities become canonical.
+        schemas: the named schemas that nodes refer to.
         node: the schema of the kind.
         kind: its name.
-        converted: whether Go makes its struct from maps rather than from JSON, and numbers from other numbers as C
-            would.
+        converted: whether Go converts from maps instead of from JSON, where numbers are cast as in C.
 
     Raises:
         GoValueError: the first value that does not fit its field.
@@ -113,12 +110,12 @@ def _conversion(value: Any, wanted: str) -> str:
         return f"cannot restore map from {found}"
     if "." in wanted:
         return f"cannot restore struct from: {found}"
-    # Go converts numbers to whatever is no bool; then it looks whether JSON would.
+    # Go casts numbers to all types except bool, then checks whether JSON would allow the value.
     numeric = found in ("int64", "float64") and wanted != "bool"
     return f"cannot convert {found} to {wanted}" if numeric else f"unrecognized type: {wanted}"
 
 
-def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
+def _decode(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
     node = (node.get("allOf") or [node])[0]
     name = node.get("$ref", "").removeprefix(_REF)
     if name:
@@ -130,7 +127,7 @@ def _decoded(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], pl
         if name == _INT_OR_STRING:
             return value if isinstance(value, str) else _integer(value, "int32", _Place(place.struct, place.path))
         if name.startswith(f"{_SCHEMA}Or"):
-            return _schema_or_else(value, name, schemas)
+            return _schema_or_alternative(value, name, schemas)
         if "properties" in node:
             package, _, struct = name.rpartition(".")
             if not isinstance(value, dict):
@@ -164,13 +161,13 @@ def _struct(
         if value is None:
             del obj[name]
             continue
-        # Most of what is written are plain texts; they are as they are, and need no place.
+        # Fast path: plain strings, the most common values, need no conversion.
         if not (type(value) is str and below.get("type") == "string" and "format" not in below):
-            obj[name] = _decoded(value, below, schemas, place.field(struct, name))
+            obj[name] = _decode(value, below, schemas, place.field(struct, name))
 
 
-def _schema_or_else(value: Any, name: str, schemas: Mapping[str, Any]) -> Any:
-    """A schema, or what there may be in its place; None for what is neither, and passed over."""
+def _schema_or_alternative(value: Any, name: str, schemas: Mapping[str, Any]) -> Any:
+    """Return a schema or its alternative, or None for an ignored value of another type."""
     place = _Place("JSONSchemaProps", "")
     if isinstance(value, dict):
         _struct(value, schemas[_SCHEMA], schemas, place, place.struct)
@@ -197,11 +194,11 @@ def _map(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place:
 
 
 def _element(value: Any, node: Mapping[str, Any], schemas: Mapping[str, Any], place: _Place) -> Any:
-    return _zero(node, schemas) if value is None else _decoded(value, node, schemas, place)
+    return _zero(node, schemas) if value is None else _decode(value, node, schemas, place)
 
 
 def _zero(node: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """The zero value of an element; None for what is null when it is zero, such as a list."""
+    """Return the zero value of an element; None for types whose zero value is null, such as lists."""
     node = (node.get("allOf") or [node])[0]
     name = node.get("$ref", "").removeprefix(_REF)
     if name in _ZEROS:
@@ -217,12 +214,12 @@ def _text(value: Any, node: Mapping[str, Any], place: _Place) -> Any:
         try:
             base64.b64decode(value, validate=True)
         except ValueError:
-            raise GoValueError(f"illegal base64 data at input byte {_broken_base64(value)}") from None
+            raise GoValueError(f"illegal base64 data at input byte {_base64_fault_offset(value)}") from None
     return value
 
 
-def _broken_base64(text: str) -> int:
-    """Where Go finds that a text is no base64."""
+def _base64_fault_offset(text: str) -> int:
+    """Return the offset that Go reports for invalid base64."""
     whole = re.match(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", text)
     assert whole is not None
     rest = text[whole.end() :]
@@ -252,13 +249,13 @@ def _quantity(value: Any) -> str:
 def _time(value: Any, layout: Sequence[tuple[str, str]]) -> Any:
     if not isinstance(value, str):
         raise GoValueError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
-    left = value
+    rest = value
     for element, pattern in layout:
-        found = re.match(pattern, left)
+        found = re.match(pattern, rest)
         if found is None:
             whole = "".join(each for each, _ in layout)
-            raise GoValueError(f'parsing time "{value}" as "{whole}": cannot parse "{left}" as "{element}"')
-        left = left[found.end() :]
+            raise GoValueError(f'parsing time "{value}" as "{whole}": cannot parse "{rest}" as "{element}"')
+        rest = rest[found.end() :]
     return value if value.endswith("Z") and "." not in value else _in_utc(value, fraction=layout is _MICRO_LAYOUT)
 
 

@@ -1,11 +1,11 @@
-"""Structural schemas at work: what the API does to custom resources between decoding and storing them.
+"""Defaults and validation of custom resources by their structural schema.
 
-Defaults first: a missing field gets its default, and then the fields in it get theirs; a null where none is allowed is
-the same as a missing field. Then everything the schema says about values is checked, and all faults are told at once,
-in the words of kube-openapi, in the order of the object. Rules in CEL are another matter (`rules`).
+Defaults come first: a missing field gets its default, then the fields in it get theirs; a null that is not allowed
+counts as missing. Then the values are validated. All faults are reported at once, with kube-openapi's messages, in the
+order of the object. Rules in CEL are evaluated elsewhere.
 
-The metadata of an object is not the schema's to say anything of; neither is that of embedded objects, which have to
-say what they are.
+The schema does not apply to the metadata of an object. Embedded objects must have `apiVersion` and `kind`; their
+metadata is validated as well.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from aioinformer.testing.schemas.value_types import go_number, is_one_of, number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_NOT_THE_SCHEMAS = frozenset({"apiVersion", "kind", "metadata"})
+_OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def default_fields(obj: dict[str, Any], schema: Mapping[str, Any]) -> None:
-    """Fills in the defaults of a schema, and drops nulls that it does not allow.
+    """Fill in the defaults of a schema, and drop nulls that it does not allow.
 
     Args:
         obj: a custom resource; is changed.
@@ -37,7 +37,7 @@ def default_fields(obj: dict[str, Any], schema: Mapping[str, Any]) -> None:
 
 
 def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cause]:
-    """Everything in an object that its schema does not allow.
+    """Return everything in an object that its schema does not allow.
 
     Args:
         obj: a custom resource, with its defaults.
@@ -47,7 +47,7 @@ def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cau
 
 
 def value_causes(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
-    """Everything in a value of its own that a schema does not allow."""
+    """Return everything in a value that a schema does not allow."""
     return list(_faults(value, schema, ""))
 
 
@@ -59,7 +59,7 @@ def _default(value: Any, schema: Mapping[str, Any], *, is_object: bool = False) 
     elif isinstance(value, dict):
         properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, below in properties.items():
-            if key in _NOT_THE_SCHEMAS and is_object:
+            if key in _OBJECT_FIELDS and is_object:
                 continue
             if value.get(key) is None and not (key in value and below.get("nullable")):
                 value.pop(key, None)
@@ -142,7 +142,7 @@ def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, 
     properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, item in value.items():
         if key in properties:
-            if not (is_object and key in _NOT_THE_SCHEMAS):
+            if not (is_object and key in _OBJECT_FIELDS):
                 yield from _faults(item, properties[key], _join(path, key))
         elif isinstance(others, dict):
             yield from _faults(item, others, _join(path, key))
@@ -166,18 +166,18 @@ def _combination_faults(value: Any, schema: Mapping[str, Any], path: str) -> Ite
         if not results or valid == 1 or (valid and keyword == "anyOf"):
             continue
         if keyword == "anyOf":
-            told = "must validate at least one schema (anyOf)"
+            why = "must validate at least one schema (anyOf)"
         else:
             found = f"{valid} valid alternatives" if valid else "none valid"
-            told = f"must validate one and only one schema (oneOf). Found {found}"
-        yield _nameless(f'"{path}" {told}')
+            why = f"must validate one and only one schema (oneOf). Found {found}"
+        yield _fieldless_cause(f'"{path}" {why}')
         if not valid:
             yield from min(results, key=len)
     if "not" in schema and not list(_faults(value, schema["not"], path)):
-        yield _nameless(f'"{path}" must not validate the schema (not)')
+        yield _fieldless_cause(f'"{path}" must not validate the schema (not)')
 
 
-def _nameless(text: str) -> Cause:
+def _fieldless_cause(text: str) -> Cause:
     return Cause("FieldValueInvalid", "<nil>", f'Invalid value: "": {text}')
 
 

@@ -1,7 +1,7 @@
-"""Formats of texts, as `format` in a schema names them: what is, and what is not, a text of each.
+"""Checks for the `format` of strings in schemas.
 
-They are those that kube-openapi knows, with its leniency: zeros in front of the numbers of an address, a mailbox with a
-name for an email, a path for a URI, "3 days" for a duration. A text is of any format that is not known.
+The formats are those of kube-openapi, with its leniency: leading zeros in IPv4 addresses, a mailbox with a display name
+as an email, a path as a URI, "3 days" as a duration. Unknown formats accept all strings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]?[0-9]?|[2-9]?[0-9]|[2-9][0-9])"
 _UUID = "[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{}[0-9a-f]{{3}}-?{}[0-9a-f]{{3}}-?[0-9a-f]{{12}}"
-_ANY, _VARIANT = "[0-9a-f]", "[89ab]"
+_HEX_DIGIT, _VARIANT_DIGIT = "[0-9a-f]", "[89ab]"
 _CARDS = (
     "4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9]{2})[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}"
     "|(?:2131|1800|35[0-9]{3})[0-9]{11}|6[27][0-9]{14}"
@@ -36,10 +36,10 @@ _PATTERNS = {
     ),
     "rgbcolor": rf"rgb\(\s*{_BYTE}\s*,\s*{_BYTE}\s*,\s*{_BYTE}\s*\)",
     "ssn": "[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}",
-    "uuid": "(?i:" + _UUID.format(_ANY, _ANY) + ")",
-    "uuid3": "(?i:" + _UUID.format("3", _ANY) + ")",
-    "uuid4": "(?i:" + _UUID.format("4", _VARIANT) + ")",
-    "uuid5": "(?i:" + _UUID.format("5", _VARIANT) + ")",
+    "uuid": "(?i:" + _UUID.format(_HEX_DIGIT, _HEX_DIGIT) + ")",
+    "uuid3": "(?i:" + _UUID.format("3", _HEX_DIGIT) + ")",
+    "uuid4": "(?i:" + _UUID.format("4", _VARIANT_DIGIT) + ")",
+    "uuid5": "(?i:" + _UUID.format("5", _VARIANT_DIGIT) + ")",
 }
 _HOSTNAME = re.compile(
     r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]{0,62})?|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}"
@@ -53,7 +53,7 @@ _URI = re.compile(r"(?:/|[A-Za-z][A-Za-z0-9+.-]*:)\S*")
 
 
 def is_of_format(text: str, format_: str) -> bool:
-    """Whether a text is of a format; it is of those that nobody knows."""
+    """Return whether the text has the format. Unknown formats accept all texts."""
     check = _CHECKS.get(format_)
     return check is None or check(text)
 
@@ -78,7 +78,7 @@ def _is_network(text: str) -> bool:
 
 
 def _without_zeros(text: str) -> str:
-    """An address with the numbers of IPv4 as they are read today."""
+    """Return the address without leading zeros in IPv4 numbers, which Python rejects."""
     return re.sub(r"(?<![0-9a-fA-F:.])0+(?=[0-9]+\.)|(?<=\.)0+(?=[0-9])", "", text)
 
 
@@ -90,7 +90,7 @@ def _is_hostname(text: str) -> bool:
 
 
 def _as_ascii(character: str) -> str:
-    """What stands for letters and for symbols, which are as good in a name as digits."""
+    """Replace letters by "a" and symbols by "0", as host names may contain both."""
     category = unicodedata.category(character)
     if character.isascii() and character.isalnum():
         return character

@@ -1,12 +1,12 @@
-"""Values with the eyes of their schema: which fields they have, how two of them differ, and how they are merged.
+"""Values with the types of their schema: their fields, their differences, and merging.
 
-What a field is depends on the type. A map is granular unless its type says "atomic": each of its fields stands for
-itself. A list is atomic unless its type says "map" (elements are found by their keys) or "set" (elements are themselves
-the keys). Where the schema says nothing, as below `x-kubernetes-preserve-unknown-fields`, maps are granular and lists
-atomic. An atomic value is one field, however large; so is an empty map or list where the other side has none either.
+What counts as a field depends on the type. A map is granular, with a field for each entry, unless its type is "atomic".
+A list is atomic unless its type is "map" (elements are identified by keys) or "set" (elements are identified by their
+values). Without a schema, such as below `x-kubernetes-preserve-unknown-fields`, maps are granular and lists atomic. An
+atomic value is a single field. An empty map or list is a single field if the other side is empty, too.
 
-`Comparison` and the rules of removal follow structured-merge-diff, the library that kube-apiserver uses: what ownership
-of fields means in conflicts depends on every such detail.
+`Comparison` and the rules of removal follow structured-merge-diff, the library of kube-apiserver, since conflicts
+depend on these details.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _NESTED: Final = (dict, list)
 
 
 class FieldTypeError(ValueError):
-    """A value that does not fit its type; the text names the field."""
+    """A value does not fit its type. The message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """One place in an OpenAPI v3 document, or in a structural schema.
+    """The type of a place in an object, from an OpenAPI v3 document or a structural schema.
 
     Attributes:
-        schemas: named schemas that the node may refer to.
-        node: the schema of this place, its reference resolved; empty where nothing is known.
+        schemas: the named schemas that the node may refer to.
+        node: the schema of this place, with references resolved; empty if unknown.
     """
 
     schemas: Mapping[str, Any]
     node: Mapping[str, Any]
-    # Places below, by the name of a declared field, or by what else they are; every write asks for the same ones.
-    _known: dict[object, FieldType] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # Cache of the types below, by the name of a declared field or by a marker.
+    _cache: dict[object, FieldType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, node: Mapping[str, Any]) -> FieldType:
-        """The type that a node below this place describes."""
+        """Return the type for a schema node below this place."""
         target: Mapping[str, Any] = node
         while reference := (target.get("allOf") or [target])[0].get("$ref"):
             target = self.schemas[reference.removeprefix(_REF)]
@@ -57,22 +57,22 @@ class FieldType:
         return FieldType(self.schemas, target)
 
     def field(self, name: str) -> FieldType:
-        """The type of a field, or of the values of a map."""
-        found = self._known.get(name)
+        """Return the type of a field, or of the values of a map."""
+        found = self._cache.get(name)
         if found is not None:
             return found
         declared = self.node.get("properties") or {}
         if name in declared:
-            return self._place(name, declared[name])
-        return self._place(_OTHERS, self.node.get("additionalProperties"))
+            return self._cached(name, declared[name])
+        return self._cached(_OTHERS, self.node.get("additionalProperties"))
 
     def declares(self, name: str) -> bool:
-        """Whether this is a type with fields of which this is one."""
+        """Return whether the type declares the field."""
         return name in (self.node.get("properties") or {})
 
     @property
     def closed(self) -> bool:
-        """Whether a field that is not declared is a mistake."""
+        """Return whether undeclared fields are errors."""
         node = self.node
         return (
             "properties" in node
@@ -82,16 +82,16 @@ class FieldType:
 
     @property
     def element(self) -> FieldType:
-        """The type of the elements of a list."""
-        return self._place(_ELEMENTS, self.node.get("items"))
+        """Return the type of the elements of a list."""
+        return self._cached(_ELEMENTS, self.node.get("items"))
 
     @property
     def is_atomic_map(self) -> bool:
-        # An object of which nothing is said is JSON that only its readers understand.
+        # An object without properties is arbitrary JSON.
         return self.node.get(_MAP_TYPE) == "atomic" or self.node.keys() - {"description"} == {"type"}
 
     def step(self, element: Any) -> str | None:
-        """The step to an element of a list; None for elements of atomic lists.
+        """Return the step to an element of a list; None for atomic lists.
 
         Raises:
             FieldTypeError: the element lacks one of the keys.
@@ -106,7 +106,7 @@ class FieldType:
         return None
 
     def steps(self, elements: list[Any]) -> dict[str, Any] | None:
-        """The elements of a list by their steps; None if the list is atomic, or its elements are not told apart."""
+        """Return the elements of a list by their steps; None if the list is atomic or has duplicates."""
         if self.node.get("x-kubernetes-list-type") not in ("set", "map"):
             return None
         try:
@@ -116,7 +116,7 @@ class FieldType:
         return by_step if len(by_step) == len(elements) else None
 
     def groups(self, elements: list[Any]) -> dict[str, Any] | None:
-        """The same, but elements that are not told apart are one thing together; what is in them is nobody's."""
+        """Return the elements of a list by their steps, with duplicates grouped. Fields in duplicates have no owner."""
         by_step = self.steps(elements)
         if by_step is not None or self.node.get("x-kubernetes-list-type") not in ("set", "map"):
             return by_step
@@ -128,10 +128,10 @@ class FieldType:
             return None
         return {step: each[0] if len(each) == 1 else _Group(each) for step, each in found.items()}
 
-    def _place(self, key: object, node: object) -> FieldType:
-        found = self._known.get(key)
+    def _cached(self, key: object, node: object) -> FieldType:
+        found = self._cache.get(key)
         if found is None:
-            found = self._known[key] = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
+            found = self._cache[key] = self.at(node) if isinstance(node, dict) else FieldType(self.schemas, {})
         return found
 
     def _key(self, element: Mapping[str, Any], key: str) -> Any:
@@ -144,25 +144,25 @@ class FieldType:
 
 
 class _Group(tuple[Any, ...]):
-    """Elements of a list that have the same keys."""
+    """Elements of a list with the same keys."""
 
     __slots__ = ()
 
 
 def fields_of(value: Any, type_: FieldType) -> FieldSet:
-    """The fields that somebody names who says this value."""
+    """Return the fields that a manager sets by applying this value."""
     found: set[Path] = set()
-    _name_fields(value, type_, (), found)
+    _collect_fields(value, type_, (), found)
     return frozenset(found)
 
 
 @dataclass(slots=True)
 class Comparison:
-    """How a value became another.
+    """The difference between two values.
 
     Attributes:
         added: fields that only the new value has.
-        modified: fields that both have, with other values.
+        modified: fields that both have, with different values.
         removed: fields that only the old value has.
     """
 
@@ -172,14 +172,14 @@ class Comparison:
 
 
 def compare(old: Any, new: Any, type_: FieldType) -> Comparison:
-    """Compares two values field by field."""
+    """Compare two values field by field."""
     comparison = Comparison()
     _compare(old, new, type_, (), comparison)
     return comparison
 
 
 def merge(old: Any, new: Any, type_: FieldType) -> Any:
-    """The old value with everything that the new one says; nothing that the new one does not say is lost."""
+    """Merge the new value into the old one. Fields that the new value does not have are kept."""
     if isinstance(old, dict) and isinstance(new, dict) and not type_.is_atomic_map:
         merged = dict(old)
         for name, value in new.items():
@@ -192,14 +192,14 @@ def merge(old: Any, new: Any, type_: FieldType) -> Any:
     return new
 
 
-def remove(value: Any, places: FieldSet, type_: FieldType) -> Any:
-    """The value without these fields and all that is in them; what is empty then is gone, too."""
-    kept = _remove(value, places, prefixes(places), type_, ())
+def remove(value: Any, removed: FieldSet, type_: FieldType) -> Any:
+    """Return the value without these fields and all fields in them. Containers that become empty are removed, too."""
+    kept = _remove(value, removed, prefixes(removed), type_, ())
     return {} if kept is _MISSING else kept
 
 
 def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
-    """The fields, and each declared field that one of them is in."""
+    """Return the fields and all declared fields that contain them."""
     found = set(fields)
     for path in fields:
         place = type_
@@ -213,17 +213,17 @@ def with_named_parents(fields: FieldSet, type_: FieldType) -> FieldSet:
     return frozenset(found)
 
 
-def _name_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None:
+def _collect_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None:
     if isinstance(value, dict) and not type_.is_atomic_map:
         for name, below in value.items():
             inner = (*path, field_step(name))
             if below is None or below == {} or not type_.declares(name):
                 found.add(inner)
-            _name_fields(below, type_.field(name), inner, found)
+            _collect_fields(below, type_.field(name), inner, found)
     elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
         for step, element in elements.items():
             found.add((*path, step))
-            _name_fields(element, type_.element, (*path, step), found)
+            _collect_fields(element, type_.element, (*path, step), found)
     elif path:
         found.add(path)
 
@@ -237,18 +237,18 @@ def _compare(old: Any, new: Any, type_: FieldType, path: Path, found: Comparison
     for step, (before, after, below) in pairs.items():
         inner = (*path, step)
         if before is _MISSING:
-            _note_all(after, below, inner, found.added)
+            _add_all(after, below, inner, found.added)
         elif after is _MISSING:
-            _note_all(before, below, inner, found.removed)
+            _add_all(before, below, inner, found.removed)
         elif isinstance(before, _Group) != isinstance(after, _Group):
-            _note_all(before, below, inner, found.removed)
-            _note_all(after, below, inner, found.added)
+            _add_all(before, below, inner, found.removed)
+            _add_all(after, below, inner, found.added)
         elif not _unchanged(before, after):
             _compare(before, after, below, inner, found)
 
 
 def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, FieldType]] | None:
-    """What is to be compared one by one, by step; None if the two are one field."""
+    """Return the pairs to compare by step; None if the values are compared as one field."""
     if not old and not new:
         return None
     if isinstance(old, dict | None) and isinstance(new, dict | None) and not type_.is_atomic_map:
@@ -265,9 +265,9 @@ def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, Fi
     return None
 
 
-def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> None:
-    """Notes a field, and all that are in it."""
-    noted.add(path)
+def _add_all(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None:
+    """Add a field and all fields in it."""
+    found.add(path)
     if not value:
         return
     if isinstance(value, dict):
@@ -276,21 +276,21 @@ def _note_all(value: Any, type_: FieldType, path: Path, noted: set[Path]) -> Non
         for name, below in value.items():
             inner = (*path, field_step(name))
             if below and isinstance(below, _NESTED):
-                _note_all(below, type_.field(name), inner, noted)
+                _add_all(below, type_.field(name), inner, found)
             else:
-                noted.add(inner)
+                found.add(inner)
     elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
         for step, element in elements.items():
-            _note_all(element, type_.element, (*path, step), noted)
+            _add_all(element, type_.element, (*path, step), found)
 
 
 def _unchanged(before: Any, after: Any) -> bool:
-    """Whether two values are alike to the byte. Equality alone would take 1 for true and for 1.0."""
+    """Return whether two values encode to the same JSON. Equality alone would not tell 1, 1.0 and true apart."""
     return bool(before == after) and encode_plain(before) == encode_plain(after)
 
 
 def _merge_elements(left: dict[str, Any], right: dict[str, Any], element: FieldType) -> list[Any]:
-    """Both lists in one: shared elements in the order of the new one, and before each the old one's that are ahead."""
+    """Merge two lists: shared elements in the new order, each preceded by old elements that come before it."""
     merged: list[Any] = []
     olds, news = list(left), list(right)
     while olds or news:
@@ -305,22 +305,22 @@ def _merge_elements(left: dict[str, Any], right: dict[str, Any], element: FieldT
     return merged
 
 
-def _remove(value: Any, places: FieldSet, on_the_way: FieldSet, type_: FieldType, path: Path) -> Any:
+def _remove(value: Any, removed: FieldSet, parents: FieldSet, type_: FieldType, path: Path) -> Any:
     if isinstance(value, dict) and not type_.is_atomic_map:
         parts = {name: (field_step(name), type_.field(name)) for name in value}
         kept = {
             name: below
             for name, (step, inner) in parts.items()
-            if (below := _kept(value[name], places, on_the_way, inner, (*path, step))) is not _MISSING
+            if (below := _kept(value[name], removed, parents, inner, (*path, step))) is not _MISSING
         }
         return kept or _MISSING
     if isinstance(value, list) and (elements := type_.steps(value)) is not None:
-        left = (_kept(each, places, on_the_way, type_.element, (*path, step)) for step, each in elements.items())
+        left = (_kept(each, removed, parents, type_.element, (*path, step)) for step, each in elements.items())
         return [each for each in left if each is not _MISSING] or _MISSING
     return value
 
 
-def _kept(value: Any, places: FieldSet, on_the_way: FieldSet, type_: FieldType, path: Path) -> Any:
-    if path in places:
+def _kept(value: Any, removed: FieldSet, parents: FieldSet, type_: FieldType, path: Path) -> Any:
+    if path in removed:
         return _MISSING
-    return _remove(value, places, on_the_way, type_, path) if path in on_the_way else value
+    return _remove(value, removed, parents, type_, path) if path in parents else value

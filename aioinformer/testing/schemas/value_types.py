@@ -1,8 +1,8 @@
-"""Types and numbers of values, as kube-openapi looks at them: by type and format at once, and more than once.
+"""Validation of types and numbers, as kube-openapi does it: by type and format, in several passes.
 
-What has a format is looked at by that first, unless it is text or a list: then the format is all that counts where no
-number is wanted, so that a list will do for a date. A number that is none of the wanted size is told twice: by who
-looks at types, and, without a field, by who looks at numbers.
+If a value has a format, the format is checked first. For strings and lists, the type is then checked only if a number
+is wanted, so that a list passes for a date. A number of the wrong size is reported twice: by the type check, and
+without a field by the number check.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _SIZES = {"int32": 31, "int64": 63, "": 63}
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_LARGEST_WHOLE = 2**53 - 1
+_LARGEST_INTEGER = 2**53 - 1
 _WITH_EXPONENT = 6
 _LARGEST_FLOAT = 3.4028234663852886e38
-#: What Go has for a number, in the words of formats.
+#: The format that corresponds to Go's type of a number.
 _NATIVE = {"integer": "int64", "number": "float64"}
 
 
 def wrong_type(path: str, wanted: str, found: str) -> Cause:
-    """A value is of another type, or none of its format."""
+    """Return the cause for a value of the wrong type or format."""
     shown = quoted(found)
     return Cause(
         "FieldValueTypeInvalid", path, f"Invalid value: {shown}: {path} in body must be of type {wanted}: {shown}"
@@ -36,7 +36,7 @@ def wrong_type(path: str, wanted: str, found: str) -> Cause:
 
 
 def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Whether a value is of the type of its schema."""
+    """Check the type of a value."""
     wanted = wanted_types(schema)
     if not wanted:
         return
@@ -45,7 +45,7 @@ def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
     fits = (
         found in wanted
         or (found == "integer" and "number" in wanted)
-        or (found == "number" and "integer" in wanted and _is_whole(value))
+        or (found == "number" and "integer" in wanted and _is_integer(value))
     )
     if value is not None and format_:
         if not isinstance(value, str | list):
@@ -59,21 +59,21 @@ def type_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
 
 
 def number_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Whether a number is of the size that is wanted, and within its bounds."""
+    """Check the size and the bounds of a number."""
     format_ = schema.get("format", "")
     kind = schema.get("type", "")
-    if not _is_of_size(value, kind, format_):
+    if not _fits_size(value, kind, format_):
         form = f"with format {format_}" if format_ else "(default format)"
-        told = f'Invalid value: "": Checked value must be of type {kind} {form} in {path}'
-        yield Cause("FieldValueInvalid", "<nil>", told)
+        message = f'Invalid value: "": Checked value must be of type {kind} {form} in {path}'
+        yield Cause("FieldValueInvalid", "<nil>", message)
     least, most, step = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
     shown = quoted(value)
     if isinstance(value, int):
-        # Bounds of whole numbers are whole.
+        # For integers, bounds are truncated to integers.
         least, most, step = (each if each is None else int(each) for each in (least, most, step))
     if step == 0:
         yield Cause.invalid(path, "0", f"factor MultipleOf declared for {path} must be positive: 0")
-    elif step is not None and not (_is_whole(value / step) if isinstance(value, float) else value % step == 0):
+    elif step is not None and not (_is_integer(value / step) if isinstance(value, float) else value % step == 0):
         yield Cause.invalid(path, shown, f"{path} in body should be a multiple of {step}")
     if least is not None:
         if schema.get("exclusiveMinimum") and value <= least:
@@ -88,33 +88,33 @@ def number_causes(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[
 
 
 def wanted_types(schema: Mapping[str, Any]) -> list[str]:
-    """The types that a schema lets a value have; empty for all."""
+    """Return the types that a schema allows; empty for all."""
     if schema.get("x-kubernetes-int-or-string"):
         return ["integer", "string"]
     return [schema["type"]] if schema.get("type") else []
 
 
 def go_number(value: Any) -> Any:
-    """A value as Go reads it: what is too large for its whole numbers has a fraction."""
+    """Return the value as Go reads it: integers beyond 64 bits become floats."""
     return float(value) if type(value) is int and not _LEAST <= value <= _MOST else value
 
 
 def is_one_of(value: Any, allowed: Sequence[Any]) -> bool:
-    """Whether a value is listed; of a number with a fraction its whole part will do."""
+    """Return whether a value is in the enum. Floats are truncated when compared with integers."""
     if isinstance(value, float) and math.isfinite(value):
         return any(same(int(value) if type(each) is int else value, each) for each in allowed)
     return any(same(value, each) for each in allowed)
 
 
 def quoted(value: Any) -> str:
-    """A value as messages show it."""
+    """Return a value as messages show it."""
     if isinstance(value, float) and math.isfinite(value):
         return _float_text(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _float_text(value: float) -> str:
-    """A number with a fraction as Go prints it: large and small ones with an exponent."""
+    """Return a float as Go prints it, with an exponent if it is large or small."""
     exact = Decimal(repr(value)).normalize()
     if -4 <= (exponent := exact.adjusted()) < _WITH_EXPONENT:
         return f"{exact:f}"
@@ -122,14 +122,14 @@ def _float_text(value: float) -> str:
     return f"{mantissa:f}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
 
 
-def _is_of_size(value: Any, kind: str, format_: str) -> bool:
+def _fits_size(value: Any, kind: str, format_: str) -> bool:
     if kind == "integer" and format_ in _SIZES:
         return float(value).is_integer() and -(2 ** _SIZES[format_]) <= value < 2 ** _SIZES[format_]
     return format_ not in ("float", "float32") or abs(value) <= _LARGEST_FLOAT
 
 
-def _is_whole(value: Any) -> bool:
-    return math.isfinite(value) and abs(value) <= _LARGEST_WHOLE and float(value).is_integer()
+def _is_integer(value: Any) -> bool:
+    return math.isfinite(value) and abs(value) <= _LARGEST_INTEGER and float(value).is_integer()
 
 
 def _type_name(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.ownership.writing import track
-from aioinformer.testing.schemas.definitions import established, is_established
+from aioinformer.testing.schemas.definitions import establish, is_established
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +33,14 @@ class Definitions:
         """Serves the definitions whose names are free by now."""
         stored = [decode(record.body) for record in self._ledger.collection(definitions).records()]
         for obj in stored:
-            if not is_established(obj) and is_established(established(deepcopy(obj), stored, "")):
+            if not is_established(obj) and is_established(establish(deepcopy(obj), stored, "")):
                 self.establish(definitions, obj)
 
     def establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""
         old = decode(encode_object(obj, custom=False))
         others = [decode(record.body) for record in self._ledger.collection(served).records()]
-        obj = established(decode(encode_object(obj, custom=False)), others, self._now())
+        obj = establish(decode(encode_object(obj, custom=False)), others, self._now())
         track(served, old, obj, Manager("kube-apiserver", "Update", served.resource.api_version, "status"), self._now())
         if is_established(obj):
             self._ledger.registry.define(obj)

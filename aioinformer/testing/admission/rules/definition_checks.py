@@ -1,7 +1,7 @@
-"""What a CustomResourceDefinition may say, in the words of the API.
+"""Validation of CustomResourceDefinitions.
 
-What all versions have in common the API looks at once, and names it as if it stood above the versions: a schema that
-all of them share is `spec.validation`, and so it is with subresources, columns and selectable fields.
+The API checks a part that all versions share only once, and reports it under a path above the versions: a shared schema
+is `spec.validation`. The same holds for subresources, columns and selectable fields.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SELECTABLE_TYPES = ("boolean", "integer", "string")
 
 
 def definition_causes(obj: Mapping[str, Any], stored: Sequence[str]) -> list[Cause]:
-    """Everything that is wrong with a definition.
+    """Return everything that is wrong with a definition.
 
     Args:
-        obj: with its defaults.
-        stored: the versions that objects are or were stored in.
+        obj: the definition, with its defaults.
+        stored: the versions in which objects are or were stored.
     """
     return list(_causes(obj, stored))
 
@@ -52,7 +52,7 @@ def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield Cause.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for part, check in _PARTS.items():
-        yield from _of_versions(versions or (), part, check)
+        yield from _shared_or_each(versions or (), part, check)
     quoted = _shown_versions(versions)
     if len({version["name"] for version in versions or ()}) != len(versions or ()):
         yield Cause.invalid("spec.versions", quoted, "must contain unique version names")
@@ -97,8 +97,8 @@ def _conversion_causes(conversion: Mapping[str, Any]) -> Iterator[Cause]:
             yield from client_causes(client, where)
         yield from review_version_causes(versions, path)
         return
-    for field, told in ((where, client is not None), (path, versions)):
-        if told:
+    for field, shown_fields in ((where, client is not None), (path, versions)):
+        if shown_fields:
             yield Cause.forbidden(field, "should not be set when strategy is not set to Webhook")
 
 
@@ -128,7 +128,7 @@ def _warning_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield Cause.invalid(path, shown(text), why)
 
 
-def _of_versions(
+def _shared_or_each(
     versions: Sequence[Mapping[str, Any]],
     part: str,
     check: Callable[[Mapping[str, Any], str], Iterator[Cause]],
@@ -238,10 +238,10 @@ def _choice(value: Any, field: str, known: Sequence[str]) -> Iterator[Cause]:
 
 
 def _shown_versions(versions: Any) -> str:
-    """The versions as Go shows them, without what they have in common."""
+    """Return the versions as Go shows them, without their shared parts."""
     if not versions:
         return shown(versions)
-    told = [
+    shown_fields = [
         {
             "Name": version["name"],
             "Served": version.get("served", False),
@@ -252,4 +252,4 @@ def _shown_versions(versions: Any) -> str:
         }
         for version in versions
     ]
-    return shown(told)
+    return shown(shown_fields)

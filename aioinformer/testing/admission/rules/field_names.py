@@ -1,4 +1,4 @@
-"""Paths that rules name fields by, `.spec['a.b']`, as faults name them."""
+"""The `fieldPath` of rules, such as `.spec['a.b']`, and how faults show it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
 
 
 class FieldNameError(Exception):
-    """A path that names no field of its schema."""
+    """The path does not name a field of the schema."""
 
 
 def field_name(path: str, schema: Mapping[str, Any]) -> str:
-    """The name of a field below the place of a rule; "" for an empty path.
+    """Return the name of a field relative to its rule; "" for an empty path.
 
     Args:
-        path: as the rule has it.
-        schema: that the rule is part of.
+        path: the `fieldPath` of the rule.
+        schema: the schema that has the rule.
 
     Raises:
-        FieldNameError: it names none.
+        FieldNameError: the path does not name a field.
     """
     name = ""
     end = 0

@@ -1,4 +1,4 @@
-"""What may stand in one node of a structural schema: which keywords, beside which others, and below which."""
+"""Validation of one node of a structural schema: allowed keywords and their combinations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from aioinformer.testing.api.statuses import Cause, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_UNKNOWN = ("$ref", "patternProperties", "definitions", "dependencies", "additionalItems", "id")
+_UNSUPPORTED = ("$ref", "patternProperties", "definitions", "dependencies", "additionalItems", "id")
 _LIST_TYPES = ("atomic", "set", "map")
 _MAP_TYPES = ("atomic", "granular")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _LIST_TYPE, _MAP_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-map-type", "x-kubernetes-list-map-keys"
 _QUADRATIC = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-#: What conditions on values may not say, since it would not be a matter of values.
-_NOT_OF_VALUES = {
+#: Keywords that are forbidden in `allOf`, `anyOf`, `oneOf` and `not` of a structural schema.
+_FORBIDDEN_IN_CONDITIONS = {
     "type": "must be empty",
     "additionalProperties": "must be undefined",
     "default": "must be undefined",
@@ -35,7 +35,7 @@ _EITHER = "x-kubernetes-int-or-string"
 
 
 def root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the node of a whole object, beyond what any node may not be."""
+    """Check what only the root of a schema must satisfy."""
     if (type_ := schema.get("type")) and type_ != "object":
         yield Cause.invalid(f"{path}.type", shown(type_), "must be object at the root")
     if schema.get("nullable"):
@@ -54,8 +54,8 @@ def root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def unknown_keywords(schema: Mapping[str, Any], path: str) -> list[Cause]:
-    """The keywords that no schema may have."""
-    causes = [Cause.forbidden(f"{path}.{key}", f"{key} is not supported") for key in _UNKNOWN if schema.get(key)]
+    """Return a cause for each unsupported keyword."""
+    causes = [Cause.forbidden(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if schema.get(key)]
     if isinstance(schema.get("items"), list):
         causes.append(Cause.forbidden(f"{path}.items", "items must be a schema object and not an array"))
     if schema.get("uniqueItems"):
@@ -64,14 +64,14 @@ def unknown_keywords(schema: Mapping[str, Any], path: str) -> list[Cause]:
 
 
 def shape_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the keywords of one node beside each other."""
+    """Check the combination of a node's keywords."""
     type_ = schema.get("type", "")
     for key, wanted, known in ((_LIST_TYPE, "array", _LIST_TYPES), (_MAP_TYPE, "object", _MAP_TYPES)):
-        said = schema.get(key)
-        if said is not None and type_ != wanted:
+        given = schema.get(key)
+        if given is not None and type_ != wanted:
             yield Cause.invalid(f"{path}.type", shown(type_), f"must be {wanted} if {key} is specified")
-        if said is not None and said not in known:
-            yield Cause.unsupported(f"{path}.{key}", shown(said), known)
+        if given is not None and given not in known:
+            yield Cause.unsupported(f"{path}.{key}", shown(given), known)
     if schema.get(_PRESERVE) is False:
         yield Cause.invalid(f"{path}.{_PRESERVE}", "false", "must be true or undefined")
     if schema.get("x-kubernetes-embedded-resource") and not schema.get(_PRESERVE) and not schema.get("properties"):
@@ -91,10 +91,10 @@ def shape_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _set_faults(items: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    told = "as item of a list with x-kubernetes-list-type=set"
+    where = "as item of a list with x-kubernetes-list-type=set"
     for type_, key in (("object", _MAP_TYPE), ("array", _LIST_TYPE)):
         if items.get("type") == type_ and items.get(key) != "atomic":
-            yield Cause.invalid(f"{path}.{key}", shown(items.get(key)), f"must be atomic {told}")
+            yield Cause.invalid(f"{path}.{key}", shown(items.get(key)), f"must be atomic {where}")
 
 
 def _map_faults(schema: Mapping[str, Any], items: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -115,7 +115,7 @@ def _map_faults(schema: Mapping[str, Any], items: Mapping[str, Any], path: str) 
 
 
 def _condition_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    for key, why in _NOT_OF_VALUES.items():
+    for key, why in _FORBIDDEN_IN_CONDITIONS.items():
         if schema.get(key):
             yield Cause.forbidden(f"{path}.{key}", f"{why} to be structural")
     for name, below in (schema.get("properties") or {}).items():
@@ -130,7 +130,7 @@ def _condition_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def has_unknown_fields(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether something in a value is not in its schema, and would be dropped."""
+    """Return whether the value has fields that pruning would drop."""
     if isinstance(value, list):
         return any(has_unknown_fields(each, schema.get("items") or {}) for each in value)
     if not isinstance(value, dict) or schema.get(_PRESERVE):

@@ -1,6 +1,6 @@
-"""What a definition may have for rules: ones that compile, and tell what is wrong in one line.
+"""Validation of the rules of a definition: each must compile, and its message must be one line.
 
-Rules are compiled only where everything else about the schema is right. What a rule may cost is not looked at.
+Rules are compiled only if the rest of the schema is valid. Their cost is not limited.
 """
 
 from __future__ import annotations
@@ -23,66 +23,66 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 def rule_form_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the rules of a node, but for the expressions themselves.
+    """Check the rules of a node, except for their expressions.
 
     Args:
         schema: the node.
-        path: where it is.
+        path: of the node.
     """
-    for index, told in enumerate(schema.get(RULES) or ()):
-        yield from _form_faults(told, schema, f"{path}.{RULES}[{index}]")
+    for index, declaration in enumerate(schema.get(RULES) or ()):
+        yield from _form_faults(declaration, schema, f"{path}.{RULES}[{index}]")
 
 
-def _form_faults(told: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[Cause]:
-    rule, message = (str(told.get(key) or "") for key in ("rule", "message"))
+def _form_faults(declaration: Mapping[str, Any], schema: Mapping[str, Any], rule_path: str) -> Iterator[Cause]:
+    rule, message = (str(declaration.get(key) or "") for key in ("rule", "message"))
     if not rule.strip():
-        yield Cause.required(f"{place}.rule", "rule is not specified")
+        yield Cause.required(f"{rule_path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield Cause.invalid(f"{place}.message", shown(message), "must be non-empty if specified")
+        yield Cause.invalid(f"{rule_path}.message", shown(message), "must be non-empty if specified")
     elif _has_breaks(message.strip()):
-        yield Cause.invalid(f"{place}.message", shown(message), "must not contain line breaks")
+        yield Cause.invalid(f"{rule_path}.message", shown(message), "must not contain line breaks")
     elif _has_breaks(rule.strip()) and not message.strip():
-        yield Cause.required(f"{place}.message", "message must be specified if rule contains line breaks")
-    if (computed := str(told.get("messageExpression") or "")) and not computed.strip():
-        yield Cause.required(f"{place}.messageExpression", "messageExpression must be non-empty if specified")
-    if (reason := told.get("reason")) is not None and reason not in _REASONS:
-        yield Cause.unsupported(f"{place}.reason", shown(reason), _REASONS)
-    if field := str(told.get("fieldPath") or ""):
-        yield from _path_faults(field, schema, f"{place}.fieldPath")
+        yield Cause.required(f"{rule_path}.message", "message must be specified if rule contains line breaks")
+    if (computed := str(declaration.get("messageExpression") or "")) and not computed.strip():
+        yield Cause.required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
+    if (reason := declaration.get("reason")) is not None and reason not in _REASONS:
+        yield Cause.unsupported(f"{rule_path}.reason", shown(reason), _REASONS)
+    if field := str(declaration.get("fieldPath") or ""):
+        yield from _path_faults(field, schema, f"{rule_path}.fieldPath")
 
 
-def _path_faults(field: str, schema: Mapping[str, Any], place: str) -> Iterator[Cause]:
+def _path_faults(field: str, schema: Mapping[str, Any], rule_path: str) -> Iterator[Cause]:
     if not field.strip():
-        yield Cause.invalid(place, shown(field), "must be non-empty if specified")
+        yield Cause.invalid(rule_path, shown(field), "must be non-empty if specified")
     if _has_breaks(field):
-        yield Cause.invalid(place, shown(field), "must not contain line breaks")
+        yield Cause.invalid(rule_path, shown(field), "must not contain line breaks")
     try:
         field_name(field, schema)
     except FieldNameError:
-        yield Cause.invalid(place, shown(field), "must be a valid path")
+        yield Cause.invalid(rule_path, shown(field), "must be a valid path")
 
 
 def rule_faults(
-    schema: Mapping[str, Any], path: str, *, is_object: bool = True, uncompared: str = ""
+    schema: Mapping[str, Any], path: str, *, is_object: bool = True, uncorrelatable: str = ""
 ) -> Iterator[Cause]:
-    """Every rule of a schema that does not compile.
+    """Yield a cause for each rule of a schema that does not compile.
 
     Args:
-        schema: one whose form is right.
-        path: where it is.
-        is_object: whether it is of whole objects.
-        uncompared: the path above it from which on nothing is compared with what it was, "" if there is none.
+        schema: a schema whose form is valid.
+        path: of the schema.
+        is_object: whether the schema describes a whole object.
+        uncorrelatable: the path of the closest parent whose values cannot be correlated with old ones, or "".
     """
     properties, items, others = (schema.get(key) for key in ("properties", "items", "additionalProperties"))
     if schema.get("x-kubernetes-map-type", "granular") not in ("granular", "atomic"):
-        uncompared = uncompared or path
+        uncorrelatable = uncorrelatable or path
     for name, below in (properties or {}).items():
-        yield from _below(below, f"{path}.properties[{name}]", uncompared)
+        yield from _below(below, f"{path}.properties[{name}]", uncorrelatable)
     if isinstance(others, dict):
-        yield from _below(others, f"{path}.additionalProperties", uncompared)
+        yield from _below(others, f"{path}.additionalProperties", uncorrelatable)
     if isinstance(items, dict):
         is_keyed = schema.get("x-kubernetes-list-type") == "map"
-        yield from _below(items, f"{path}.items", uncompared or ("" if is_keyed else path))
+        yield from _below(items, f"{path}.items", uncorrelatable or ("" if is_keyed else path))
     if not schema.get(RULES):
         return
     type_ = schema_type(schema, is_object=is_object)
@@ -90,49 +90,51 @@ def rule_faults(
         why = "internal error: failed to retrieve type information for x-kubernetes-validations"
         yield Cause("InternalError", f"{path}.{RULES}", f"Internal error: {why}")
         return
-    for index, told in enumerate(schema[RULES]):
-        yield from _expression_faults(told, type_, f"{path}.{RULES}[{index}]", uncompared)
+    for index, declaration in enumerate(schema[RULES]):
+        yield from _expression_faults(declaration, type_, f"{path}.{RULES}[{index}]", uncorrelatable)
 
 
-def _below(schema: Mapping[str, Any], path: str, uncompared: str) -> Iterator[Cause]:
+def _below(schema: Mapping[str, Any], path: str, uncorrelatable: str) -> Iterator[Cause]:
     is_object = bool(schema.get("x-kubernetes-embedded-resource"))
-    yield from rule_faults(schema, path, is_object=is_object, uncompared=uncompared)
+    yield from rule_faults(schema, path, is_object=is_object, uncorrelatable=uncorrelatable)
 
 
-def _expression_faults(told: Mapping[str, Any], type_: Type, place: str, uncompared: str) -> Iterator[Cause]:
+def _expression_faults(
+    declaration: Mapping[str, Any], type_: Type, rule_path: str, uncorrelatable: str
+) -> Iterator[Cause]:
     try:
-        program = compile_rule(told, type_)
+        program = compile_rule(declaration, type_)
     except CheckFault as fault:
-        yield Cause.invalid(f"{place}.rule", _shown_rule(told), str(fault))
+        yield Cause.invalid(f"{rule_path}.rule", _shown_rule(declaration), str(fault))
         return
-    if told.get("messageExpression"):
+    if declaration.get("messageExpression"):
         try:
-            compile_message(told, type_)
+            compile_message(declaration, type_)
         except CheckFault as fault:
-            yield Cause.invalid(f"{place}.messageExpression", _shown_rule(told), str(fault))
+            yield Cause.invalid(f"{rule_path}.messageExpression", _shown_rule(declaration), str(fault))
     if "oldSelf" in program.names:
-        if uncompared:
-            why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncompared}"
-            yield Cause.invalid(f"{place}.rule", shown(told["rule"]), why)
-    elif told.get("optionalOldSelf") is not None:
+        if uncorrelatable:
+            why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
+            yield Cause.invalid(f"{rule_path}.rule", shown(declaration["rule"]), why)
+    elif declaration.get("optionalOldSelf") is not None:
         why = "may not be set if oldSelf is not used in rule"
-        yield Cause.invalid(f"{place}.optionalOldSelf", shown(told["optionalOldSelf"]), why)
+        yield Cause.invalid(f"{rule_path}.optionalOldSelf", shown(declaration["optionalOldSelf"]), why)
 
 
 def _has_breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _shown_rule(told: Mapping[str, Any]) -> str:
-    """A rule as Go shows it."""
+def _shown_rule(declaration: Mapping[str, Any]) -> str:
+    """Return a rule as Go shows it."""
     text = shown(
         {
-            "Rule": told["rule"],
-            "Message": told.get("message", ""),
-            "MessageExpression": told.get("messageExpression", ""),
-            "Reason": told.get("reason"),
-            "FieldPath": told.get("fieldPath", ""),
-            "OptionalOldSelf": told.get("optionalOldSelf"),
+            "Rule": declaration["rule"],
+            "Message": declaration.get("message", ""),
+            "MessageExpression": declaration.get("messageExpression", ""),
+            "Reason": declaration.get("reason"),
+            "FieldPath": declaration.get("fieldPath", ""),
+            "OptionalOldSelf": declaration.get("optionalOldSelf"),
         }
     )
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,8 +1,8 @@
-"""What values of a structural schema are to the rules of it: their types, and the values themselves.
+"""Types and values of a structural schema as rules see them.
 
-Rules see what the schema names, and nothing else: fields that have a type, under names that the language can say. Of
-the metadata of an object they see its name and what it was generated from. What they do not see counts nevertheless
-when two objects are compared, and is kept under keys that no rule can say.
+Rules see only fields that have a type, under names that CEL can express. Of an object's metadata they see `name` and
+`generateName`. Hidden fields still count when two objects are compared: they are kept under keys that rules cannot
+express.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RESERVED = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _STRING: Mapping[str, Any] = {"type": "string"}
-_OF_OBJECTS = {
+_OBJECT_FIELDS = {
     "apiVersion": _STRING,
     "kind": _STRING,
     "metadata": {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}},
@@ -39,7 +39,7 @@ _FORMATS = {
     "date-time": types.TIMESTAMP,
 }
 
-_TEXTS: Mapping[str, Reader] = {
+_FORMAT_READERS: Mapping[str, Reader] = {
     "byte": base64.b64decode,
     "duration": to_duration,
     "date": lambda text: to_timestamp(f"{text}T00:00:00Z"),
@@ -47,8 +47,8 @@ _TEXTS: Mapping[str, Reader] = {
 }
 
 
-def said(name: str) -> str | None:
-    """How rules say the name of a field, None if they cannot."""
+def escaped_name(name: str) -> str | None:
+    """Return the escaped name of a field in rules, or None if rules cannot name it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not re.fullmatch(r"[a-zA-Z_./-][a-zA-Z0-9_./-]*", name):
@@ -57,12 +57,12 @@ def said(name: str) -> str | None:
 
 
 def schema_type(schema: Mapping[str, Any], *, is_object: bool = False, path: str = "") -> Type | None:
-    """The type of the values of a schema, None if rules do not see them.
+    """Return the CEL type of a schema's values, or None if rules do not see them.
 
     Args:
         schema: a structural schema.
-        is_object: whether it is of whole objects.
-        path: where it is in what the rules are of.
+        is_object: whether it describes a whole object.
+        path: relative to the schema that has the rules.
     """
     if schema.get("x-kubernetes-int-or-string"):
         return types.DYN
@@ -84,8 +84,8 @@ def schema_type(schema: Mapping[str, Any], *, is_object: bool = False, path: str
 def _fields(schema: Mapping[str, Any], is_object: bool, path: str) -> dict[str, Type]:
     fields: dict[str, Type] = {}
     for name, below in _properties(schema, is_object).items():
-        if (spoken := said(name)) and (type_ := _below(below, f"{path}.{spoken}")):
-            fields[spoken] = type_
+        if (escaped := escaped_name(name)) and (type_ := _below(below, f"{path}.{escaped}")):
+            fields[escaped] = type_
     return fields
 
 
@@ -97,17 +97,17 @@ def _below(schema: Any, path: str) -> Type | None:
 
 def _properties(schema: Mapping[str, Any], is_object: bool) -> Mapping[str, Any]:
     properties: Mapping[str, Any] = schema.get("properties") or {}
-    return {**properties, **_OF_OBJECTS} if is_object else properties
+    return {**properties, **_OBJECT_FIELDS} if is_object else properties
 
 
-def reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader:
-    """What makes of a value that fits a schema what rules see of it.
+def make_reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader:
+    """Return a function that converts a valid value to what rules see of it.
 
-    It raises `EvaluationError` for a text that is not what its format says.
+    The function raises `EvaluationError` for a string that does not have its format.
 
     Args:
         schema: a structural schema.
-        is_object: whether it is of whole objects.
+        is_object: whether it describes a whole object.
     """
     is_object = is_object or bool(schema.get("x-kubernetes-embedded-resource"))
     others, items, format_ = (schema.get(key) for key in ("additionalProperties", "items", "format"))
@@ -115,15 +115,15 @@ def reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader:
         case _ if schema.get("x-kubernetes-int-or-string"):
             return _same
         case "object" if isinstance(others, dict) and not is_object:
-            return _map_reader(reader(others))
+            return _map_reader(make_reader(others))
         case "object":
             return _object_reader(schema, is_object)
         case "array" if isinstance(items, dict):
-            return _list_reader(schema, reader(items))
+            return _list_reader(schema, make_reader(items))
         case "number":
             return _unless_null(float)
-        case "string" if str(format_) in _TEXTS:
-            return _unless_null(_TEXTS[str(format_)])
+        case "string" if str(format_) in _FORMAT_READERS:
+            return _unless_null(_FORMAT_READERS[str(format_)])
     return _same
 
 
@@ -140,15 +140,17 @@ def _map_reader(read: Reader) -> Reader:
 
 
 def _object_reader(schema: Mapping[str, Any], is_object: bool) -> Reader:
-    seen: dict[str, tuple[str, Reader]] = {}
+    visible: dict[str, tuple[str, Reader]] = {}
     for name, below in _properties(schema, is_object).items():
-        if (spoken := said(name)) and schema_type(below, is_object=bool(below.get("x-kubernetes-embedded-resource"))):
-            seen[name] = spoken, reader(below)
+        if (escaped := escaped_name(name)) and schema_type(
+            below, is_object=bool(below.get("x-kubernetes-embedded-resource"))
+        ):
+            visible[name] = escaped, make_reader(below)
 
     def read(value: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, item in value.items():
-            name, below = seen.get(key) or (f"\0{key}", _same)
+            name, below = visible.get(key) or (f"\0{key}", _same)
             result[name] = below(item)
         return result
 
@@ -160,6 +162,6 @@ def _list_reader(schema: Mapping[str, Any], read: Reader) -> Reader:
         case "set":
             return _unless_null(lambda value: SetList(map(read, value)))
         case "map":
-            keys = tuple(said(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
+            keys = tuple(escaped_name(key) or key for key in schema.get("x-kubernetes-list-map-keys") or ())
             return _unless_null(lambda value: KeyedList([read(item) for item in value], keys))
     return _unless_null(lambda value: [read(item) for item in value])

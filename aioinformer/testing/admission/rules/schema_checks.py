@@ -1,4 +1,4 @@
-"""What a definition may have for a schema: a structural one, whose defaults fit it."""
+"""Validation of the schemas of a definition: a structural schema with defaults that fit it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _GO_PATTERN_FAULTS = {
 
 
 def schema_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Everything that is wrong with a schema.
+    """Yield everything that is wrong with a schema.
 
     Args:
         schema: an `openAPIV3Schema`.
-        path: where it is.
+        path: of the schema.
     """
     faults = list(_node_faults(schema, path, "at the root"))
-    # Rules are compiled only if it is certain what they are about.
+    # Rules are compiled only if the schema itself is valid.
     yield from faults or rule_faults(schema, path)
 
 
@@ -56,8 +56,8 @@ def _node_faults(schema: Mapping[str, Any], path: str, place: str) -> Iterator[C
         why = "additionalProperties and properties are mutual exclusive"
         yield Cause.forbidden(f"{path}.additionalProperties", why)
     type_ = schema.get("type")
-    is_free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
-    if not type_ and (place == "at the root" or not is_free):
+    may_lack_type = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
+    if not type_ and (place == "at the root" or not may_lack_type):
         yield Cause.required(f"{path}.type", f"must not be empty {place}")
     elif type_ and type_ not in _TYPES:
         yield Cause.unsupported(f"{path}.type", f'"{type_}"', _TYPES)
