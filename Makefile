@@ -1,15 +1,15 @@
-# Everything runs in .venv, which is made from the hashed locks in requirements/ when something needs it.
-# Presumed: make, Python 3.11 or later, and a package registry that pip can reach.
+# Everything runs in .venv, which is created from the hashed locks in requirements/ when a target needs it.
+# You need: make, Python 3.11 or later, and a package registry that pip can reach.
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 
-# The first of these that is new enough; PYTHON=... names another.
+# The first of these that is new enough; PYTHON=... selects another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
 
-# pip's own notices about its age, and a cache in a home that may not be writable, are not our output.
+# No notices about pip's own version.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 DURATION ?=
@@ -19,61 +19,68 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e record-oracle soak simulate lint format types layers docs bench bench-peers generate lock clean
+.PHONY: help demo test test-all e2e record-oracle soak simulate lint format types layers docs bench bench-peers generate lock clean
 
-help: ## Say what can be made
-	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+help: ## Show this help
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 	@echo
-	@echo '  DURATION=8 ends the demo after 8 seconds; ARGS="-k lister" goes to pytest; PYTHON=python3.13 makes .venv with it.'
+	@echo '  ARGS="-k lister" is passed to pytest; DURATION=8 ends the demo after 8 seconds; PYTHON=python3.13 creates .venv with it.'
+	@echo '  With AIOINFORMER_TEST_CLUSTER, tests also use a real API server (docs/contributing.md).'
 
-demo: $(VENV)/.package ## A living cluster and an informer's view of it (DURATION=8 ends it after 8 s)
+demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of it (DURATION=8)
 	@$(BIN)/aioinformer demo $(if $(DURATION),--duration $(DURATION))
 
-test: $(VENV)/.package $(VENV)/.dev ## The tests; those on a real API server where AIOINFORMER_TEST_CLUSTER names one
-	@$(BIN)/python -m pytest $(ARGS)
+# One worker a core; a worker that has finished takes tests from the others.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-e2e: $(VENV)/.package $(VENV)/.dev ## Only the tests on a real API server
-	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'AIOINFORMER_TEST_CLUSTER must name the folder of a test cluster (see docs/testing.md)'; exit 2; }
+test: $(VENV)/.package $(VENV)/.dev ## Run the tests, with a sample of the server rows (ARGS="tests/core -x": those tests, all rows)
+	@$(PYTEST) $(or $(ARGS),--sample)
+
+test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
+	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)
+
+e2e: $(VENV)/.package $(VENV)/.dev ## Run only the end-to-end tests, which need a real API server
+	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
 	@$(BIN)/python -m pytest tests/e2e $(ARGS)
 
-record-oracle: $(VENV)/.package $(VENV)/.dev ## Play the scripted servers to client-go anew (needs go; ARGS="gone" for one group)
+record-oracle: $(VENV)/.package $(VENV)/.dev ## Record client-go with the scripted servers again (needs go; ARGS="gone" for one group)
 	@$(BIN)/python -m tests.oracle.record $(ARGS)
 
-simulate: $(VENV)/.package $(VENV)/.dev ## Informers on virtual time, against every fault (SEEDS=10000 FIRST=1)
+simulate: $(VENV)/.package $(VENV)/.dev ## Simulate informers in virtual time, with every fault (SEEDS=10000 FIRST=1)
 	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
-soak: $(VENV)/.package $(VENV)/.dev ## Churn and faults for DURATION=1h, and what grows; TARGET=real for a real API server
+soak: $(VENV)/.package $(VENV)/.dev ## Churn and inject faults for DURATION=1h, and measure growth (TARGET=real: a real API server)
 	@$(BIN)/python -m tests.soak --target $(TARGET) --duration $(or $(DURATION),1h) --output benchmarks/results/soak-$(TARGET).json
 
-lint: $(VENV)/.dev ## Style, and the layout of every file
+lint: $(VENV)/.dev ## Check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: $(VENV)/.dev ## Mend what lint can mend by itself
+format: $(VENV)/.dev ## Fix what lint can fix by itself
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-types: $(VENV)/.package $(VENV)/.dev ## mypy --strict, the tests and examples included
+types: $(VENV)/.package $(VENV)/.dev ## Check types with mypy --strict, tests and examples included
 	@$(BIN)/mypy
 
-layers: $(VENV)/.package $(VENV)/.dev ## Imports go downward only, and the core knows neither clock nor socket
+layers: $(VENV)/.package $(VENV)/.dev ## Check that imports between rooms go downward only
 	@$(BIN)/lint-imports
 
-docs: $(VENV)/.package $(VENV)/.dev ## The documentation, into site/
+docs: $(VENV)/.package $(VENV)/.dev ## Build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'Open site/index.html.'
 
-bench: $(VENV)/.package $(VENV)/.dev ## Every question in benchmarks/, and docs/benchmarks.md from the answers
+bench: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks and write docs/benchmarks.md
 	@failed=; for question in $$(grep -l '^QUESTION' benchmarks/*.py); do \
 		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
-bench-peers: $(VENV)/.package $(VENV)/.dev ## The same of others: client-go (needs go), kube-rs (cargo), Python libraries
+bench-peers: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks of client-go (needs go), kube-rs (cargo) and Python libraries
 	@failed=; for question in benchmarks/beside_others*.py benchmarks/protobuf.py; do \
 		$(BIN)/python $$question $(ARGS) || failed="$$failed $$question"; done; \
 	$(BIN)/python benchmarks/report.py; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
 
-generate: $(VENV)/.package $(VENV)/.dev ## Write anew what is made from other files: code, and the pages of behaviours and contracts
+generate: $(VENV)/.package $(VENV)/.dev ## Write generated code and generated pages of the documentation again
 	@$(BIN)/python scripts/generate.py
 	@$(BIN)/python scripts/conformance.py
 	@$(BIN)/python scripts/contract.py
@@ -84,21 +91,21 @@ LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annot
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 LOCK := $(UV) pip compile pyproject.toml $(LOCKED) --extra cli
 
-lock: ## Bring requirements/ up to date (needs uv; nothing else does)
+lock: ## Update the locks in requirements/ (needs uv)
 	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
 	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
 	@$(UV) pip compile benchmarks/peers/requirements.in --upgrade $(LOCKED) --output-file benchmarks/peers/requirements.txt
 
-clean: ## Remove everything that was made here
+clean: ## Remove everything that make has created
 	@rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find aioinformer tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Three stamps: what the program needs, the package itself, and what its developers need on top.
-# A changed lock makes a new environment, so that nothing of an old one is left in it.
+# Three stamps: the dependencies of the program, the package itself, and the tools of its developers.
+# A changed lock of the program creates a new environment, so that nothing of the old one remains.
 
 $(VENV)/.run: requirements/run.txt
-	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later was not found; name one: make PYTHON=/path/to/python3'; exit 2; }
-	@echo 'Making $(VENV) with $(PYTHON) from requirements/run.txt ...'
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later was not found: set make PYTHON=/path/to/python3'; exit 2; }
+	@echo 'Creating $(VENV) with $(PYTHON) from requirements/run.txt ...'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes --requirement requirements/run.txt
 	@touch $@
@@ -108,6 +115,6 @@ $(VENV)/.package: pyproject.toml $(VENV)/.run
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
-	@echo 'Adding the tools of requirements/dev.txt to $(VENV) ...'
+	@echo 'Installing requirements/dev.txt into $(VENV) ...'
 	@$(PIP) install --require-hashes --requirement requirements/dev.txt
 	@touch $@

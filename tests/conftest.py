@@ -1,12 +1,21 @@
-"""What holds for every test: nothing of the machine gets in, and no task is left behind."""
+"""For every test: isolation from the machine's own clusters and proxies, and a check for tasks that are left running.
+
+Also the options that select the tests of a run, and the record of a full run.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import signal
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+
+import full_run
+from tests import selection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,30 +35,74 @@ AMBIENT_VARIABLES = (
 )
 
 
-def pytest_configure() -> None:
-    """Says that this thread has no loop, where pytest-asyncio would else be given a new one that nobody closes."""
+_FULL_RUN = pytest.StashKey[full_run.FullRun]()
+_RECORDED = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    selection.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set no event loop for this thread: pytest-asyncio would otherwise create one that is never closed."""
     asyncio.set_event_loop(None)
+    # A shell that starts this run in the background lets it ignore SIGINT; programs under test would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--record-full-run") and not hasattr(config, "workerinput"):
+        # Hashed now: the files may change while the tests run.
+        try:
+            config.stash[_FULL_RUN] = full_run.this_run()
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise pytest.UsageError("--record-full-run needs git and a checkout") from error
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return selection.describe(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if selection.is_sample(config):
+        selection.deselect(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is loaded by now from garbage collection: some tests collect, and each would walk all of it."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Record a full run in which every test has passed."""
+    run = session.config.stash.get(_FULL_RUN, None)
+    if run is not None and exitstatus == pytest.ExitCode.OK:
+        session.config.stash[_RECORDED] = full_run.write(run)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash.get(_RECORDED, False):
+        terminalreporter.write_line(f"This full run is recorded in {full_run.RECORD}: commit that file.")
 
 
 @pytest.fixture(autouse=True)
 def no_cluster_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own cluster or proxy is never talked to by accident."""
+    """Hide the clusters and proxies of the machine: tests connect to what they started only."""
     for variable in AMBIENT_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture(autouse=True)
 def no_task_left_behind(request: pytest.FixtureRequest) -> None:
-    """Set up before a test's own fixtures, and therefore torn down after them."""
+    """Run the check after a test's own fixtures: what is set up first is torn down last."""
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
         request.getfixturevalue("task_census")
 
 
 @pytest.fixture
 async def task_census() -> AsyncIterator[None]:
-    """Fails a test that ends, its fixtures included, while a task of its loop still lives."""
+    """Fail a test if a task of its event loop is still running after the test and its fixtures."""
     yield
-    # What was closed may need a turn or two of the loop to be gone; who waits for a timer or a socket is not gone.
+    # A closed task may need some iterations of the loop to end; one that waits for a timer or a socket does not end.
     for _ in range(10):
         await asyncio.sleep(0)
     left = sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())

@@ -27,7 +27,7 @@ EVENT = json.dumps(
 ).encode()
 
 
-async def test_a_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aioinformer.reflector.watches.HEAD_PATIENCE", 0.05)
     happened, watching = asyncio.Event(), asyncio.Event()
     watches = 0

@@ -18,7 +18,7 @@ PAGES = ReflectorOptions(streaming_list=False)
 HEAD = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":['
 
 
-def test_a_server_that_hands_out_two_pages_in_turn_is_not_asked_for_them_for_ever() -> None:
+def test_alternating_continue_tokens_end_the_list() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.page("a", token="one")
@@ -30,7 +30,7 @@ def test_a_server_that_hands_out_two_pages_in_turn_is_not_asked_for_them_for_eve
     assert talk.delay() > 0
 
 
-def test_pages_without_objects_are_read_to_their_end_but_not_as_fast_as_the_server_can() -> None:
+def test_empty_pages_are_read_at_a_limited_rate() -> None:
     talk = Conversation(PAGES)
     for number in range(50):
         talk.ask()
@@ -42,7 +42,7 @@ def test_pages_without_objects_are_read_to_their_end_but_not_as_fast_as_the_serv
 
 
 @pytest.mark.parametrize("digits", [20, 309, 400, 4000])
-def test_a_status_in_a_watch_may_ask_for_more_seconds_than_a_float_can_hold(digits: int) -> None:
+def test_huge_retry_after_in_a_status_is_capped(digits: int) -> None:
     details = b'{"retryAfterSeconds":' + b"9" * digits + b"}"
     event = decode_watch_line(b'{"type":"ERROR","object":{"code":429,"details":' + details + b"}}", Intake().changed)
     assert isinstance(event.error, ApiError)
@@ -52,16 +52,16 @@ def test_a_status_in_a_watch_may_ask_for_more_seconds_than_a_float_can_hold(digi
     assert talk.delay() <= MAX_RETRY_AFTER
 
 
-def test_a_date_beyond_all_calendars_asks_for_no_time() -> None:
+def test_invalid_retry_after_date_is_ignored() -> None:
     headers = {"Retry-After": "Wed, 99 Oct 99999999999 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
     assert retry_after(headers) is None
 
 
-def test_labels_that_are_no_unicode_match_no_selector_and_raise_nothing() -> None:
+def test_labels_with_invalid_utf8_match_no_selector() -> None:
     assert labels_of(decode_record(b'{"metadata":{"name":"a","labels":{"app":"\xff\xfe"}}}')) == {}
 
 
-def test_a_list_that_goes_on_behind_its_items_is_given_up() -> None:
+def test_endless_bytes_after_the_items_are_refused() -> None:
     parser: ListParser[Record] = ListParser(decode_record)
     parser.feed(HEAD + b"]")
     assert list(parser.items()) == []
@@ -73,7 +73,7 @@ def test_a_list_that_goes_on_behind_its_items_is_given_up() -> None:
 @pytest.mark.parametrize(
     "code", [b"true", b"-410", b"0", b"7", b"1e3", b"410.5", b'"410"', b"[410]", b"9" * 19, b"9" * 9999]
 )
-def test_a_status_in_a_watch_with_a_code_that_is_none_is_an_error_of_the_server(code: bytes) -> None:
+def test_invalid_status_code_counts_as_500(code: bytes) -> None:
     event = decode_watch_line(b'{"type":"ERROR","object":{"code":' + code + b"}}", Intake().changed)
     assert isinstance(event.error, ApiError)
     assert event.error.status == 500
@@ -89,7 +89,7 @@ TWICE = {
 
 @pytest.mark.parametrize("what", TWICE)
 @pytest.mark.parametrize("cut", [1, 7, 1000])
-def test_a_list_that_says_something_twice_is_read_the_same_way_however_it_is_cut(what: str, cut: int) -> None:
+def test_duplicate_list_fields_parse_the_same_in_any_chunks(what: str, cut: int) -> None:
     parser: ListParser[Record] = ListParser(decode_record)
     found = []
     for at in range(0, len(TWICE[what]), cut):

@@ -142,7 +142,7 @@ async def followed(script: Script, reader: Reader) -> tuple[list[Exception], int
 
 @READERS
 @pytest.mark.parametrize("what", BROKEN)
-async def test_what_is_no_answer_is_an_error_with_a_name_and_asked_for_again(what: str, reader: Reader) -> None:
+async def test_invalid_response_is_a_named_error_and_retried(what: str, reader: Reader) -> None:
     errors, requests = await followed(BROKEN[what], reader)
     assert errors
     assert all(isinstance(error, AioinformerError) and str(error) for error in errors)
@@ -151,14 +151,14 @@ async def test_what_is_no_answer_is_an_error_with_a_name_and_asked_for_again(wha
 
 @READERS
 @pytest.mark.parametrize("what", ODD)
-async def test_what_is_odd_is_an_answer_all_the_same(what: str, reader: Reader) -> None:
+async def test_unusual_response_is_accepted(what: str, reader: Reader) -> None:
     errors, _ = await followed(ODD[what], reader)
     assert errors == []
 
 
 @READERS
 @pytest.mark.parametrize("what", [what for what in BROKEN if "without end" in what or "bomb" in what])
-async def test_what_has_no_end_takes_no_more_memory_than_the_cap_allows(what: str, reader: Reader) -> None:
+async def test_endless_response_uses_bounded_memory(what: str, reader: Reader) -> None:
     await followed(ODD["an old protocol"], reader)  # what is imported once is not counted
     tracemalloc.start()
     try:

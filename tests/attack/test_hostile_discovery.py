@@ -70,7 +70,7 @@ class Documents:
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(spoilt(AGGREGATED), spoilt(GROUPS)), st.one_of(st.just(LEGACY), spoilt(LEGACY)))
-def test_any_documents_are_resources_or_an_error_with_a_name(root: Any, other: Any) -> None:
+def test_any_documents_give_resources_or_a_named_error(root: Any, other: Any) -> None:
     documents = Documents(root, other)
 
     async def story() -> None:
@@ -85,7 +85,7 @@ def test_any_documents_are_resources_or_an_error_with_a_name(root: Any, other: A
 @pytest.mark.parametrize(
     "body", [b"", b"[", b"null", b"[]", b"\xff", b"<html>", b"[" * 100_000, b'{"kind":7}', b'{"kind":"x"}']
 )
-def test_what_is_no_document_is_said_to_be_none(body: bytes) -> None:
+def test_invalid_document_is_a_named_error(body: bytes) -> None:
     class Saying:
         async def request(self, request: Request) -> Answer:
             answer = Answer()

@@ -67,19 +67,19 @@ def run(*answers: tuple[list[bytes], str], options: ReflectorOptions, queue: str
 
 @pytest.mark.parametrize("ending", ["end", "cut"])
 @pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM, STREAMS)], ids=["list", "stream"])
-def test_a_list_may_end_anywhere(body: bytes, options: ReflectorOptions, ending: str) -> None:
+def test_list_may_end_anywhere(body: bytes, options: ReflectorOptions, ending: str) -> None:
     for first in range(0, len(body), 20):
         run(*(([body[:offset]], ending) for offset in range(first, min(first + 20, len(body)))), options=options)
 
 
 @pytest.mark.parametrize("ending", ["end", "cut"])
-def test_a_watch_may_end_anywhere(ending: str) -> None:
+def test_watch_may_end_anywhere(ending: str) -> None:
     for offset in range(len(WATCH)):
         run(([LIST], "end"), ([WATCH[:offset]], ending), options=PAGES)
 
 
 @pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM + WATCH, STREAMS)], ids=["list", "stream"])
-def test_an_answer_may_come_byte_by_byte(body: bytes, options: ReflectorOptions) -> None:
+def test_response_may_arrive_byte_by_byte(body: bytes, options: ReflectorOptions) -> None:
     run(([body[at : at + 1] for at in range(len(body))], "end"), options=options)
 
 
@@ -127,7 +127,7 @@ PLACES = {
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value[:12]))
 @pytest.mark.parametrize("what", PLACES)
-def test_a_value_may_be_anything(what: str, value: bytes) -> None:
+def test_any_value_is_survived(what: str, value: bytes) -> None:
     body, options = {"list": (LIST, PAGES), "stream": (STREAM, STREAMS), "watch": (WATCH, PAGES)}[what]
     spoilt = [body.replace(place, value, 1) for place in PLACES[what]]
     assert body not in spoilt
@@ -166,7 +166,7 @@ def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
 
 @settings(max_examples=150, deadline=None)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
-def test_any_answers_are_survived(
+def test_any_responses_are_survived(
     answers: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: str
 ) -> None:
     run(*answers, options=options, queue=queue)
@@ -221,26 +221,26 @@ DRIPPING_WATCHES = {
 
 @pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
 @pytest.mark.parametrize("place", DRIPPING_LISTS)
-def test_a_list_that_drips_is_given_up(place: str, every: float) -> None:
+def test_trickling_list_is_given_up(place: str, every: float) -> None:
     assert "no new object came for 90 s" in str(drips(*DRIPPING_LISTS[place], every, PAGES))
 
 
 @pytest.mark.parametrize("every", [0.5, 1.0, 20.0])
 @pytest.mark.parametrize("place", [*DRIPPING_WATCHES, "the same event again and again"])
-def test_a_streaming_list_that_drips_is_followed_by_pages(place: str, every: float) -> None:
+def test_trickling_streaming_list_falls_back_to_pages(place: str, every: float) -> None:
     again = line("ADDED", pod("a", "1"))
     drips(*DRIPPING_WATCHES.get(place, (again, again)), every, STREAMS)
 
 
 @pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
 @pytest.mark.parametrize("place", DRIPPING_WATCHES)
-def test_a_watch_that_drips_is_opened_again(place: str, every: float) -> None:
+def test_trickling_watch_is_reopened(place: str, every: float) -> None:
     first, drop = DRIPPING_WATCHES[place]
     drips(first, drop, every, PAGES, ([LIST], "end"))
 
 
 @pytest.mark.parametrize("place", [place for place in DRIPPING_LISTS if "again" not in place])
-def test_a_list_that_is_only_listed_does_not_drip_for_ever(place: str) -> None:
+def test_trickling_list_without_a_cache_is_given_up(place: str) -> None:
     async def story() -> None:
         pods = HostileCollection([])
         first, drop = DRIPPING_LISTS[place]
@@ -253,7 +253,7 @@ def test_a_list_that_is_only_listed_does_not_drip_for_ever(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", DRIPPING_WATCHES)
-def test_a_watch_without_a_cache_that_drips_is_opened_again(place: str) -> None:
+def test_trickling_watch_without_a_cache_is_reopened(place: str) -> None:
     async def story() -> None:
         pods = HostileCollection([])
         dripping(pods, *DRIPPING_WATCHES[place])

@@ -143,7 +143,7 @@ async def _measured(case: Case) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_an_event_costs_no_more_than_its_budget(name: str) -> None:
+async def test_event_stays_within_its_budget(name: str) -> None:
     reached = await _measured(CASES[name])
     if os.environ.get("AIOINFORMER_WRITE_BUDGET"):
         recorded = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}

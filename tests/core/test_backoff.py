@@ -12,7 +12,7 @@ DATE = "Sat, 01 Feb 2025 10:00:00 GMT"
 
 
 @pytest.mark.conformance("REF-06")
-def test_delays_double_from_the_first_to_the_cap() -> None:
+def test_delays_double_up_to_the_cap() -> None:
     backoff, now, delays = Backoff(random=lambda: 0.0), 0.0, []
     for _ in range(7):
         delays.append(backoff.next(now))
@@ -22,11 +22,11 @@ def test_delays_double_from_the_first_to_the_cap() -> None:
 
 @pytest.mark.conformance("REF-06")
 @pytest.mark.parametrize(("chance", "delay"), [(0.0, 0.8), (0.5, 1.2), (0.999, 1.5992)])
-def test_jitter_draws_a_delay_between_one_and_two_times_its_length(chance: float, delay: float) -> None:
+def test_jitter_multiplies_a_delay_by_one_to_two(chance: float, delay: float) -> None:
     assert Backoff(random=lambda: chance).next(0) == pytest.approx(delay)
 
 
-def test_jitter_does_not_add_up() -> None:
+def test_jitter_does_not_accumulate() -> None:
     backoff, now = Backoff(random=lambda: 0.5), 0.0
     for _ in range(10):
         delay = backoff.next(now)
@@ -35,7 +35,7 @@ def test_jitter_does_not_add_up() -> None:
 
 
 @pytest.mark.conformance("REF-07")
-def test_failing_for_ever_never_starts_anew() -> None:
+def test_continuous_failures_never_reset_the_backoff() -> None:
     backoff, now, delays = Backoff(random=lambda: 0.0), 0.0, []
     while now < 3600:
         delays.append(backoff.next(now))
@@ -44,7 +44,7 @@ def test_failing_for_ever_never_starts_anew() -> None:
 
 
 @pytest.mark.conformance("REF-07")
-def test_two_minutes_without_failure_after_a_delay_start_anew() -> None:
+def test_two_healthy_minutes_after_a_delay_reset_the_backoff() -> None:
     backoff = Backoff(random=lambda: 0.0)
     now = backoff.next(0)
     now += backoff.next(now)
@@ -53,7 +53,7 @@ def test_two_minutes_without_failure_after_a_delay_start_anew() -> None:
     assert backoff.next(now + 120) == pytest.approx(0.8)
 
 
-def test_health_is_counted_from_the_end_of_what_the_server_asked_for() -> None:
+def test_health_starts_after_the_requested_retry_time() -> None:
     backoff = Backoff(random=lambda: 0.0)
     backoff.next(0)
     backoff.extend(1000)
@@ -61,26 +61,26 @@ def test_health_is_counted_from_the_end_of_what_the_server_asked_for() -> None:
 
 
 @pytest.mark.conformance("REF-08", "REF-01", "WEAK-18")
-def test_the_shape_can_be_chosen() -> None:
+def test_options_set_the_delays() -> None:
     options = BackoffOptions(initial=0.01, factor=3, cap=0.05, jitter=0, reset_after=1)
     backoff = Backoff(options, random=lambda: 0.9)
     assert [backoff.next(0) for _ in range(4)] == pytest.approx([0.01, 0.03, 0.05, 0.05])
 
 
 @pytest.mark.parametrize("shape", [{"initial": 0}, {"cap": -1}, {"reset_after": 0}, {"factor": 0.5}, {"jitter": -0.1}])
-def test_a_shape_that_makes_no_sense_is_refused_by_name(shape: dict[str, Any]) -> None:
+def test_invalid_options_are_named(shape: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(shape))):
         BackoffOptions(**shape)
 
 
-def test_the_third_failure_in_a_row_that_was_not_delayed_is_braked() -> None:
+def test_third_immediate_failure_is_delayed() -> None:
     backoff = Backoff(random=lambda: 0.0)
     assert max(backoff.limit_burst(10), backoff.limit_burst(10)) <= 10
     assert backoff.limit_burst(10.5) == 12
 
 
 @pytest.mark.parametrize("shape", [BackoffOptions(), BackoffOptions(initial=0.01, factor=1, cap=0.01, jitter=0)])
-def test_failures_that_are_delayed_are_not_braked_too(shape: BackoffOptions) -> None:
+def test_delayed_failures_are_not_delayed_again(shape: BackoffOptions) -> None:
     backoff, now = Backoff(shape, random=lambda: 0.0), 0.0
     for _ in range(10):
         delay = backoff.next(now)
@@ -107,5 +107,5 @@ def test_failures_that_are_delayed_are_not_braked_too(shape: BackoffOptions) -> 
         ({"Retry-After": "Sat, 99 Feb 2025 10:00:42 GMT", "Date": DATE}, None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds

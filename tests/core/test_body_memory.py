@@ -57,7 +57,7 @@ def admitted(objects: ObjectType[Any], raw: bytes) -> Record:
     return objects.on_arrival(objects.decode(raw))
 
 
-def test_a_kept_model_does_not_keep_its_json() -> None:
+def test_cached_model_does_not_keep_its_json() -> None:
     gc.disable()
     try:
         for decoder in (Pod, Struct, lambda raw: Struct(Meta("a"))):
@@ -73,7 +73,7 @@ def test_a_kept_model_does_not_keep_its_json() -> None:
         gc.enable()
 
 
-def test_a_shared_model_does_not_keep_the_versions_it_stood_for() -> None:
+def test_shared_model_does_not_keep_old_versions() -> None:
     shared = Struct(Meta("a"))
     objects: ObjectType[Any] = ObjectType(PODS, decoder=lambda raw: shared)
     store: Indexer[Any] = Indexer(to_view=objects.to_view)
@@ -97,7 +97,7 @@ def _turn_over(store: Indexer[Any], objects: ObjectType[Any], versions: range) -
         assert store.get_by_key("ns/a") is objects.to_view(store.store.item("ns/a"))
 
 
-def test_readers_share_a_body_while_it_is_held() -> None:
+def test_readers_share_a_body_while_one_holds_it() -> None:
     record = decode_record(raw_pod(1, 3))
     view: Any = view_class(PODS)
     first = view(record).spec
@@ -109,7 +109,7 @@ def test_readers_share_a_body_while_it_is_held() -> None:
     assert record.body is None, "the dead reference is dropped"
 
 
-def test_threads_recall_what_others_forget() -> None:
+def test_threads_recall_bodies_that_others_drop() -> None:
     record = decode_record(raw_pod(1, 3))
     view: Any = view_class(PODS)
     failures: list[BaseException] = []

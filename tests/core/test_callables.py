@@ -66,18 +66,18 @@ _lambda = lambda obj: None  # noqa: E731 - the subject
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
 )
-def test_a_function_is_named_with_file_and_line(function: Any, name: str) -> None:
+def test_function_name_has_file_and_line(function: Any, name: str) -> None:
     assert function_name(function) == name
 
 
-def test_a_local_function_is_named_without_its_surroundings() -> None:
+def test_local_function_name_omits_its_enclosing_function() -> None:
     class Local:
         def on_add(self, obj: Any) -> None: ...
 
     assert function_name(Local().on_add).startswith("Local.on_add at ")
 
 
-def test_wrappers_that_never_end_are_given_up() -> None:
+def test_endless_wrappers_are_not_followed() -> None:
     class Endless:
         @property
         def __wrapped__(self) -> Any:
@@ -88,12 +88,12 @@ def test_wrappers_that_never_end_are_given_up() -> None:
     assert function_name(Endless()).startswith("Endless at ")
 
 
-def test_a_place_is_the_last_two_parts_of_its_path() -> None:
+def test_place_is_the_last_two_parts_of_a_path() -> None:
     assert place("/srv/app/controllers/shop.py", 42) == "controllers/shop.py:42"
     assert place("<string>", 1) == "<string>:1"
 
 
-def test_an_error_is_named_by_type_and_place_without_its_message() -> None:
+def test_error_origin_is_type_and_place_without_message() -> None:
     def fails() -> None:
         raise ValueError("secret")
 

@@ -50,7 +50,7 @@ async def deltas_of(queue: DeltaFIFO[Any]) -> dict[str, list[tuple[str, Any]]]:
 
 
 @pytest.mark.conformance("DF-01")
-async def test_each_change_is_told_as_what_it_is() -> None:
+async def test_each_change_has_its_delta_type() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("s", 9)))
     await queue.add(obj("a", 1))
     await queue.update(obj("b", 2))
@@ -68,7 +68,7 @@ async def test_each_change_is_told_as_what_it_is() -> None:
 
 
 @pytest.mark.conformance("DF-01", "DF-08", "Q-05")
-async def test_everything_of_a_key_is_popped_together_in_its_order_and_at_its_first_place() -> None:
+async def test_deltas_of_a_key_are_popped_together_in_order() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     for name, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)):
         await queue.update(obj(name, value))
@@ -89,7 +89,7 @@ async def test_everything_of_a_key_is_popped_together_in_its_order_and_at_its_fi
         (DeletedFinalStateUnknown("a", None), DeletedFinalStateUnknown("a", obj("a", 0)), ("tombstone", "a", 0)),
     ],
 )
-async def test_of_two_deletions_in_a_row_the_one_that_knows_the_last_state_is_kept(
+async def test_second_of_two_deletes_keeps_the_known_state(
     first: Any, second: Any, kept: Any
 ) -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a")))
@@ -99,7 +99,7 @@ async def test_of_two_deletions_in_a_row_the_one_that_knows_the_last_state_is_ke
 
 
 @pytest.mark.conformance("DF-02")
-async def test_deletions_with_something_in_between_are_both_kept() -> None:
+async def test_deletes_with_an_add_between_are_both_kept() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a")))
     await queue.delete(obj("a", 1))
     await queue.add(obj("a", 2))
@@ -108,7 +108,7 @@ async def test_deletions_with_something_in_between_are_both_kept() -> None:
 
 
 @pytest.mark.conformance("DF-03")
-async def test_a_deletion_of_what_nobody_knows_is_dropped() -> None:
+async def test_delete_of_an_unknown_object_is_dropped() -> None:
     for queue in (DeltaFIFO[Any](), DeltaFIFO[Any](known_objects=known(obj("b")))):
         await queue.delete(obj("a"))
         await queue.delete(DeletedFinalStateUnknown("a", None))
@@ -116,7 +116,7 @@ async def test_a_deletion_of_what_nobody_knows_is_dropped() -> None:
 
 
 @pytest.mark.conformance("DF-03")
-async def test_a_deletion_of_what_is_known_or_queued_is_told() -> None:
+async def test_delete_of_a_known_or_queued_object_is_queued() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("b")))
     await queue.add(obj("a", 1))
     await queue.delete(obj("a", 2))
@@ -125,7 +125,7 @@ async def test_a_deletion_of_what_is_known_or_queued_is_told() -> None:
 
 
 @pytest.mark.conformance("DF-04")
-async def test_replacing_tells_what_is_there_first_and_then_what_is_gone() -> None:
+async def test_replace_queues_present_objects_before_deletes() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("kept", 1), obj("gone", 2)))
     await queue.add(obj("queued", 3))
     await queue.replace([obj("new", 4), obj("kept", 5)])
@@ -138,7 +138,7 @@ async def test_replacing_tells_what_is_there_first_and_then_what_is_gone() -> No
 
 
 @pytest.mark.conformance("DF-04")
-async def test_replacing_deletes_with_the_newest_object_that_is_queued() -> None:
+async def test_replace_deletes_with_the_newest_queued_object() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1)))
     await queue.update(obj("a", 2))
     await queue.update(obj("a", 3))
@@ -147,7 +147,7 @@ async def test_replacing_deletes_with_the_newest_object_that_is_queued() -> None
 
 
 @pytest.mark.conformance("DF-04")
-async def test_replacing_does_not_delete_twice_nor_wrap_a_tombstone() -> None:
+async def test_replace_neither_deletes_twice_nor_wraps_tombstones() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1), obj("b", 2)))
     await queue.delete(obj("a", 3))
     await queue.replace([])
@@ -156,7 +156,7 @@ async def test_replacing_does_not_delete_twice_nor_wrap_a_tombstone() -> None:
 
 
 @pytest.mark.conformance("DF-05")
-async def test_what_is_listed_again_after_a_deletion_is_told_again() -> None:
+async def test_object_listed_again_after_a_delete_is_queued() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1)))
     await queue.delete(obj("a", 2))
     await queue.replace([obj("a", 3)])
@@ -164,7 +164,7 @@ async def test_what_is_listed_again_after_a_deletion_is_told_again() -> None:
 
 
 @pytest.mark.conformance("DF-06")
-async def test_a_resync_repeats_what_is_known_but_not_what_waits_anyway() -> None:
+async def test_resync_skips_keys_that_are_queued() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1), obj("b", 2), obj("c", 3)))
     await queue.update(obj("a", 4))
     await queue.delete(obj("b", 5))
@@ -174,14 +174,14 @@ async def test_a_resync_repeats_what_is_known_but_not_what_waits_anyway() -> Non
 
 
 @pytest.mark.conformance("DF-06")
-async def test_a_resync_without_known_objects_does_nothing() -> None:
+async def test_resync_without_known_objects_does_nothing() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.resync()
     assert len(queue) == 0
 
 
 @pytest.mark.conformance("DF-07")
-async def test_every_object_is_transformed_once_on_its_way_in_but_not_tombstones_and_repetitions() -> None:
+async def test_transform_runs_once_and_never_on_tombstones() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(
         known_objects=known(obj("s", 1), obj("t", 2)),
         transformer=lambda each: {**each, "value": each["value"] + 100},
@@ -199,7 +199,7 @@ async def test_every_object_is_transformed_once_on_its_way_in_but_not_tombstones
 
 
 @pytest.mark.conformance("DF-07")
-async def test_an_object_that_cannot_be_transformed_is_an_error_and_does_not_hold_up_those_before_it() -> None:
+async def test_failing_transform_does_not_block_earlier_objects() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: {**each, "value": 1 // each["value"]})
     consumer = asyncio.create_task(queue.pop(lambda deltas, initial: None))
     await asyncio.sleep(0)
@@ -213,7 +213,7 @@ async def test_an_object_that_cannot_be_transformed_is_an_error_and_does_not_hol
 
 
 @pytest.mark.conformance("DF-10")
-async def test_the_key_of_an_object_a_tombstone_or_deltas() -> None:
+async def test_key_of_object_tombstone_and_deltas() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     assert queue.key_of(obj("a")) == "a"
     assert queue.key_of(DeletedFinalStateUnknown("ns/b", None)) == "ns/b"
@@ -228,13 +228,13 @@ async def test_the_key_of_an_object_a_tombstone_or_deltas() -> None:
 
 
 @pytest.mark.conformance("Q-04", "DF-09")
-async def test_a_new_queue_has_not_synced() -> None:
+async def test_new_queue_has_not_synced() -> None:
     assert not DeltaFIFO[Any]().has_synced()
 
 
 @pytest.mark.conformance("Q-04")
 @pytest.mark.parametrize("method", ["add", "update", "delete"])
-async def test_a_queue_that_is_not_replaced_first_has_synced_at_once(method: str) -> None:
+async def test_queue_filled_by_events_has_synced(method: str) -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await getattr(queue, method)(obj("a"))
     assert queue.has_synced()
@@ -243,14 +243,14 @@ async def test_a_queue_that_is_not_replaced_first_has_synced_at_once(method: str
 
 
 @pytest.mark.conformance("Q-04")
-async def test_an_empty_first_list_has_synced_at_once() -> None:
+async def test_empty_first_list_has_synced_at_once() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([])
     assert queue.has_synced()
 
 
 @pytest.mark.conformance("Q-04", "DF-08", "DF-09")
-async def test_a_queue_has_synced_when_its_first_list_is_popped_deletions_included() -> None:
+async def test_queue_has_synced_once_its_first_list_is_popped() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("gone")))
     await queue.replace([obj("a"), obj("b"), obj("a")])
     states = []
@@ -262,7 +262,7 @@ async def test_a_queue_has_synced_when_its_first_list_is_popped_deletions_includ
 
 
 @pytest.mark.conformance("DF-09")
-async def test_what_comes_after_the_first_list_is_not_part_of_it() -> None:
+async def test_later_objects_are_not_part_of_the_initial_list() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj("a")])
     await queue.add(obj("b"))

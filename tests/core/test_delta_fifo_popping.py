@@ -38,7 +38,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_popping_waits_for_something_to_pop() -> None:
+async def test_pop_waits_for_an_item() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     consumer = asyncio.create_task(queue.pop(ignore))
     await turns()
@@ -48,7 +48,7 @@ async def test_popping_waits_for_something_to_pop() -> None:
     assert [delta.object for delta in deltas] == [obj("a")]
 
 
-async def test_a_batch_waits_for_something_to_pop() -> None:
+async def test_pop_batch_waits_for_an_item() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     consumer = asyncio.create_task(queue.pop_batch(ignore))
     await turns()
@@ -58,7 +58,7 @@ async def test_a_batch_waits_for_something_to_pop() -> None:
 
 
 @pytest.mark.parametrize("what", ["replace", "resync"])
-async def test_a_replacement_and_a_resync_wake_who_waits(what: str) -> None:
+async def test_replace_and_resync_wake_consumers(what: str) -> None:
     known: ThreadSafeStore[Any] = ThreadSafeStore()
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known)
     consumer = asyncio.create_task(queue.pop(ignore))
@@ -68,7 +68,7 @@ async def test_a_replacement_and_a_resync_wake_who_waits(what: str) -> None:
     await consumer
 
 
-async def test_a_version_alone_does_not_end_the_wait_for_a_key() -> None:
+async def test_version_alone_does_not_wake_pop() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     consumer = asyncio.create_task(queue.pop(ignore))
     await queue.apply([], "5")
@@ -79,7 +79,7 @@ async def test_a_version_alone_does_not_end_the_wait_for_a_key() -> None:
 
 
 @pytest.mark.conformance("Q-02")
-async def test_a_batch_is_everything_that_waits_and_its_version() -> None:
+async def test_batch_has_all_queued_keys_and_the_version() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj("a"), obj("b")], "7")
     await queue.add(obj("c"))
@@ -88,7 +88,7 @@ async def test_a_batch_is_everything_that_waits_and_its_version() -> None:
     assert (keys, version, len(queue)) == (["a", "b", "c"], "7", 0)
 
 
-async def test_a_version_alone_is_a_batch_of_its_own_and_told_once() -> None:
+async def test_version_alone_is_a_batch_once() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.apply([], "5")
     assert await queue.pop_batch(refuse) == "5"
@@ -99,21 +99,21 @@ async def test_a_version_alone_is_a_batch_of_its_own_and_told_once() -> None:
     assert await consumer == "6"
 
 
-async def test_changes_without_a_version_leave_the_last_one() -> None:
+async def test_changes_without_a_version_keep_the_last_one() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.apply([], "5")
     await queue.add(obj("a"))
     assert await queue.pop_batch(ignore) == "5"
 
 
-async def test_an_empty_list_is_told_to_the_consumer() -> None:
+async def test_empty_list_reaches_the_consumer() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([], "3")
     assert await queue.pop_batch(refuse) == "3"
 
 
 @pytest.mark.conformance("ARC-08", "CTL-15")
-async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> None:
+async def test_batch_is_flushed_before_yielding_and_at_its_end() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])
     log: list[str] = []
@@ -133,7 +133,7 @@ async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> 
 
 
 @pytest.mark.conformance("CTL-15")
-async def test_changes_that_come_during_a_batch_wait_for_its_end_and_the_next_one() -> None:
+async def test_changes_during_a_batch_go_into_the_next() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])
     seen: list[str] = []
@@ -146,7 +146,7 @@ async def test_changes_that_come_during_a_batch_wait_for_its_end_and_the_next_on
 
 
 @pytest.mark.conformance("Q-01")
-async def test_what_makes_the_consumer_raise_is_not_queued_again() -> None:
+async def test_item_whose_consumer_raises_is_not_queued_again() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.add(obj("a"))
     with pytest.raises(Broken):
@@ -156,7 +156,7 @@ async def test_what_makes_the_consumer_raise_is_not_queued_again() -> None:
     await queue.pop(ignore)
 
 
-async def test_a_batch_whose_consumer_raises_is_flushed_and_the_rest_waits() -> None:
+async def test_batch_whose_consumer_raises_is_flushed() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj("a"), obj("b")], "4")
     flushed: list[bool] = []
@@ -167,7 +167,7 @@ async def test_a_batch_whose_consumer_raises_is_flushed_and_the_rest_waits() -> 
 
 
 @pytest.mark.conformance("Q-03")
-async def test_a_closed_queue_is_emptied_first() -> None:
+async def test_closed_queue_is_drained_first() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.add(obj("a"))
     await queue.add(obj("b"))
@@ -180,7 +180,7 @@ async def test_a_closed_queue_is_emptied_first() -> None:
 
 
 @pytest.mark.conformance("Q-03")
-async def test_closing_wakes_everybody_who_waits() -> None:
+async def test_close_wakes_all_consumers() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     waiting = [asyncio.create_task(queue.pop(ignore)) for _ in range(10)]
     await turns()
@@ -189,7 +189,7 @@ async def test_closing_wakes_everybody_who_waits() -> None:
     assert [type(end) for end in ended] == [FIFOClosed] * 10
 
 
-async def test_a_wait_that_is_cancelled_loses_nothing() -> None:
+async def test_cancelled_pop_loses_nothing() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     consumer = asyncio.create_task(queue.pop(ignore))
     await turns()
@@ -201,7 +201,7 @@ async def test_a_wait_that_is_cancelled_loses_nothing() -> None:
 
 
 @pytest.mark.conformance("WEAK-23")
-async def test_a_replacement_lets_others_have_the_loop() -> None:
+async def test_replace_yields_to_the_event_loop() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     replacing = asyncio.create_task(queue.replace([obj(f"o{number}") for number in range(200)]))
     await turns()
@@ -218,7 +218,7 @@ def listed(*names: str) -> ListedObjects[Any]:
     return objects
 
 
-async def test_objects_that_are_taken_over_are_a_replacement_of_all_there_was() -> None:
+async def test_take_over_replaces_all_objects() -> None:
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.put("gone", obj("gone"))
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
@@ -231,7 +231,7 @@ async def test_objects_that_are_taken_over_are_a_replacement_of_all_there_was() 
     assert version == "7"
 
 
-async def test_what_becomes_known_of_an_object_that_was_taken_over_is_popped_with_it() -> None:
+async def test_later_change_of_a_taken_over_object_is_popped_with_it() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.take_over(listed("a", "b"))
     await queue.update(obj("a"))
@@ -240,7 +240,7 @@ async def test_what_becomes_known_of_an_object_that_was_taken_over_is_popped_wit
 
 
 @pytest.mark.parametrize("waiting", [[], ["w"]])
-async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str]) -> None:
+async def test_taken_over_objects_are_released_one_by_one(waiting: list[str]) -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     for name in waiting:
         await queue.add(obj(name))
@@ -251,7 +251,7 @@ async def test_objects_that_were_taken_over_leave_one_by_one(waiting: list[str])
     assert objects == {}
 
 
-async def test_nothing_is_stuck_in_a_queue_that_was_kept_from_taking_over_to_the_end() -> None:
+async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
     objects = listed(*[f"o{number}" for number in range(2000)])
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.replace(objects)
@@ -269,7 +269,7 @@ async def test_nothing_is_stuck_in_a_queue_that_was_kept_from_taking_over_to_the
     assert popped == names
 
 
-async def test_objects_that_are_taken_over_are_transformed() -> None:
+async def test_taken_over_objects_are_transformed() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
     await queue.take_over(listed("a"))
     deltas = await queue.pop(ignore)

@@ -67,7 +67,7 @@ UNUSUAL: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("paths", [["spec.nodeName"], ["spec.nodeName", "status.phase"], ["status"]])
 @pytest.mark.parametrize("case", UNUSUAL)
-def test_values_are_the_same_as_if_all_of_the_object_had_been_read(case: str, paths: list[str]) -> None:
+def test_values_equal_those_of_the_whole_object(case: str, paths: list[str]) -> None:
     raw = encoded(UNUSUAL[case])
     short, whole = FieldDecoder(paths)(raw, valid=True), FieldDecoder(paths)(raw)
     assert values(short, paths) == values(whole, paths) == [*map(freeze, values(decode_record(raw), paths))]
@@ -75,36 +75,36 @@ def test_values_are_the_same_as_if_all_of_the_object_had_been_read(case: str, pa
     assert labels_of(short) == labels_of(whole)
 
 
-def test_managed_fields_can_be_declared_themselves() -> None:
+def test_managed_fields_can_be_declared() -> None:
     path = "metadata.managedFields"
     assert values(FieldDecoder([path])(encoded(OFTEN), valid=True), [path]) == [tuple(map(dict, FIELDS))]
 
 
-def test_values_that_are_equal_and_of_other_kinds_stay_what_they_are() -> None:
+def test_equal_values_of_different_types_keep_their_types() -> None:
     decoder = FieldDecoder(["spec.x"])
     read = [values(decoder(encoded({"metadata": NAMES, "spec": {"x": x}})), ["spec.x"])[0] for x in (1, True, 1.0)]
     assert [type(value) for value in read] == [int, bool, float]
 
 
-def test_a_value_that_is_no_text_does_not_change_how_later_ones_are_read() -> None:
+def test_non_string_value_does_not_affect_later_ones() -> None:
     decoder = FieldDecoder(["spec.nodeName"])
     documents: list[dict[str, Any]] = [OFTEN, UNUSUAL["a list"], OFTEN]
     read = [values(decoder(encoded(each), valid=True), ["spec.nodeName"])[0] for each in documents]
     assert read == ["n1", ("n1", "n2"), "n1"]
 
 
-def test_what_many_objects_have_is_kept_once() -> None:
+def test_common_values_are_shared() -> None:
     decoder, raw = FieldDecoder(["spec.nodeName", "status.phase"]), encoded(OFTEN)
     first, second = decoder(raw, valid=True), decoder(raw, valid=True)
     assert first.fields is second.fields
 
 
-def test_what_every_object_has_of_its_own_is_not_remembered_for_ever() -> None:
+def test_unique_values_are_not_kept_forever() -> None:
     objects = [encoded({**OFTEN, "spec": {"nodeName": f"{n:0100}"}}) for n in range(20_000)]
     assert held_after(FieldDecoder(["spec.nodeName"]), objects) < 5_000 * 400
 
 
-def test_long_texts_live_no_longer_than_their_objects() -> None:
+def test_long_strings_live_as_long_as_their_objects() -> None:
     objects = [encoded({**OFTEN, "data": {"x": f"{n:010000}"}}) for n in range(200)]
     assert held_after(FieldDecoder(["data.x"]), objects) < 10 * 10_000
 
@@ -115,20 +115,20 @@ def test_zeros_keep_their_signs() -> None:
     assert [*map(str, read)] == ["0.0", "-0.0"]
 
 
-def test_one_odd_object_does_not_change_how_others_are_read() -> None:
+def test_unusual_object_does_not_affect_others() -> None:
     decoder = FieldDecoder(["spec.nodeName", "status.phase"])
     odd = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n1"}, "status": None}
     assert values(decoder(encoded(odd), valid=True), ["spec.nodeName", "status.phase"]) == ["n1", None]
     assert decoder._texts
 
 
-def test_the_metadata_as_a_whole_are_no_field() -> None:
+def test_whole_metadata_cannot_be_declared() -> None:
     with pytest.raises(UsageError, match="declare fields of it"):
         FieldDecoder(["metadata"])
 
 
 @pytest.mark.parametrize("valid", [True, False])
-def test_labels_do_not_keep_more_than_themselves_alive(valid: bool) -> None:
+def test_labels_keep_only_themselves_alive(valid: bool) -> None:
     raw = encoded({**OFTEN, "data": {"x": "y" * 3000}})
     decoder = FieldDecoder(["spec.nodeName"])
     tracemalloc.start()

@@ -36,12 +36,12 @@ POD = body(
         ("kind", ("kind",)),
     ],
 )
-def test_a_path_is_written_as_on_the_wire_and_keys_with_dots_in_brackets(path: str, steps: tuple[str, ...]) -> None:
+def test_path_syntax_with_dots_and_brackets(path: str, steps: tuple[str, ...]) -> None:
     assert parse_path(path) == steps
 
 
 @pytest.mark.parametrize("path", ["", ".a", "a..b", "a[b]", "a b", "a.", "a['b'"])
-def test_what_is_no_path_is_refused_with_an_example_of_one(path: str) -> None:
+def test_invalid_path_is_refused_with_an_example(path: str) -> None:
     with pytest.raises(UsageError, match=r"write it like spec\.nodeName|must not be empty"):
         parse_path(path)
 
@@ -75,23 +75,23 @@ def pod(request: pytest.FixtureRequest) -> Record:
         ("spec.nodeName.x", None),
     ],
 )
-def test_a_path_leads_to_the_same_value_whether_it_was_declared_or_not(pod: Record, path: str, value: Any) -> None:
+def test_declared_and_undeclared_paths_have_equal_values(pod: Record, path: str, value: Any) -> None:
     assert field_value(pod, parse_path(path)) == value
 
 
-def test_a_declared_field_is_read_without_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declared_field_is_read_without_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
     record = FieldDecoder(["spec.nodeName"])(POD)
     record.raw = b"not JSON any more"
     assert field_value(record, ("spec", "nodeName")) == "n1"
 
 
-def test_an_object_where_a_declared_path_leads_through_something_else_is_still_an_object() -> None:
+def test_declared_path_through_a_scalar_is_absent() -> None:
     record = FieldDecoder(["spec.nodeName"])(body("a", 1, spec="none"))
     assert (record.key, field_value(record, ("spec", "nodeName"))) == ("ns/a", None)
 
 
 @pytest.mark.parametrize("paths", [("spec", "spec.nodeName"), ("spec.nodeName", "spec")])
-def test_declared_paths_that_contradict_each_other_are_refused(paths: tuple[str, ...]) -> None:
+def test_contradicting_declared_paths_are_refused(paths: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="declare one"):
         FieldDecoder(paths)
 
@@ -106,7 +106,7 @@ def test_declared_paths_that_contradict_each_other_are_refused(paths: tuple[str,
         ("spec.tolerations", []),
     ],
 )
-def test_an_index_by_path_has_values_as_text_and_lists_one_by_one(pod: Record, path: str, values: list[str]) -> None:
+def test_field_index_has_strings_and_list_elements(pod: Record, path: str, values: list[str]) -> None:
     assert FieldIndexFunc(path)(pod) == values
 
 
@@ -121,7 +121,7 @@ def test_an_index_by_path_has_values_as_text_and_lists_one_by_one(pod: Record, p
         ("spec.hostNetwork=true", True),
     ],
 )
-def test_a_field_filter_passes_what_the_selector_says(pod: Record, selector: str, passes: bool) -> None:
+def test_field_filter_follows_the_selector(pod: Record, selector: str, passes: bool) -> None:
     assert field_filter(selector)(pod) is passes
 
 
@@ -129,16 +129,16 @@ def test_a_field_filter_passes_what_the_selector_says(pod: Record, selector: str
     ("path", "value"),
     [("spec.nodeName", "n1"), ("spec.nodeName.x", None), ("spec", None), ("spec.deep", None), ("status.phase", None)],
 )
-def test_a_path_leads_through_an_object_that_is_nested_deeper_than_decoders_go(path: str, value: Any) -> None:
+def test_path_leads_through_very_deep_objects(path: str, value: Any) -> None:
     deep = body("a", 7, spec={"deep": "?", "nodeName": "n1"}).replace(b'"?"', b"[" * 20_000 + b"]" * 20_000)
     assert field_value(decode_record(deep), parse_path(path)) == value
     assert field_filter(f"{path}={value or ''}")(decode_record(deep))
 
 
-def test_a_field_filter_that_does_not_parse_is_refused_when_it_is_made() -> None:
+def test_invalid_field_filter_is_refused_at_once() -> None:
     with pytest.raises(SelectorError):
         field_filter("status.phase>Running")
 
 
-def test_paths_lead_through_dicts_as_well() -> None:
+def test_path_leads_through_dicts() -> None:
     assert field_value({"spec": {"nodeName": "n1"}}, ("spec", "nodeName")) == "n1"

@@ -42,19 +42,19 @@ def values_of(stream: ValueStream, *chunks: bytes) -> list[Any]:
 
 
 @pytest.mark.parametrize("cut", range(len(TEXT) + 1))
-def test_cuts_of_chunks_change_nothing(cut: int) -> None:
+def test_chunk_boundaries_do_not_matter(cut: int) -> None:
     stream = ValueStream()
     assert values_of(stream, TEXT[:cut], TEXT[cut:]) == [{"a": 1}, {"b": "é"}, {"c": 3}]
     assert stream.finish() == b'{"half'
 
 
-def test_a_stream_may_come_byte_by_byte() -> None:
+def test_stream_may_arrive_byte_by_byte() -> None:
     stream = ValueStream()
     assert len(values_of(stream, *(TEXT[i : i + 1] for i in range(len(TEXT))))) == 3
     assert stream.finish() == b'{"half'
 
 
-def test_a_stream_that_ends_with_a_line_has_no_rest() -> None:
+def test_stream_that_ends_with_a_line_has_no_rest() -> None:
     stream = ValueStream()
     values_of(stream, b"{}\n")
     assert stream.finish() == b""
@@ -71,16 +71,16 @@ def test_a_stream_that_ends_with_a_line_has_no_rest() -> None:
         [b'{"a":1}{"a":"4567"}\n'],
     ],
 )
-def test_a_value_over_the_cap_names_the_remedy(chunks: list[bytes]) -> None:
+def test_value_over_the_cap_names_the_option(chunks: list[bytes]) -> None:
     with pytest.raises(FrameTooLarge, match="raise max_frame"):
         values_of(ValueStream(10), *chunks)
 
 
-def test_a_value_as_long_as_the_cap_is_accepted() -> None:
+def test_value_at_the_cap_is_accepted() -> None:
     assert values_of(ValueStream(10), b'{"a":"45"}\n{"a":"45"}\n{"a":') == [{"a": "45"}] * 2
 
 
-def test_an_endless_line_is_refused_while_it_grows() -> None:
+def test_endless_line_is_refused_while_it_grows() -> None:
     stream = ValueStream(1000)
     for _ in range(10):
         values_of(stream, b"x" * 100)
@@ -98,7 +98,7 @@ class CountedBytes(bytes):
         return super().rfind(*arguments)
 
 
-def test_a_line_in_many_chunks_is_searched_once() -> None:
+def test_line_in_many_chunks_is_searched_once() -> None:
     stream = ValueStream()
     for chunk in [b'{"a":"', *[CountedBytes(b"x" * 100)] * 1000]:
         assert values_of(stream, chunk) == []
@@ -130,7 +130,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_values_come_out_however_they_are_written(name: str) -> None:
+def test_values_are_found_in_any_layout(name: str) -> None:
     text = WRITTEN[name]
     for size in (1, 2, 3, 5, len(text)):
         assert values_of(ValueStream(), *(text[i : i + size] for i in range(0, len(text), size))) == [
@@ -139,7 +139,7 @@ def test_values_come_out_however_they_are_written(name: str) -> None:
         ]
 
 
-def test_a_value_without_a_line_break_does_not_wait_for_one() -> None:
+def test_value_without_a_line_break_is_available() -> None:
     stream = ValueStream()
     assert values_of(stream, b'{"a":1}\n{"b":2}') == [{"a": 1}, {"b": 2}]
     assert values_of(stream, b'\n{"c":3} ') == [{"c": 3}]
@@ -166,7 +166,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("before", [b"", b'{"before":1}\n', b'{"before":1}'])
-def test_what_is_broken_is_an_error_at_once(name: str, before: bytes) -> None:
+def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
     values, seen = ValueStream().read(before + BROKEN[name], decode, in_steps), list[Any]()
     good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name in ("one bracket more", "garbage behind a value"))
     while len(seen) < len(good):
@@ -177,26 +177,26 @@ def test_what_is_broken_is_an_error_at_once(name: str, before: bytes) -> None:
         list(values)
 
 
-def test_a_cut_line_is_found_out_by_the_next_lines() -> None:
+def test_cut_line_is_detected_by_the_next_lines() -> None:
     with pytest.raises(DecodeError):
         values_of(ValueStream(), b'{"a":\n', b'{"b":1}\n', b'{"c":1}\n')
 
 
-def test_a_broken_value_is_found_out_while_it_grows() -> None:
+def test_broken_value_is_detected_while_it_grows() -> None:
     stream = ValueStream()
     values_of(stream, b'{"a":[\n', *[b"1,\n"] * 20)
     with pytest.raises(DecodeError):
         values_of(stream, *[b"1 1,\n"] * 100)
 
 
-def test_what_was_refused_can_be_passed_on() -> None:
+def test_refused_bytes_remain_readable() -> None:
     stream = ValueStream()
     with pytest.raises(DecodeError):
         values_of(stream, b'{"a":1}\n<html>\n{"b":2}\n{"half')
     assert stream.unread() == b'<html>\n{"b":2}\n{"half'
 
 
-def test_the_work_for_a_pretty_value_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_for_a_pretty_value_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
 
     def count(text: bytes) -> bool:
@@ -274,7 +274,7 @@ def told(event: WatchEvent) -> Any:
 
 
 @given(streams(), st.lists(st.integers(1, 40), min_size=1, max_size=5))
-def test_the_events_that_go_in_come_out(sent: list[tuple[dict[str, Any], bytes]], sizes: list[int]) -> None:
+def test_encoded_events_are_decoded(sent: list[tuple[dict[str, Any], bytes]], sizes: list[int]) -> None:
     text = b"".join(written for _, written in sent)
     chunks, at = list[bytes](), 0
     while at < len(text):
@@ -286,7 +286,7 @@ def test_the_events_that_go_in_come_out(sent: list[tuple[dict[str, Any], bytes]]
 
 
 @given(streams(), st.sampled_from([b"x", b"}", b"]", b"[", b"7", b'"', b"<html>", b"\xff", b"{]"]), st.integers(1, 40))
-def test_events_in_front_of_damage_come_out(sent: list[tuple[dict[str, Any], bytes]], damage: bytes, size: int) -> None:
+def test_events_before_damage_are_decoded(sent: list[tuple[dict[str, Any], bytes]], damage: bytes, size: int) -> None:
     text = b"".join(written for _, written in sent) + damage + b"\n{}\n{}\n"
     stream, found = ValueStream(), list[Any]()
     with pytest.raises(DecodeError):  # noqa: PT012 # what came before it counts

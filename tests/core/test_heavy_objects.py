@@ -87,7 +87,7 @@ class Given:
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_a_heavy_event_is_taken_in_in_steps(name: str) -> None:
+def test_heavy_event_is_decoded_in_steps(name: str) -> None:
     raw, gap, given = HEAVY[name], Gap(), Given()
     text = b'{"type":"DELETED","object":%b}\n{"type":"ADDED","object":{"metadata":{"name":"b"}}}\n' % raw
     steps = steps_of([text], intake=Intake(decode=given))
@@ -102,7 +102,7 @@ def test_a_heavy_event_is_taken_in_in_steps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_a_heavy_item_is_taken_in_in_steps(name: str) -> None:
+def test_heavy_item_is_decoded_in_steps(name: str) -> None:
     raw, gap, given = HEAVY[name], Gap(), Given()
     body = (
         b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"y"}},%b,{"metadata":{"name":"z"}}]}' % raw
@@ -123,7 +123,7 @@ def test_a_heavy_item_is_taken_in_in_steps(name: str) -> None:
     assert gap.longest < CALLS
 
 
-def test_a_config_map_of_a_megabyte_is_read_at_once() -> None:
+def test_one_megabyte_config_map_is_decoded_at_once() -> None:
     data = json.dumps([{"type": "graph", "title": "Requests a second"}] * 15_000)
     raw = json.dumps({"metadata": {"name": "a"}, "data": {"x": data}}, separators=(",", ":")).encode()
     assert len(raw) > 800_000
@@ -131,7 +131,7 @@ def test_a_config_map_of_a_megabyte_is_read_at_once() -> None:
 
 
 @pytest.mark.parametrize("deep", [b"[" * 40_000 + b"]" * 40_000, many(b"[]")])
-def test_a_heavy_object_with_bad_metadata_has_its_key(deep: bytes) -> None:
+def test_heavy_object_with_bad_metadata_has_its_key(deep: bytes) -> None:
     raw = b'{"metadata":{"name":"a","namespace":"ns","uid":7,"resourceVersion":"3"},"spec":%b}' % deep
     [event] = events_of(b'{"type":"MODIFIED","object":%b}\n' % raw)
     assert isinstance(event.error, DecodeError)
@@ -139,23 +139,23 @@ def test_a_heavy_object_with_bad_metadata_has_its_key(deep: bytes) -> None:
 
 
 @pytest.mark.parametrize("ending", [b"}", b"}}}", b"]}}"])
-def test_a_heavy_event_that_is_no_json_is_an_error(ending: bytes) -> None:
+def test_heavy_event_with_broken_json_is_an_error(ending: bytes) -> None:
     text = b'{"type":"ADDED","object":{%b,"spec":%b%b\n{"type":"BOOKMARK"}\n' % (META, many(b"[]"), ending)
     with pytest.raises(DecodeError):
         events_of(text)
 
 
-def test_a_heavy_object_that_is_no_json_is_an_error() -> None:
+def test_heavy_object_with_broken_json_is_an_error() -> None:
     [event] = events_of(b'{"type":"ADDED","object":{%b,"spec":%bx}}\n' % (META, many(b"[]")))
     assert isinstance(event.error, DecodeError)
 
 
-def test_two_heavy_events_on_a_line_are_two() -> None:
+def test_two_heavy_events_on_one_line() -> None:
     event = b'{"type":"ADDED","object":%b}' % HEAVY["empty lists"]
     assert len(events_of(event * 2 + b"\n")) == 2
 
 
-def test_a_heavy_bookmark_has_its_version() -> None:
+def test_heavy_bookmark_has_its_version() -> None:
     metadata = b'{"annotations":{"x":%b,"k8s.io/initial-events-end":"true"},"resourceVersion":"9"}' % many(b"[]")
     [event] = events_of(b'{"type":"BOOKMARK","object":{"metadata":%b}}\n' % metadata)
     assert (event.version, event.initial_events_end) == ("9", True)
@@ -180,7 +180,7 @@ def test_labels_of_a_heavy_object_are_kept() -> None:
     assert (len(labels), labels["7"]) == (120_000, "")
 
 
-def test_heavy_objects_that_differ_are_not_compared_in_depth() -> None:
+def test_different_heavy_objects_are_not_compared_in_depth() -> None:
     raw = HEAVY["empty lists"]
     record = finish(decode_in_steps(decode_record, raw))
     watched = finish(decode_in_steps(decode_record, b'{"kind":"Pod","apiVersion":"v1",' + raw[1:]))
@@ -191,6 +191,6 @@ def test_heavy_objects_that_differ_are_not_compared_in_depth() -> None:
 
 
 @pytest.mark.parametrize("name", ["deep", "numbers"])
-def test_an_object_too_heavy_to_be_stripped_is_kept_whole(name: str) -> None:
+def test_object_too_heavy_to_strip_is_kept_whole(name: str) -> None:
     record = finish(decode_in_steps(decode_record, HEAVY[name]))
     assert stripped(record) is record

@@ -21,21 +21,21 @@ def refuse(found: Record) -> Record:
     raise ValueError("hunter2")
 
 
-def test_an_object_that_is_refused_is_an_event_with_its_key_and_without_what_the_refusal_quoted() -> None:
+def test_refused_object_is_an_event_with_key_and_no_quotes() -> None:
     error = decode_watch_line(line("MODIFIED", POD), Intake(refuse).changed).error
     assert isinstance(error, DecodeError)
     assert (error.key, error.version) == ("ns/a", "7")
     assert "hunter2" not in str(error)
 
 
-def test_a_deletion_that_is_refused_keeps_its_object() -> None:
+def test_refused_delete_keeps_its_object() -> None:
     event = decode_watch_line(line("DELETED", POD), Intake(refuse).changed)
     assert event.record is not None
     assert (event.record.key, event.record.resource_version) == ("ns/a", "7")
     assert event.error is not None
 
 
-def test_an_object_is_admitted_once_even_if_it_is_refused() -> None:
+def test_object_is_admitted_once_even_if_refused() -> None:
     seen: list[str] = []
 
     def on_arrival(found: Record) -> Record:
@@ -46,7 +46,7 @@ def test_an_object_is_admitted_once_even_if_it_is_refused() -> None:
     assert seen == ["ns/a"]
 
 
-def test_what_is_admitted_may_be_another_record() -> None:
+def test_admit_may_return_another_record() -> None:
     other = record("a", 8)
     assert decode_watch_line(line("ADDED", POD), Intake(lambda _: other).changed).record is other
 
@@ -55,19 +55,19 @@ def test_what_is_admitted_may_be_another_record() -> None:
 
 
 @pytest.mark.conformance("WEAK-16", "WEAK-17")
-def test_an_unchanged_listed_object_is_the_cached_one_and_not_admitted_again() -> None:
+def test_unchanged_listed_object_is_the_cached_one() -> None:
     cached = decode_record(POD)
     assert Intake(refuse, {cached.key: cached}.get).listed(POD) is cached
 
 
 @pytest.mark.parametrize("kind", [b'"kind":"Pod","apiVersion":"v1",', b'"apiVersion":"v1","kind":"Pod",'])
-def test_kind_and_api_version_of_a_watch_event_do_not_make_a_difference(kind: bytes) -> None:
+def test_kind_and_api_version_do_not_count_as_a_change(kind: bytes) -> None:
     bare = body("a", 7, spec={"x": 1})
     cached = decode_record(b"{" + kind + bare[1:])
     assert Intake(refuse, {"ns/a": cached}.get).listed(bare) is cached
 
 
-def test_an_object_without_a_version_is_compared_by_content() -> None:
+def test_object_without_a_version_is_compared_by_content() -> None:
     cached = record("a", "", spec={"x": 1})
     intake = Intake(known={"ns/a": cached}.get)
     assert intake.listed(body("a", "", spec={"x": 1})) is cached
@@ -75,32 +75,32 @@ def test_an_object_without_a_version_is_compared_by_content() -> None:
 
 
 @pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
-def test_a_listed_object_of_another_version_or_incarnation_is_a_new_one(change: dict[str, str]) -> None:
+def test_other_version_or_uid_is_a_new_object(change: dict[str, str]) -> None:
     cached = record("a", 7)
     assert Intake(known={"ns/a": cached}.get).listed(body("a", 7, metadata=change)) is not cached
 
 
-def test_a_list_trusts_content_and_not_versions() -> None:
+def test_list_compares_contents_at_an_equal_version() -> None:
     cached = record("a", 7, spec={"x": 1})
     intake = Intake(known={"ns/a": cached}.get)
     assert intake.listed(body("a", 7, spec={"x": 1})) is cached
     assert intake.listed(body("a", 7, spec={"x": 2})) is not cached
 
 
-def test_a_list_does_not_mind_kind_and_order() -> None:
+def test_list_ignores_kind_and_field_order() -> None:
     cached = decode_record(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}')
     intake = Intake(known={"a": cached}.get)
     assert intake.listed(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}') is cached
     assert intake.listed(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}') is cached
 
 
-def test_a_list_shows_a_field_that_is_gone_from_the_front() -> None:
+def test_list_notices_a_removed_first_field() -> None:
     cached = decode_record(b'{"data":1,"metadata":{"name":"a","uid":"u"}}')
     fresh = b'{"metadata":{"name":"a","uid":"u"}}'
     assert Intake(known={"a": cached}.get).listed(fresh) is not cached
 
 
-def test_what_cannot_be_compared_counts_as_changed() -> None:
+def test_incomparable_object_counts_as_changed() -> None:
     head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
     cached = decode_record(head + b"}")
     assert Intake(known={"a": cached}.get).listed(head + b',"y":1}') is not cached

@@ -48,18 +48,18 @@ def test_every_form_of_an_object_has_the_same_key(form: str) -> None:
 
 @pytest.mark.conformance("STO-03", "STO-11")
 @pytest.mark.parametrize("obj", [{"metadata": {"name": "a"}}, {"metadata": {"name": "a", "namespace": None}}])
-def test_a_cluster_scoped_object_is_called_by_its_name_alone(obj: Any) -> None:
+def test_cluster_scoped_key_is_the_name(obj: Any) -> None:
     assert meta_namespace_key_func(obj) == "a"
     assert meta_namespace_index_func(obj) == [""]
 
 
 @pytest.mark.conformance("STO-03")
-def test_an_explicit_key_stands_for_itself() -> None:
+def test_explicit_key_is_itself() -> None:
     assert meta_namespace_key_func(ExplicitKey("x/y")) == "x/y"
 
 
 @pytest.mark.conformance("CTL-10", "CTL-09")
-def test_a_tombstone_has_its_key_for_those_who_handle_deletions_only() -> None:
+def test_tombstone_key_needs_the_deletion_key_function() -> None:
     tombstone: DeletedFinalStateUnknown[Any] = DeletedFinalStateUnknown("ns/a", None)
     assert deletion_handling_meta_namespace_key_func(tombstone) == "ns/a"
     assert deletion_handling_object_name(tombstone) == ("ns", "a")
@@ -69,7 +69,7 @@ def test_a_tombstone_has_its_key_for_those_who_handle_deletions_only() -> None:
 
 @pytest.mark.conformance("STO-03")
 @pytest.mark.parametrize("obj", [None, 7, "ns/a", {}, {"metadata": None}, {"metadata": {"name": "a", "namespace": 7}}])
-def test_what_has_no_key_is_told_by_its_type_and_not_by_its_content(obj: Any) -> None:
+def test_object_without_a_key_is_reported_by_type(obj: Any) -> None:
     with pytest.raises(KeyFuncError) as caught:
         meta_namespace_key_func(obj)
     assert type(obj).__name__ in str(caught.value)
@@ -77,19 +77,19 @@ def test_what_has_no_key_is_told_by_its_type_and_not_by_its_content(obj: Any) ->
 
 @pytest.mark.conformance("NAM-01", "WEAK-24")
 @given(st.text(st.characters(exclude_characters="/"), min_size=1), st.text(st.characters(exclude_characters="/")))
-def test_a_key_can_be_split_into_what_it_was_made_of(name: str, namespace: str) -> None:
+def test_key_splits_into_namespace_and_name(name: str, namespace: str) -> None:
     key = meta_namespace_key_func({"metadata": {"name": name, "namespace": namespace}})
     assert split_meta_namespace_key(key) == ObjectName(namespace, name)
     assert str(split_meta_namespace_key(key)) == key
 
 
 @pytest.mark.conformance("STO-03")
-def test_a_key_of_three_parts_is_none() -> None:
+def test_key_with_three_parts_is_invalid() -> None:
     with pytest.raises(KeyFuncError, match="3 parts"):
         split_meta_namespace_key("a/b/c")
 
 
-def test_deltas_know_their_oldest_and_their_newest() -> None:
+def test_deltas_have_oldest_and_newest() -> None:
     first, last = Delta(DeltaType.ADDED, 1), Delta(DeltaType.UPDATED, 2)
     assert (Deltas([first, last]).oldest(), Deltas([first, last]).newest()) == (first, last)
     assert (Deltas[int]().oldest(), Deltas[int]().newest()) == (None, None)

@@ -26,13 +26,13 @@ def encoded(document: dict[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def test_metadata_in_the_order_of_a_server_are_read_in_front_of_the_managed_fields() -> None:
+def test_metadata_is_read_before_managed_fields() -> None:
     meta = leading_metadata(encoded(OFTEN), decode)
     assert meta is not None
     assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("a", "ns", "u-1", "7")
 
 
-def test_labels_do_not_keep_more_than_themselves_alive() -> None:
+def test_labels_keep_only_themselves_alive() -> None:
     annotated = {"metadata": {**NAMES, "annotations": {"x": "y" * 3000}, "managedFields": FIELDS}}
     raw = encoded(annotated)
     assert leading_metadata(raw, decode) is not None
@@ -73,7 +73,7 @@ UNUSUAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", UNUSUAL)
-def test_a_record_is_the_same_as_if_all_of_the_object_had_been_read(case: str) -> None:
+def test_record_equals_one_of_the_whole_object(case: str) -> None:
     raw = encoded(UNUSUAL[case])
     meta, record = decode(raw).metadata, decode_record(raw, valid=True)
     assert (record.name, record.namespace, record.uid) == (meta.name, meta.namespace, meta.uid)
@@ -81,7 +81,7 @@ def test_a_record_is_the_same_as_if_all_of_the_object_had_been_read(case: str) -
     assert bytes(record.labels) == bytes(meta.labels)
 
 
-def test_damaged_managed_fields_are_seen_when_read() -> None:
+def test_damaged_managed_fields_raise_when_read() -> None:
     broken = encoded(OFTEN).replace(b'"manager":"kubelet"', b'"manager":kubelet')
     seen = ObjectType(WIDGETS).to_view(decode_record(broken, valid=True))
     assert seen.metadata.name == "a"
@@ -93,7 +93,7 @@ def test_damaged_managed_fields_are_seen_when_read() -> None:
     ("damage", "to"),
     [(b'"size":3', b'"size":'), (b'"size":3}}', b'"size":3}'), (b'"size":3}}', b'"size":3}}}'), (b'"size":3}', b"")],
 )
-def test_damage_behind_the_managed_fields_is_an_error(damage: bytes, to: bytes) -> None:
+def test_damage_after_managed_fields_is_an_error(damage: bytes, to: bytes) -> None:
     broken = encoded(OFTEN).replace(damage, to)
     assert broken != encoded(OFTEN)
     with pytest.raises(DecodeError):
@@ -101,23 +101,23 @@ def test_damage_behind_the_managed_fields_is_an_error(damage: bytes, to: bytes) 
 
 
 @pytest.mark.parametrize("between", [b"", b" ", b"\t", b",", b"\xef\xbb\xbf", b'},"object":'])
-def test_two_objects_are_not_one(between: bytes) -> None:
+def test_two_objects_in_one_document_are_refused(between: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_record(encoded(OFTEN) + between + encoded(OFTEN), valid=True)
 
 
 @pytest.mark.parametrize("length", [-1, -4, -40])
-def test_an_object_that_was_cut_off_is_none(length: int) -> None:
+def test_truncated_object_is_refused(length: int) -> None:
     with pytest.raises(DecodeError):
         decode_record(encoded(OFTEN)[:length])
 
 
-def test_metadata_alone_are_kept_as_they_came() -> None:
+def test_metadata_only_object_is_kept_as_received() -> None:
     raw = encoded({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": OFTEN["metadata"]})
     assert decode_metadata(raw, valid=True).raw is raw
 
 
 @pytest.mark.parametrize("case", ["spec behind", "spec in front"])
-def test_of_what_the_server_sent_more_nothing_is_kept(case: str) -> None:
+def test_surplus_beyond_metadata_is_dropped(case: str) -> None:
     members = OFTEN if case == "spec behind" else dict(reversed(OFTEN.items()))
     assert json.loads(decode_metadata(encoded(members), valid=True).raw) == {"metadata": OFTEN["metadata"]}

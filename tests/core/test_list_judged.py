@@ -48,7 +48,7 @@ def deep(levels: int) -> Any:
     [{"templates": [_TEMPLATE] * 3}, {"text": "x" * 2000}, {}, deep(400)],
     ids=["templates", "long", "short", "deep"],
 )
-def test_items_are_whole_whatever_is_behind_their_metadata(spec: Any) -> None:
+def test_items_are_complete_whatever_follows_their_metadata(spec: Any) -> None:
     items = [item("first", {"text": "x" * 1000}), item("second", spec), item("third", {}), item("fourth", {})]
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}, separators=(",", ":")).encode()
     for size in (50, 700, len(body)):

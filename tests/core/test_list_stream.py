@@ -84,7 +84,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_every_body_gives_the_same_items_wherever_it_is_cut(name: str) -> None:
+def test_every_body_has_the_same_items_at_any_cut(name: str) -> None:
     body = BODIES[name]
     wanted = json.loads(body).get("items") or []
     for cut in range(len(body) + 1):
@@ -95,7 +95,7 @@ def test_every_body_gives_the_same_items_wherever_it_is_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_every_body_may_come_byte_by_byte(name: str) -> None:
+def test_every_body_may_arrive_byte_by_byte(name: str) -> None:
     body = BODIES[name]
     items, _ = taken_apart(*(body[i : i + 1] for i in range(len(body))))
     assert items == (json.loads(body).get("items") or [])
@@ -113,7 +113,7 @@ HEADS = st.fixed_dictionaries({}, optional={"kind": st.just("XList"), "apiVersio
 @given(
     ITEMS, HEADS, st.booleans(), st.sampled_from([None, 1]), st.booleans(), st.lists(st.integers(0, 400), max_size=4)
 )
-def test_any_list_is_what_a_json_parser_makes_of_it(
+def test_lists_are_parsed_as_a_json_parser_does(
     items: list[Any], head: dict[str, Any], last: bool, indent: int | None, escape: bool, cuts: list[int]
 ) -> None:
     meta = {"metadata": {"resourceVersion": "5"}}
@@ -132,7 +132,7 @@ def test_any_list_is_what_a_json_parser_makes_of_it(
 
 @pytest.mark.conformance("REF-24")
 @pytest.mark.parametrize("chunk_size", [1_000_000, 3000], ids=["one chunk", "many chunks"])
-def test_an_item_that_is_kept_does_not_keep_its_page(chunk_size: int) -> None:
+def test_kept_item_does_not_keep_its_page(chunk_size: int) -> None:
     items = [{"metadata": {"name": f"p{number}", "labels": {"app": "web"}}, "pad": "x" * 1000} for number in range(500)]
     tracemalloc.start()
     try:
@@ -158,7 +158,7 @@ def test_an_item_that_is_kept_does_not_keep_its_page(chunk_size: int) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 1000])
-def test_a_byte_order_mark_is_skipped(body: bytes, size: int) -> None:
+def test_byte_order_mark_is_skipped(body: bytes, size: int) -> None:
     parser, found, text = ListParser(len), list[Any](), b"\xef\xbb\xbf" + body
     for at in range(0, len(text), size):
         parser.feed(text[at : at + size])

@@ -30,20 +30,20 @@ def halves(text: bytes) -> list[list[bytes]]:
 
 
 @pytest.mark.parametrize("end", range(len(LIST)))
-def test_a_body_that_ends_early_is_an_error_wherever_it_ends(end: int) -> None:
+def test_truncated_body_is_an_error_at_any_length(end: int) -> None:
     with pytest.raises(DecodeError):
         read([LIST[:end]])
 
 
 @pytest.mark.conformance("PG-04")
-def test_items_before_the_place_where_a_body_breaks_off_have_been_seen() -> None:
+def test_items_before_the_truncation_are_available() -> None:
     parser: ListParser[Record] = ListParser(decode_record)
     parser.feed(LIST[:-40])
     assert [item.key for item in parser.items() if isinstance(item, Record)] == ["ns/a"]
 
 
 @pytest.mark.parametrize("chunks", halves(STATUS))
-def test_a_status_in_place_of_a_list_is_the_error_that_it_says(chunks: list[bytes]) -> None:
+def test_status_in_place_of_a_list_is_its_error(chunks: list[bytes]) -> None:
     with pytest.raises(Expired, match="too old"):
         read(chunks)
 
@@ -56,7 +56,7 @@ def test_a_status_in_place_of_a_list_is_the_error_that_it_says(chunks: list[byte
         b'{"kind":"Table","metadata":{"resourceVersion":"7"},"items":[],"rows":[]}',
     ],
 )
-def test_a_table_is_refused(text: bytes) -> None:
+def test_table_is_refused(text: bytes) -> None:
     with pytest.raises(DecodeError, match="Table"):
         read([text])
 
@@ -64,22 +64,22 @@ def test_a_table_is_refused(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"null", b"[]", b"7", b'"items":[', b'{"items":{}}', b'{"items":[]', b"{]}", b"\xff"]
 )
-def test_anything_else_is_no_list(text: bytes) -> None:
+def test_other_documents_are_refused(text: bytes) -> None:
     with pytest.raises(DecodeError):
         read([text])
 
 
-def test_a_page_of_a_proxy_is_told_by_its_look() -> None:
+def test_html_page_is_reported_as_from_a_proxy() -> None:
     with pytest.raises(DecodeError, match="proxy"):
         read([b"<html>", b"go away</html>"])
 
 
-def test_a_single_object_is_no_list_even_if_items_are_in_its_depth() -> None:
+def test_single_object_with_nested_items_is_refused() -> None:
     with pytest.raises(DecodeError, match="not a list"):
         read([b'{"kind":"Pod","metadata":{"name":"a"},"spec":{"items":[' + body("a") + b"]}}"])
 
 
-def test_a_list_of_any_kind_is_a_list() -> None:
+def test_list_of_any_kind_is_accepted() -> None:
     items = read([b'{"kind":"Menagerie","metadata":{"resourceVersion":"7"},"items":[' + body("a") + b"]}"])
     assert [item.key for item in items if isinstance(item, Record)] == ["ns/a"]
 
@@ -87,12 +87,12 @@ def test_a_list_of_any_kind_is_a_list() -> None:
 @pytest.mark.parametrize("item", [b"null", b"7", b'"text"', b"true", b"[]", b"[[{}]]"])
 @pytest.mark.parametrize("others", [b"", b"," + body("b")], ids=["alone", "before-another"])
 @pytest.mark.parametrize("before", [b"", body("a") + b","], ids=["first", "behind-another"])
-def test_a_list_of_what_is_no_object_is_refused_as_a_whole(before: bytes, item: bytes, others: bytes) -> None:
+def test_list_of_non_objects_is_refused(before: bytes, item: bytes, others: bytes) -> None:
     with pytest.raises(DecodeError):
         read([b'{"metadata":{"resourceVersion":"7"},"items":[' + before + item + others + b"]}"])
 
 
-def test_an_item_without_a_name_is_an_error_in_its_place_and_the_others_are_whole() -> None:
+def test_item_without_a_name_is_an_error_in_its_place() -> None:
     text = b'{"metadata":{},"items":[' + b",".join([body("a"), b'{"metadata":{"uid":"u"}}', body("b")]) + b"]}"
     first, broken, last = read([text])
     assert isinstance(broken, DecodeError)
@@ -101,7 +101,7 @@ def test_an_item_without_a_name_is_an_error_in_its_place_and_the_others_are_whol
 
 @pytest.mark.parametrize("size", [1, 64, 10**9])
 @pytest.mark.parametrize("place", ["first", "last", "only"])
-def test_an_item_over_the_cap_is_an_error_that_names_the_remedy(size: int, place: str) -> None:
+def test_item_over_the_cap_names_the_option(size: int, place: str) -> None:
     huge, small = body("huge", data="x" * 2000), body("small")
     items = {"first": [huge, small], "last": [small, huge], "only": [huge]}[place]
     text = b'{"metadata":{},"items":[' + b",".join(items) + b"]}"
@@ -109,18 +109,18 @@ def test_an_item_over_the_cap_is_an_error_that_names_the_remedy(size: int, place
         read([text[i : i + size] for i in range(0, len(text), size)], max_item=1000)
 
 
-def test_a_list_may_be_larger_than_the_cap_for_items() -> None:
+def test_list_may_exceed_the_item_cap() -> None:
     text = b'{"metadata":{},"items":[' + b",".join(body(f"pod-{i}") for i in range(100)) + b"]}"
     assert len(read([text], max_item=1000)) == 100
 
 
-def test_a_body_without_items_that_never_ends_is_refused() -> None:
+def test_endless_body_without_items_is_refused() -> None:
     with pytest.raises(FrameTooLarge):
         read([b"<p>" * 1000] * 10)
 
 
 @pytest.mark.parametrize("nested", [b"[" * 100_000, b'{"a":' * 100_000])
-def test_an_item_that_is_nested_without_end_is_an_error(nested: bytes) -> None:
+def test_endlessly_nested_item_is_an_error(nested: bytes) -> None:
     text = b'{"metadata":{},"items":[{"metadata":{"name":"a"},"spec":' + nested + b"}]}"
     try:
         items = read([text], max_item=10_000_000)
@@ -130,12 +130,12 @@ def test_an_item_that_is_nested_without_end_is_an_error(nested: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"metadata":' * 100_000, b'{"items":' + b"[" * 100_000])
-def test_a_body_that_is_nested_without_end_is_an_error(text: bytes) -> None:
+def test_endlessly_nested_body_is_an_error(text: bytes) -> None:
     with pytest.raises((DecodeError, ApiError)):
         read([text], max_item=10_000_000)
 
 
 @pytest.mark.parametrize("text", [b'{"metadata":{"resourceVersion":"1"}}', b'{"kind":"PodList","metadata":{}}', b"{}"])
-def test_a_document_without_items_is_not_a_list_without_objects(text: bytes) -> None:
+def test_document_without_items_is_refused(text: bytes) -> None:
     with pytest.raises(DecodeError, match="no items"):
         read([text])

@@ -83,28 +83,28 @@ def objects(number: int, **more: object) -> list[dict[str, object]]:
     return [{"metadata": {"name": f"n{i}"}, "spec": {"text": "x" * 300}, **more} for i in range(number)]
 
 
-def test_a_compact_list_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compact_list_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = json.dumps({"metadata": {}, "items": objects(10_000)}, separators=(",", ":")).encode()
     assert count(looks, body) == 10_000
     assert looks.bytes < 1.1 * len(body)
 
 
-def test_a_list_with_spaces_is_looked_at_thrice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_with_spaces_is_scanned_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = json.dumps({"metadata": {}, "items": objects(10_000)}).encode()
     assert count(looks, body) == 10_000
     assert looks.bytes < 3 * len(body)
 
 
-def test_a_huge_item_in_many_chunks_is_looked_at_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_item_in_chunks_is_scanned_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = json.dumps({"items": objects(1, data=["x" * 3000] * 2000)}, separators=(",", ":")).encode()
     assert count(looks, body, 512) == 1
     assert looks.bytes < 2.2 * len(body)
 
 
-def test_a_body_that_shows_no_items_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_without_items_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = b"<p>go away</p>" * 200_000
     parser = ListParser(len)
@@ -114,7 +114,7 @@ def test_a_body_that_shows_no_items_is_looked_at_once(monkeypatch: pytest.Monkey
     assert looks.bytes < 1.3 * len(body)
 
 
-def test_who_refuses_an_item_is_asked_once() -> None:
+def test_refusing_callback_is_called_once_per_item() -> None:
     asked: list[str] = []
 
     def refuse(raw: bytes) -> bytes:
@@ -131,14 +131,14 @@ def test_who_refuses_an_item_is_asked_once() -> None:
     assert asked == ["n0", "n1", "n2"]
 
 
-def test_the_last_item_of_a_compact_list_is_searched_for_its_end_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_item_is_scanned_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = json.dumps({"metadata": {}, "items": objects(2, data=["x"] * 10_000)}, separators=(",", ":")).encode()
     assert count(looks, body, len(body)) == 2
     assert looks.bytes < 1.1 * len(body)
 
 
-def test_who_refuses_the_last_item_is_asked_once() -> None:
+def test_refusing_callback_is_called_once_for_the_last_item() -> None:
     asked: list[str] = []
 
     def refuse_the_last(raw: bytes) -> str:
@@ -168,7 +168,7 @@ def by_the_name(raw: bytes) -> str:
         raise DecodeError("no JSON") from error
 
 
-def test_items_that_become_ever_shorter_are_all_found_however_the_body_is_cut() -> None:
+def test_shrinking_items_are_found_at_any_cut() -> None:
     items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (3000 - 30 * i)} for i in range(100)]
     body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
     for size in (100, 3333, len(body)):
@@ -182,7 +182,7 @@ def test_items_that_become_ever_shorter_are_all_found_however_the_body_is_cut() 
         assert found == [f"n{i}" for i in range(100)]
 
 
-def test_short_items_that_hold_what_items_begin_with_are_found_behind_a_long_one() -> None:
+def test_short_items_after_a_long_one_are_found() -> None:
     template = {"metadata": {"name": "template"}}
     items = [{"metadata": {"name": f"n{i}"}, "templates": [template] * (1000 if not i else 3)} for i in range(50)]
     parser = ListParser(by_the_name)
@@ -191,7 +191,7 @@ def test_short_items_that_hold_what_items_begin_with_are_found_behind_a_long_one
     assert list(parser.items()) == [f"n{i}" for i in range(50)]
 
 
-def test_many_tiny_items_behind_a_huge_one_are_not_copied_with_what_follows() -> None:
+def test_tiny_items_after_a_huge_one_are_not_copied() -> None:
     seen = 0
 
     def decode(raw: bytes) -> str:
@@ -210,7 +210,7 @@ def test_many_tiny_items_behind_a_huge_one_are_not_copied_with_what_follows() ->
     assert seen < 4 * len(body)
 
 
-def test_what_was_wrong_of_two_items_is_not_said_of_the_second() -> None:
+def test_error_of_one_item_does_not_affect_the_next() -> None:
     template = {"metadata": {"name": "template"}}
     items: list[dict[str, object]] = [
         {"metadata": {"name": "long"}, "spec": "x" * 1000},
@@ -224,7 +224,7 @@ def test_what_was_wrong_of_two_items_is_not_said_of_the_second() -> None:
     assert list(parser.items()) == ["long", "short", "late", "last"]
 
 
-def test_a_short_item_does_not_wait_for_as_much_as_a_long_one_takes() -> None:
+def test_short_item_does_not_wait_for_a_long_chunk() -> None:
     items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (9 if i == 1 else 1000)} for i in range(3)]
     body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
     parser = ListParser(by_the_name)

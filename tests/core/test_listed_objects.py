@@ -31,7 +31,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("kind", [DividedDict, ListedObjects])
 @given(steps=STEPS)
-def test_it_holds_what_a_dict_would_hold(kind: type[DividedDict[int]], steps: list[tuple[str, str, int]]) -> None:
+def test_behaves_as_a_dict(kind: type[DividedDict[int]], steps: list[tuple[str, str, int]]) -> None:
     objects, plain = kind(), dict[str, int]()
     for step, key, value in steps:
         if step == "put" and isinstance(objects, ListedObjects):
@@ -52,7 +52,7 @@ def test_it_holds_what_a_dict_would_hold(kind: type[DividedDict[int]], steps: li
 
 
 @pytest.mark.parametrize("objects", [DividedDict(), ListedObjects()])
-def test_what_is_not_there_is_missed_as_in_a_dict(objects: Any) -> None:
+def test_missing_keys_raise_as_in_a_dict(objects: Any) -> None:
     assert "none" not in objects
     with pytest.raises(KeyError):
         objects["none"]
@@ -64,18 +64,18 @@ def test_what_is_not_there_is_missed_as_in_a_dict(objects: Any) -> None:
         objects.popitem()
 
 
-def test_a_list_is_in_its_own_order_however_long_it_is() -> None:
+def test_long_list_keeps_its_order() -> None:
     assert [*listed(*names(5000))] == names(5000)
 
 
-def test_an_object_that_is_listed_twice_keeps_its_place_and_has_its_last_state() -> None:
+def test_object_listed_twice_keeps_place_and_last_state() -> None:
     objects = listed("a", "b")
     assert objects.put("a", 2) is False
     assert [*objects.items()] == [("a", 2), ("b", 1)]
 
 
 @pytest.mark.parametrize(("again", "order"), [([], ["a", "c"]), (["b"], ["a", "b", "c"])])
-def test_an_object_that_was_deleted_on_the_way_is_in_the_list_if_it_came_again(
+def test_deleted_and_added_object_moves_to_the_end(
     again: list[str], order: list[str]
 ) -> None:
     objects = listed("a", "b", "c")
@@ -86,18 +86,18 @@ def test_an_object_that_was_deleted_on_the_way_is_in_the_list_if_it_came_again(
     assert objects.apart()[1] == deque(order)
 
 
-def test_objects_and_order_can_be_had_apart_and_are_gone_then() -> None:
+def test_apart_returns_objects_and_order_and_empties() -> None:
     objects = listed("b", "a")
     by_key, line = objects.apart()
     assert (dict(by_key), line) == ({"a": 1, "b": 1}, deque("ba"))
     assert (len(objects), [*objects]) == (0, [])
 
 
-def test_what_was_never_there_leaves_no_gap() -> None:
+def test_absent_key_leaves_no_gap() -> None:
     objects = listed("a")
     objects.pop("b", None)
     assert not [*objects.closing_gaps()]
 
 
-def test_no_dict_of_a_long_list_is_large() -> None:
+def test_dicts_of_a_long_list_stay_small() -> None:
     assert max(map(len, listed(*names(100_000))._parts)) < 2500

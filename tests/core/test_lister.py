@@ -38,7 +38,7 @@ def lister() -> Lister[Any]:
 
 
 @pytest.mark.conformance("LST-01")
-def test_a_lister_lists_everything_or_what_a_selector_matches(lister: Lister[Any]) -> None:
+def test_list_returns_all_or_selected_objects(lister: Lister[Any]) -> None:
     assert keys(lister.list()) == ["one/a", "one/b", "onemore/c", "two/a"]
     assert keys(lister.list("app=x")) == ["one/a", "onemore/c", "two/a"]
     assert keys(lister.list("app notin (x)")) == ["one/b"]
@@ -47,14 +47,14 @@ def test_a_lister_lists_everything_or_what_a_selector_matches(lister: Lister[Any
 
 
 @pytest.mark.conformance("LST-02")
-def test_a_namespace_lister_lists_its_namespace_alone(lister: Lister[Any]) -> None:
+def test_namespace_lister_lists_its_namespace(lister: Lister[Any]) -> None:
     assert keys(lister.namespaced("one").list()) == ["one/a", "one/b"]
     assert keys(lister.namespaced("one").list("app=x")) == ["one/a"]
     assert lister.namespaced("three").list() == []
 
 
 @pytest.mark.conformance("LST-02")
-def test_a_namespace_is_found_without_its_index_too_and_the_log_says_what_that_costs(
+def test_namespace_without_an_index_is_found_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     lister = Lister(filled(DEPLOYMENTS, namespaces=False), DEPLOYMENTS)
@@ -63,20 +63,20 @@ def test_a_namespace_is_found_without_its_index_too_and_the_log_says_what_that_c
 
 
 @pytest.mark.conformance("LST-03")
-def test_objects_are_got_by_key_or_by_name_in_a_namespace(lister: Lister[Any]) -> None:
+def test_get_by_key_or_by_name_in_a_namespace(lister: Lister[Any]) -> None:
     assert lister.get("two/a").metadata.namespace == "two"
     assert lister.namespaced("two").get("a") == lister.get("two/a")
 
 
 @pytest.mark.conformance("LST-03")
-def test_what_is_not_there_is_not_found_as_the_server_would_say_it(lister: Lister[Any]) -> None:
+def test_missing_object_is_not_found_as_from_the_server(lister: Lister[Any]) -> None:
     for ask, name in ((lister.get, "one/c"), (lister.namespaced("one").get, "c")):
         with pytest.raises(NotFound, match=f'deployments.apps "{name}" not found') as caught:
             ask(name)
         assert (caught.value.status, caught.value.reason) == (404, "NotFound")
 
 
-def test_a_name_that_no_object_can_have_is_named_as_the_reason(lister: Lister[Any]) -> None:
+def test_impossible_name_is_in_the_error(lister: Lister[Any]) -> None:
     with pytest.raises(NotFound, match=r'"a" not found; its key has a namespace, as in get\(.default/a.\)'):
         lister.get("a")
     with pytest.raises(NotFound, match=r"name it without its namespace: get\('a'\)"):
@@ -85,7 +85,7 @@ def test_a_name_that_no_object_can_have_is_named_as_the_reason(lister: Lister[An
         lister.get("one/c")
 
 
-def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
+def test_cluster_scoped_lister_gets_by_name() -> None:
     made: Indexer[Any] = Indexer(to_view=ObjectType(NODES).to_view)
     made.store.put("n1", record("n1", namespace=""))
     lister = ClusterLister(made, NODES)
@@ -94,12 +94,12 @@ def test_a_lister_of_cluster_scoped_objects_gets_them_by_name() -> None:
         lister.get("n2")
 
 
-def test_no_namespace_is_not_all_of_them(lister: Lister[Any]) -> None:
+def test_empty_namespace_is_refused(lister: Lister[Any]) -> None:
     with pytest.raises(UsageError, match="namespace"):
         lister.namespaced("")
 
 
-def test_a_mapping_selects_by_labels_and_fields(lister: Lister[Any]) -> None:
+def test_mappings_select_by_labels_and_fields(lister: Lister[Any]) -> None:
     assert keys(lister.list({"app": "x"})) == ["one/a", "onemore/c", "two/a"]
     assert keys(lister.namespaced("one").list({"app": "x"})) == ["one/a"]
     assert keys(lister.list({}, field_selector={"metadata.name": "b"})) == ["one/b"]
@@ -119,7 +119,7 @@ def test_a_mapping_selects_by_labels_and_fields(lister: Lister[Any]) -> None:
         (FieldSelector(), "selector: expected a label selector"),
     ],
 )
-def test_what_is_no_label_selector_is_an_error(lister: Lister[Any], selector: Any, message: str) -> None:
+def test_invalid_label_selector_type_is_refused(lister: Lister[Any], selector: Any, message: str) -> None:
     with pytest.raises(SelectorError, match=message):
         lister.list(selector)
 
@@ -133,40 +133,40 @@ def test_what_is_no_label_selector_is_an_error(lister: Lister[Any], selector: An
         (everything(), "field_selector: expected a field selector"),
     ],
 )
-def test_what_is_no_field_selector_is_an_error(lister: Lister[Any], selector: Any, message: str) -> None:
+def test_invalid_field_selector_type_is_refused(lister: Lister[Any], selector: Any, message: str) -> None:
     with pytest.raises(SelectorError, match=message):
         lister.list(field_selector=selector)
 
 
-def test_a_lister_of_a_hand_made_cache_knows_of_no_undecodable_objects(lister: Lister[Any]) -> None:
+def test_manual_cache_has_no_undecodable_objects(lister: Lister[Any]) -> None:
     assert lister.undecodable() == []
 
 
-def test_a_selector_that_does_not_parse_is_an_error(lister: Lister[Any]) -> None:
+def test_unparsable_selector_is_refused(lister: Lister[Any]) -> None:
     with pytest.raises(SelectorError):
         lister.list("app in x")
 
 
 @pytest.mark.conformance("LST-04")
-def test_a_list_is_the_callers_own(lister: Lister[Any]) -> None:
+def test_returned_list_belongs_to_the_caller(lister: Lister[Any]) -> None:
     lister.list().clear()
     assert len(lister.list()) == 4
 
 
-def test_a_label_that_is_null_is_an_empty_one() -> None:
+def test_null_label_equals_an_empty_one() -> None:
     made = filled(DEPLOYMENTS)
     made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": None, "tier": "z"}}))
     assert keys(Lister(made, DEPLOYMENTS).list("app=,tier=z")) == ["one/odd"]
 
 
-def test_a_store_that_is_filled_by_hand_can_be_listed_by_labels() -> None:
+def test_manually_filled_store_is_listed_by_labels() -> None:
     made: Indexer[Any] = Indexer()
     made.add({"metadata": {"name": "a", "namespace": "one", "labels": {"app": "x"}}})
     made.add({"metadata": {"name": "b", "namespace": "one"}})
     assert [each["metadata"]["name"] for each in Lister(made, DEPLOYMENTS).list("app=x")] == ["a"]
 
 
-def test_labels_that_are_no_strings_match_nothing_and_raise_nothing() -> None:
+def test_non_string_labels_match_nothing() -> None:
     made = filled(DEPLOYMENTS)
     made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))
     assert keys(Lister(made, DEPLOYMENTS).list("app=x")) == ["one/a", "onemore/c", "two/a"]

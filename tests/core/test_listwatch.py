@@ -39,12 +39,12 @@ async def asked(options: ListOptions, resource: Resource[Any] = DEPLOYMENTS, **s
     return transport.requests[0]
 
 
-async def test_a_list_asks_for_the_collection_with_its_options() -> None:
+async def test_list_requests_the_collection_with_its_options() -> None:
     request = await asked(ListOptions(limit=5))
     assert (request.path, dict(request.query)) == ("/apis/apps/v1/deployments", {"limit": "5"})
 
 
-async def test_one_namespace_is_a_path_of_its_own() -> None:
+async def test_namespace_is_part_of_the_path() -> None:
     assert (await asked(ListOptions(), namespace="ns")).path == "/apis/apps/v1/namespaces/ns/deployments"
 
 
@@ -55,7 +55,7 @@ async def test_selectors_are_sent_with_every_request() -> None:
 
 
 @pytest.mark.conformance("LW-04")
-async def test_a_tweak_has_the_last_word() -> None:
+async def test_tweak_overrides_options() -> None:
     def tweak(options: ListOptions) -> None:
         options.label_selector += ",tier=y"
         options.limit = 1
@@ -66,27 +66,27 @@ async def test_a_tweak_has_the_last_word() -> None:
 
 @pytest.mark.conformance("FAC-13")
 @pytest.mark.parametrize(("watch", "kind"), [(False, "PartialObjectMetadataList"), (True, "PartialObjectMetadata")])
-async def test_metadata_alone_is_asked_for_by_the_accepted_type(watch: bool, kind: str) -> None:
+async def test_metadata_only_is_requested_by_accept_header(watch: bool, kind: str) -> None:
     request = await asked(ListOptions(watch=watch), metadata_only=True)
     assert f"as={kind};" in request.headers["Accept"]
 
 
-async def test_whole_objects_are_asked_for_as_json() -> None:
+async def test_whole_objects_are_requested_as_json() -> None:
     assert (await asked(ListOptions())).headers["Accept"] == "application/json"
 
 
-def test_a_namespace_for_what_has_none_is_refused() -> None:
+def test_namespace_of_a_cluster_scoped_resource_is_refused() -> None:
     with pytest.raises(UsageError, match="cluster-scoped"):
         ListWatch(Recorder(), NODES, "ns")
 
 
 @pytest.mark.parametrize("selection", [{"label_selector": "a in b"}, {"field_selector": "a=b=c,,=="}])
-def test_a_selector_that_does_not_parse_is_refused_before_anything_is_asked(selection: dict[str, Any]) -> None:
+def test_invalid_selector_is_refused_before_any_request(selection: dict[str, Any]) -> None:
     with pytest.raises(SelectorError):
         ListWatch(Recorder(), DEPLOYMENTS, **selection)
 
 
 @pytest.mark.conformance("REF-03")
-def test_a_list_watch_says_what_it_lists() -> None:
+def test_str_names_resource_and_namespace() -> None:
     assert str(ListWatch(Recorder(), DEPLOYMENTS, "ns")) == "deployments.apps in namespace ns"
     assert str(ListWatch(Recorder(), NODES)) == "nodes"

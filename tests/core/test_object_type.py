@@ -63,7 +63,7 @@ MODELS = [StructWidget, WeakStructWidget, DataWidget, ModelWidget]
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_users_model_is_what_readers_see(model: Any) -> None:
+def test_readers_see_the_user_model(model: Any) -> None:
     kind = ObjectType(WIDGETS, model)
     seen = kind.to_view(kind.on_arrival(encoded()))
     assert isinstance(seen, model)
@@ -71,7 +71,7 @@ def test_a_users_model_is_what_readers_see(model: Any) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_an_object_that_a_users_model_refuses_does_not_come_in(model: Any) -> None:
+def test_object_refused_by_the_user_model_is_an_error(model: Any) -> None:
     intake = Intake(ObjectType(WIDGETS, model).on_arrival)
     with pytest.raises(DecodeError) as caught:
         intake.admitted(encoded(spec={"size": "hunter2"}))
@@ -79,13 +79,13 @@ def test_an_object_that_a_users_model_refuses_does_not_come_in(model: Any) -> No
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_function_of_bytes_may_decode() -> None:
+def test_decoder_may_be_a_function_of_bytes() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, lambda raw: len(raw))
     found = encoded()
     assert kind.to_view(kind.on_arrival(found)) == len(found.raw)
 
 
-def test_a_model_that_was_decoded_on_arrival_is_handed_to_the_first_reader() -> None:
+def test_eagerly_decoded_model_goes_to_the_first_reader() -> None:
     calls: list[bytes] = []
 
     def decode(raw: bytes) -> Any:
@@ -103,12 +103,12 @@ def test_a_model_that_was_decoded_on_arrival_is_handed_to_the_first_reader() -> 
 
 
 @pytest.mark.parametrize("decoder", [object(), "V1Pod", 7])
-def test_what_cannot_decode_is_refused_by_name(decoder: Any) -> None:
+def test_unusable_decoder_is_refused(decoder: Any) -> None:
     with pytest.raises(UsageError, match="decoder"):
         ObjectType(WIDGETS, decoder)
 
 
-def test_a_class_that_nothing_can_make_of_json_is_refused_with_a_remedy() -> None:
+def test_opaque_class_is_refused_with_a_remedy() -> None:
     class Opaque:
         def __init__(self, stream: Any) -> None: ...
 
@@ -117,7 +117,7 @@ def test_a_class_that_nothing_can_make_of_json_is_refused_with_a_remedy() -> Non
 
 
 @pytest.mark.parametrize("storage", ["stripped", "projection", "metadata"])
-def test_a_users_model_is_made_of_what_is_kept_for_the_first_reader_too(storage: str) -> None:
+def test_user_model_is_decoded_from_kept_fields(storage: str) -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, json.loads, storage=storage, fields=["spec.size"])
     metadata = {**WIDGET["metadata"], "managedFields": [{"manager": "me"}]}  # type: ignore[dict-item]  # it is a dict
     record = kind.on_arrival(encoded(metadata=metadata, spec={"size": 3, "more": 4}))
@@ -125,13 +125,13 @@ def test_a_users_model_is_made_of_what_is_kept_for_the_first_reader_too(storage:
     assert first == kind.to_view(record) == json.loads(record.json)
 
 
-def test_a_users_model_that_needs_what_is_not_kept_refuses_the_object_as_it_comes_in() -> None:
+def test_user_model_that_needs_dropped_fields_is_an_error() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget, storage="projection", fields=["status.phase"])
     with pytest.raises(DecodeError, match="spec"):
         kind.on_arrival(encoded())
 
 
-def test_nothing_is_decoded_early_without_a_model_or_a_transform() -> None:
+def test_objects_decode_early_with_a_model_or_transform_only() -> None:
     assert not ObjectType(WIDGETS).decodes_early
     assert ObjectType(WIDGETS, StructWidget).decodes_early
     assert ObjectType(WIDGETS, transform=lambda obj: obj).decodes_early
@@ -146,14 +146,14 @@ def admitted(transform: Any, resource: Resource[Any] = WIDGETS, decoder: Any = N
 
 
 @pytest.mark.conformance("DF-07")
-def test_a_transform_that_returns_its_object_changes_nothing() -> None:
+def test_identity_transform_changes_nothing() -> None:
     record = encoded()
     assert ObjectType(WIDGETS, transform=lambda obj: obj).on_arrival(record) is record
 
 
 @pytest.mark.conformance("DF-07")
 @pytest.mark.parametrize("resource", [WIDGETS, PODS], ids=["mapping", "model"])
-def test_a_transform_may_return_a_dict_that_it_changed(resource: Resource[Any]) -> None:
+def test_transform_may_return_a_changed_dict(resource: Resource[Any]) -> None:
     def strip(obj: Any) -> Any:
         plain = obj.to_dict()
         del plain["spec"]
@@ -167,7 +167,7 @@ def test_a_transform_may_return_a_dict_that_it_changed(resource: Resource[Any]) 
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_transform_may_return_a_users_model(model: Any) -> None:
+def test_transform_may_return_a_user_model(model: Any) -> None:
     def double(obj: Any) -> Any:
         obj.spec.size *= 2
         return model(metadata=obj.metadata, spec=obj.spec)
@@ -175,17 +175,17 @@ def test_a_transform_may_return_a_users_model(model: Any) -> None:
     assert admitted(double, decoder=model).spec.size == 6
 
 
-def test_a_transform_may_return_a_mapping_made_of_parts_of_the_object() -> None:
+def test_transform_may_return_a_mapping_of_parts() -> None:
     seen = admitted(lambda obj: {"metadata": obj["metadata"], "spec": obj["spec"]})
     assert seen.to_dict()["spec"] == {"size": 3}
 
 
-def test_a_transform_may_return_parts_of_a_model() -> None:
+def test_transform_may_return_parts_of_a_model() -> None:
     seen = admitted(lambda pod: {"metadata": pod.metadata, "spec": pod.spec}, PODS)
     assert seen.metadata.name == "a"
 
 
-def test_a_transform_may_return_a_model_of_the_client_library() -> None:
+def test_transform_may_return_a_client_library_model() -> None:
     seen = admitted(lambda pod: V1Pod(metadata=V1ObjectMeta(name="a", namespace="ns", resource_version="7")), PODS)
     assert seen.metadata.resource_version == "7"
 
@@ -202,7 +202,7 @@ REFUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
+def test_invalid_transform_result_is_refused(case: str) -> None:
     intake = Intake(ObjectType(WIDGETS, transform=REFUSED[case]).on_arrival)
     with pytest.raises(DecodeError) as caught:
         intake.admitted(encoded())
@@ -212,14 +212,14 @@ def test_a_transform_that_returns_no_such_object_refuses_it(case: str) -> None:
 # What a record remembers.
 
 
-def test_a_model_that_cannot_be_referred_to_weakly_is_kept_for_its_first_reader_only() -> None:
+def test_model_without_weakref_serves_its_first_reader_only() -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget)
     found = kind.on_arrival(encoded())
     assert kind.to_view(found).spec.size == 3
     assert found.recall() is None
 
 
-def test_a_body_that_dies_is_not_forgotten_in_the_place_of_another() -> None:
+def test_collected_body_does_not_clear_its_successor() -> None:
     found, first, second = encoded(), DataSpec(1), DataSpec(2)
     found.remember(first)
     found.remember(second)

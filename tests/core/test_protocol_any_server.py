@@ -193,7 +193,7 @@ OPTIONS = st.builds(ReflectorOptions, streaming_list=st.booleans(), list_resourc
 
 
 @given(st.data(), OPTIONS)
-def test_there_is_always_a_next_step_and_never_too_many(data: st.DataObject, options: ReflectorOptions) -> None:
+def test_every_conversation_continues_at_a_limited_rate(data: st.DataObject, options: ReflectorOptions) -> None:
     server = AnyServer(data.draw, options)
     for _ in range(60):
         server.turn()
@@ -203,7 +203,7 @@ def test_there_is_always_a_next_step_and_never_too_many(data: st.DataObject, opt
 
 
 @given(st.data(), OPTIONS)
-def test_the_protocol_recovers_as_soon_as_the_server_does(data: st.DataObject, options: ReflectorOptions) -> None:
+def test_protocol_recovers_with_the_server(data: st.DataObject, options: ReflectorOptions) -> None:
     server = AnyServer(data.draw, options)
     for _ in range(data.draw(st.integers(1, 40))):
         server.turn()
@@ -213,7 +213,7 @@ def test_the_protocol_recovers_as_soon_as_the_server_does(data: st.DataObject, o
 
 
 @given(st.data(), st.lists(st.one_of(WATCH_ANSWERS, PAGE_ANSWERS, st.just(Accepted()), st.just(Elapsed()))))
-def test_answers_that_nobody_asked_for_do_no_harm(data: st.DataObject, answers: list[Answer]) -> None:
+def test_unsolicited_responses_are_harmless(data: st.DataObject, answers: list[Answer]) -> None:
     talk = Conversation()
     for answer in answers:
         talk.answer(answer, after=data.draw(PASSING))

@@ -22,7 +22,7 @@ def streaming_watch(version: int = 10) -> Conversation:
 
 
 @pytest.mark.conformance("REF-20", "REF-40", "WEAK-15")
-def test_a_410_within_a_watch_leads_to_a_list_without_a_version_at_once() -> None:
+def test_watch_event_410_relists_at_once_without_version() -> None:
     talk = watching("a")
     talk.error(410, after=60)
     assert talk.ask() == "list limit=500"
@@ -30,7 +30,7 @@ def test_a_410_within_a_watch_leads_to_a_list_without_a_version_at_once() -> Non
 
 
 @pytest.mark.conformance("REF-20")
-def test_a_410_in_answer_to_a_watch_leads_to_a_list_at_once() -> None:
+def test_watch_response_410_relists_at_once() -> None:
     talk = watching("a")
     talk.end(after=60)
     talk.ask()
@@ -40,14 +40,14 @@ def test_a_410_in_answer_to_a_watch_leads_to_a_list_at_once() -> None:
 
 
 @pytest.mark.conformance("REF-31")
-def test_after_a_410_a_streaming_list_names_no_version() -> None:
+def test_streaming_list_after_410_has_no_version() -> None:
     talk = streaming_watch()
     talk.error(410, after=60)
     assert talk.ask() == "stream"
 
 
 @pytest.mark.conformance("REF-20", "REF-50")
-def test_a_version_from_the_future_leads_to_a_list_without_one_at_once() -> None:
+def test_future_version_relists_at_once_without_version() -> None:
     talk = streaming_watch(version=1000)
     talk.end(after=60)
     assert talk.ask() == "watch @1000"
@@ -57,7 +57,7 @@ def test_a_version_from_the_future_leads_to_a_list_without_one_at_once() -> None
 
 
 @pytest.mark.conformance("REF-20")
-def test_a_version_that_is_lost_again_costs_a_delay() -> None:
+def test_version_lost_again_costs_a_delay() -> None:
     talk = watching("a")
     talk.error(410, after=60)
     talk.ask()
@@ -69,7 +69,7 @@ def test_a_version_that_is_lost_again_costs_a_delay() -> None:
     assert talk.protocol.phase is Phase.BACKING_OFF
 
 
-def test_a_lost_version_is_news_again_after_a_watch_that_lived() -> None:
+def test_version_lost_after_a_long_watch_relists_at_once() -> None:
     talk = watching("a")
     for version in (20, 30, 40):
         talk.error(410, after=60)
@@ -82,7 +82,7 @@ def test_a_lost_version_is_news_again_after_a_watch_that_lived() -> None:
 
 
 @pytest.mark.conformance("REF-30")
-def test_the_version_is_named_again_once_a_list_came_through() -> None:
+def test_version_is_sent_again_after_a_complete_list() -> None:
     talk = streaming_watch()
     talk.error(410, after=60)
     talk.ask()
@@ -92,7 +92,7 @@ def test_the_version_is_named_again_once_a_list_came_through() -> None:
     assert talk.ask() == "stream @20"
 
 
-def test_a_410_that_names_a_time_is_obeyed_and_shown() -> None:
+def test_retry_after_of_a_410_is_honored() -> None:
     talk = watching("a")
     talk.error(410, after=60, retryAfterSeconds=40)
     assert talk.delay() == 40
@@ -102,7 +102,7 @@ def test_a_410_that_names_a_time_is_obeyed_and_shown() -> None:
 # Events in any order of versions.
 
 
-def test_an_event_with_a_lower_version_is_followed_as_it_comes() -> None:
+def test_event_with_a_lower_version_is_accepted() -> None:
     talk = watching("a", version=100)
     talk.events(modified("a", 101), modified("b", 50), deleted("a", 51), bookmark(7))
     assert talk.news == ["replaced", "Updated ns/a", "Updated ns/b", "Deleted ns/a"]
@@ -111,7 +111,7 @@ def test_an_event_with_a_lower_version_is_followed_as_it_comes() -> None:
     assert talk.ask() == "watch @7"
 
 
-def test_a_deletion_with_the_version_of_the_object_deletes_it() -> None:
+def test_delete_at_the_object_version_deletes() -> None:
     talk = watching("a", "b", version=100)
     talk.events(deleted("a", 1))
     assert talk.news == ["replaced", "Deleted ns/a"]
@@ -120,21 +120,21 @@ def test_a_deletion_with_the_version_of_the_object_deletes_it() -> None:
     assert talk.ask() == "watch @100"
 
 
-def test_a_deletion_with_the_version_of_the_object_hides_no_restore() -> None:
+def test_delete_at_the_object_version_hides_no_restore() -> None:
     talk = watching("a", "b", version=100)
     talk.events(deleted("a", 1), bookmark(90), after=60)
     assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.parametrize("kind", [MODIFIED, DELETED])
-def test_an_event_that_cannot_be_decoded_may_have_a_lower_version(kind: str) -> None:
+def test_undecodable_event_may_have_a_lower_version(kind: str) -> None:
     talk = watching("a", version=100)
     talk.events(undecodable("b", kind, version=50), modified("a", 51), bookmark(40))
     assert talk.reads
     assert talk.protocol.version == "40"
 
 
-def test_versions_of_an_unordered_collection_are_never_compared_again() -> None:
+def test_unordered_collection_versions_are_not_compared() -> None:
     talk = watching("a", version=100)
     talk.events(modified("a", 101), modified("b", 50))
     talk.error(410, after=60)
@@ -148,7 +148,7 @@ def test_versions_of_an_unordered_collection_are_never_compared_again() -> None:
     assert talk.reads
 
 
-def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
+def test_synthetic_events_after_a_list_at_zero_are_followed() -> None:
     talk = watching(version=0)
     talk.events(added("a", 17), added("b", 5), added("c", 9))
     assert list(talk.cache) == ["ns/a", "ns/b", "ns/c"]
@@ -161,7 +161,7 @@ def test_synthetic_events_after_a_list_at_version_zero_are_followed() -> None:
 
 
 @pytest.mark.parametrize("version", [0, ""])
-def test_a_list_follows_each_watch_that_starts_nowhere(version: int | str) -> None:
+def test_watch_without_a_start_version_is_followed_by_a_list(version: int | str) -> None:
     talk = watching("a", "b", version=version)
     talk.events(added("a", 17), added("b", 5))
     talk.end(after=60)
@@ -170,7 +170,7 @@ def test_a_list_follows_each_watch_that_starts_nowhere(version: int | str) -> No
     assert (talk.reports, list(talk.cache)) == ([], ["ns/a"])
 
 
-def test_a_list_at_version_zero_is_not_older_than_anything() -> None:
+def test_list_at_version_zero_is_never_stale() -> None:
     talk = watching(version=0)
     talk.events(added("a", 17), modified("a", 18), after=60)
     talk.error(410)
@@ -182,21 +182,21 @@ def test_a_list_at_version_zero_is_not_older_than_anything() -> None:
 # A server that was restored from a backup.
 
 
-def test_a_watch_goes_on_behind_what_cannot_be_decoded() -> None:
+def test_watch_continues_after_an_undecodable_object() -> None:
     talk = watching("a", version=100)
     talk.events(undecodable("b", version=101), after=60)
     talk.end()
     assert talk.request().options.resource_version == "101"
 
 
-def test_a_lower_bookmark_leads_to_a_list_without_a_version() -> None:
+def test_lower_bookmark_relists_without_a_version() -> None:
     talk = streaming_watch(version=100)
     talk.events(bookmark(40), after=60)
     step = talk.request()
     assert (step.options.resource_version, step.options.send_initial_events) == ("", True)
 
 
-def test_the_list_after_a_lower_bookmark_is_taken_at_a_lower_version() -> None:
+def test_list_after_a_lower_bookmark_is_accepted() -> None:
     talk = watching("a", version=100)
     talk.events(modified("a", 101), bookmark(40), after=60)
     talk.ask()
@@ -205,7 +205,7 @@ def test_the_list_after_a_lower_bookmark_is_taken_at_a_lower_version() -> None:
     assert talk.ask() == "watch @41"
 
 
-def test_a_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one() -> None:
+def test_list_older_than_the_cache_needs_a_second_one() -> None:
     talk = watching("a", version=100)
     talk.error(500)
     talk.ask()
@@ -217,7 +217,7 @@ def test_a_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one() 
     assert talk.ask() == "watch @40"
 
 
-def test_a_streaming_list_that_is_older_than_the_cache_is_taken_only_after_a_second_one() -> None:
+def test_streaming_list_older_than_the_cache_needs_a_second_one() -> None:
     talk = streaming_watch(version=100)
     talk.error(500, after=60)
     talk.ask()
@@ -230,7 +230,7 @@ def test_a_streaming_list_that_is_older_than_the_cache_is_taken_only_after_a_sec
     assert talk.news == ["replaced", "replaced", "Updated ns/a"]
 
 
-def test_a_second_restore_is_noticed_like_the_first() -> None:
+def test_second_restore_is_noticed() -> None:
     talk = watching("a", version=100)
     talk.events(bookmark(80), after=60)
     talk.ask()
@@ -245,7 +245,7 @@ def test_a_second_restore_is_noticed_like_the_first() -> None:
     assert talk.ask() == "watch @40"
 
 
-def test_a_replica_that_is_behind_once_makes_no_collection_unordered() -> None:
+def test_replica_lagging_once_keeps_the_collection_ordered() -> None:
     talk = watching("a", version=100)
     talk.error(500, after=60)
     for version in (90, 100):
@@ -257,7 +257,7 @@ def test_a_replica_that_is_behind_once_makes_no_collection_unordered() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_bookmarks_below_a_list_that_is_not_are_followed_from_then_on() -> None:
+def test_bookmarks_below_a_current_list_are_followed() -> None:
     talk = watching("a", version=100)
     talk.events(bookmark(40), after=60)
     assert talk.ask() == "list limit=500"
@@ -269,14 +269,14 @@ def test_bookmarks_below_a_list_that_is_not_are_followed_from_then_on() -> None:
 
 
 @pytest.mark.conformance("STO-13")
-def test_versions_that_are_no_numbers_never_go_back() -> None:
+def test_non_numeric_versions_never_go_back() -> None:
     talk = watching("a", version=100)
     talk.events(modified("a", "zz"), modified("a", "aa"), bookmark("bb"))
     assert talk.protocol.version == "bb"
     assert talk.reads
 
 
-def test_a_bookmark_at_the_version_of_the_last_event_goes_nowhere() -> None:
+def test_bookmark_at_the_last_event_changes_nothing() -> None:
     talk = watching("a", version=100)
     talk.events(modified("a", 101), bookmark(101))
     assert talk.reads

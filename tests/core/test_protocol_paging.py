@@ -16,7 +16,7 @@ FROM_MEMORY = ReflectorOptions(streaming_list=False, list_resource_version="0")
 
 
 @pytest.mark.conformance("REF-18", "REF-24", "LW-02", "REF-17", "REF-19", "PG-01", "PG-02", "WEAK-13")
-def test_pages_are_asked_for_without_a_version_and_watched_from_the_last_one() -> None:
+def test_pages_have_no_version_and_the_watch_starts_at_the_last() -> None:
     talk = Conversation(PAGES)
     assert talk.ask() == "list limit=500"
     talk.page("a", "b", token="p2")
@@ -31,16 +31,16 @@ def test_pages_are_asked_for_without_a_version_and_watched_from_the_last_one() -
 
 
 @pytest.mark.conformance("REF-18", "REF-02", "WEAK-18")
-def test_the_page_size_is_an_option() -> None:
+def test_page_size_is_an_option() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=7)).ask() == "list limit=7"
 
 
-def test_a_page_size_of_zero_asks_for_everything_at_once() -> None:
+def test_page_size_zero_requests_everything() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=0)).ask() == "list"
 
 
 @pytest.mark.conformance("REF-24")
-def test_a_list_is_told_with_its_version_when_its_last_page_has_ended_and_not_before() -> None:
+def test_list_is_delivered_after_its_last_page() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()
@@ -52,7 +52,7 @@ def test_a_list_is_told_with_its_version_when_its_last_page_has_ended_and_not_be
 
 
 @pytest.mark.conformance("REF-17", "REF-18")
-def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
+def test_cached_lists_name_the_last_version() -> None:
     talk = Conversation(FROM_MEMORY)
     assert talk.ask() == "list limit=500 @0"
     talk.page(version=12)
@@ -63,7 +63,7 @@ def test_lists_from_the_servers_memory_name_the_last_version_seen() -> None:
 
 
 @pytest.mark.conformance("REF-17", "REF-20")
-def test_lists_from_the_servers_memory_name_no_version_after_that_was_lost() -> None:
+def test_cached_lists_name_no_version_after_a_loss() -> None:
     talk = watching(version=12, options=FROM_MEMORY)
     talk.error(410, after=60)
     assert talk.ask() == "list limit=500"
@@ -75,7 +75,7 @@ def test_lists_from_the_servers_memory_name_no_version_after_that_was_lost() -> 
 
 
 @pytest.mark.conformance("REF-21", "PG-03")
-def test_a_list_that_expires_between_two_pages_is_begun_again_in_one_body() -> None:
+def test_list_expired_between_pages_restarts_unpaged() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.page("a", "gone", token="p2")
@@ -88,7 +88,7 @@ def test_a_list_that_expires_between_two_pages_is_begun_again_in_one_body() -> N
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
 
 
-def test_a_list_that_expires_between_two_pages_is_begun_again_when_the_server_wants_to_be_asked() -> None:
+def test_list_expired_between_pages_honors_retry_after() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.page("a", token="p2")
@@ -97,7 +97,7 @@ def test_a_list_that_expires_between_two_pages_is_begun_again_when_the_server_wa
     assert talk.delay() == 12
 
 
-def test_what_could_not_be_decoded_in_a_list_that_expired_is_not_held_against_the_next() -> None:
+def test_undecodable_items_of_an_expired_list_are_dropped() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()
@@ -111,7 +111,7 @@ def test_what_could_not_be_decoded_in_a_list_that_expired_is_not_held_against_th
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_a_list_that_expires_again_between_two_pages_is_in_one_body_too_after_a_delay() -> None:
+def test_list_expired_again_between_pages_is_delayed() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.page("a", token="p2")
@@ -128,7 +128,7 @@ def test_a_list_that_expires_again_between_two_pages_is_in_one_body_too_after_a_
 
 
 @pytest.mark.conformance("REF-14")
-def test_a_list_that_breaks_off_is_begun_again_from_its_first_page_after_a_delay() -> None:
+def test_interrupted_list_restarts_after_a_delay() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.page("a", token="p2")
@@ -143,7 +143,7 @@ def test_a_list_that_breaks_off_is_begun_again_from_its_first_page_after_a_delay
     assert list(talk.cache) == ["ns/c"]
 
 
-def test_a_server_that_hands_out_the_same_page_again_has_not_ended_its_list() -> None:
+def test_repeated_page_does_not_end_the_list() -> None:
     talk = watching("a", "b")
     talk.error(500)
     talk.ask()
@@ -156,7 +156,7 @@ def test_a_server_that_hands_out_the_same_page_again_has_not_ended_its_list() ->
 
 
 @pytest.mark.conformance("REF-14")
-def test_a_list_that_fails_shows_why_until_a_watch_is_open() -> None:
+def test_list_failure_is_the_reason_until_a_watch_opens() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.refuse(500, "InternalError")
@@ -169,14 +169,14 @@ def test_a_list_that_fails_shows_why_until_a_watch_is_open() -> None:
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
 
 
-def test_before_anything_fails_the_protocol_is_syncing() -> None:
+def test_first_phase_is_syncing() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.SYNCING, "")
 
 
-def test_a_list_is_read_as_long_as_it_brings_objects_and_given_up_when_it_repeats_itself() -> None:
+def test_list_without_new_objects_is_given_up() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()
@@ -189,7 +189,7 @@ def test_a_list_is_read_as_long_as_it_brings_objects_and_given_up_when_it_repeat
     assert talk.protocol.reason == "no new object came for 90 s"
 
 
-def test_a_list_that_falls_silent_is_given_up_and_asked_for_again() -> None:
+def test_silent_list_is_given_up_and_retried() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.accept()

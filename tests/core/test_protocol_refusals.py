@@ -16,7 +16,7 @@ STREAMING = ReflectorOptions()
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
-def test_nothing_is_asked_before_the_time_that_the_server_named(options: ReflectorOptions, status: int) -> None:
+def test_nothing_is_requested_before_retry_after(options: ReflectorOptions, status: int) -> None:
     talk = Conversation(options)
     talk.ask()
     talk.refuse(status, retry_after=17)
@@ -26,7 +26,7 @@ def test_nothing_is_asked_before_the_time_that_the_server_named(options: Reflect
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_watch_that_is_to_wait_is_not_replaced_by_a_list(status: int) -> None:
+def test_delayed_watch_is_not_replaced_by_a_list(status: int) -> None:
     talk = watching("a")
     talk.end(after=60)
     for _ in range(10):
@@ -38,7 +38,7 @@ def test_a_watch_that_is_to_wait_is_not_replaced_by_a_list(status: int) -> None:
 
 
 @pytest.mark.conformance("REF-37")
-def test_a_throttled_watch_is_opened_again_from_its_version_however_often() -> None:
+def test_throttled_watch_reopens_at_its_version() -> None:
     talk = watching("a")
     talk.end(after=60)
     for _ in range(10):
@@ -48,20 +48,20 @@ def test_a_throttled_watch_is_opened_again_from_its_version_however_often() -> N
 
 
 @pytest.mark.conformance("REF-40")
-def test_throttling_within_a_watch_costs_a_delay_and_no_list() -> None:
+def test_throttled_watch_event_is_delayed_without_a_list() -> None:
     talk = watching("a")
     talk.error(429, after=60)
     assert talk.delay() > 0
     assert talk.ask() == "watch @10"
 
 
-def test_throttling_within_a_watch_that_names_a_time_is_obeyed() -> None:
+def test_throttled_watch_event_honors_retry_after() -> None:
     talk = watching("a")
     talk.error(429, after=60, retryAfterSeconds=33)
     assert talk.delay() == 33
 
 
-def test_a_refused_streaming_list_that_names_a_time_is_not_followed_by_pages_before_it() -> None:
+def test_refused_streaming_list_honors_retry_after() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(422, retry_after=9)
@@ -69,7 +69,7 @@ def test_a_refused_streaming_list_that_names_a_time_is_not_followed_by_pages_bef
     assert talk.now == 9
 
 
-def test_a_delay_longer_than_what_the_server_named_is_kept() -> None:
+def test_backoff_longer_than_retry_after_is_kept() -> None:
     talk = Conversation(PAGES)
     for _ in range(5):
         talk.ask()
@@ -79,7 +79,7 @@ def test_a_delay_longer_than_what_the_server_named_is_kept() -> None:
     assert talk.delay() > 20
 
 
-def test_health_is_counted_from_when_the_server_wanted_to_be_asked_again() -> None:
+def test_health_starts_at_the_retry_after_time() -> None:
     talk = Conversation(PAGES)
     talk.ask()
     talk.refuse(503, retry_after=1000)
@@ -91,7 +91,7 @@ def test_health_is_counted_from_when_the_server_wanted_to_be_asked_again() -> No
     assert talk.delay() == pytest.approx(1.6)
 
 
-def test_a_server_that_wants_to_be_left_alone_for_ages_is_not_believed() -> None:
+def test_excessive_retry_after_is_capped() -> None:
     talk = watching("a")
     talk.error(429, after=60, retryAfterSeconds=1e15)
     assert talk.delay() == MAX_RETRY_AFTER
@@ -108,7 +108,7 @@ def test_a_server_that_wants_to_be_left_alone_for_ages_is_not_believed() -> None
     ],
 )
 @pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
-def test_a_refused_list_is_shown_and_recovers(options: ReflectorOptions, status: int, phase: Phase) -> None:
+def test_refused_list_is_reported_and_recovers(options: ReflectorOptions, status: int, phase: Phase) -> None:
     talk = Conversation(options)
     if options is STREAMING and status == 405:
         talk.ask()
@@ -131,7 +131,7 @@ def test_a_refused_list_is_shown_and_recovers(options: ReflectorOptions, status:
     ("status", "phase"),
     [(401, Phase.UNAUTHORIZED), (403, Phase.FORBIDDEN), (404, Phase.NOT_FOUND), (405, Phase.POLLING)],
 )
-def test_a_refused_watch_is_shown_and_recovers(status: int, phase: Phase) -> None:
+def test_refused_watch_is_reported_and_recovers(status: int, phase: Phase) -> None:
     talk = watching("a")
     talk.end(after=60)
     assert talk.ask() == "watch @10"
@@ -145,7 +145,7 @@ def test_a_refused_watch_is_shown_and_recovers(status: int, phase: Phase) -> Non
 
 
 @pytest.mark.parametrize(("status", "phase"), [(403, Phase.FORBIDDEN), (405, Phase.POLLING)])
-def test_whoever_may_list_but_not_watch_is_served_by_lists_from_time_to_time(status: int, phase: Phase) -> None:
+def test_forbidden_watch_falls_back_to_periodic_lists(status: int, phase: Phase) -> None:
     talk = Conversation(PAGES)
     for round_ in range(12):
         assert talk.ask() == "list limit=500"
@@ -157,7 +157,7 @@ def test_whoever_may_list_but_not_watch_is_served_by_lists_from_time_to_time(sta
     assert talk.delay() == 30
 
 
-def test_a_server_that_fails_to_open_watches_is_listed_in_the_end() -> None:
+def test_repeated_watch_failures_lead_to_a_list() -> None:
     talk = watching("a")
     talk.end(after=60)
     asked = []
@@ -168,7 +168,7 @@ def test_a_server_that_fails_to_open_watches_is_listed_in_the_end() -> None:
 
 
 @pytest.mark.conformance("REF-37", "REF-51")
-def test_a_server_that_cannot_be_reached_is_asked_for_the_watch_again_and_not_for_a_list() -> None:
+def test_unreachable_server_is_retried_with_the_watch() -> None:
     talk = watching("a")
     talk.break_off(after=60)
     assert talk.ask() == "watch @10"
@@ -180,7 +180,7 @@ def test_a_server_that_cannot_be_reached_is_asked_for_the_watch_again_and_not_fo
 
 
 @pytest.mark.conformance("REF-40")
-def test_an_error_within_a_watch_leads_to_a_list_because_an_object_could_not_be_told() -> None:
+def test_watch_error_event_leads_to_a_list() -> None:
     talk = watching("a", "b")
     talk.error(500, after=60)
     assert talk.delay() > 0
@@ -193,7 +193,7 @@ INSISTING = ReflectorOptions(streaming_list=False, max_internal_error_retry_dura
 
 
 @pytest.mark.conformance("REF-02", "REF-40", "RWD-01")
-def test_internal_errors_within_a_watch_open_it_again_from_its_version_until_the_time_is_up() -> None:
+def test_internal_watch_errors_are_retried_for_a_limited_time() -> None:
     talk = watching("a", options=INSISTING)
     talk.error(500, after=60)
     begun = talk.now
@@ -210,14 +210,14 @@ def test_internal_errors_within_a_watch_open_it_again_from_its_version_until_the
 
 
 @pytest.mark.conformance("REF-40")
-def test_only_internal_errors_within_a_watch_are_retried_instead_of_listing() -> None:
+def test_only_internal_watch_errors_are_retried() -> None:
     talk = watching("a", options=INSISTING)
     talk.error(503, after=60)
     assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.conformance("RWD-01")
-def test_an_internal_error_after_a_time_of_health_is_the_first_of_a_new_row() -> None:
+def test_internal_error_after_health_starts_a_new_series() -> None:
     talk = watching("a", options=INSISTING)
     for _ in range(3):
         talk.error(500, after=130)
@@ -245,7 +245,7 @@ def test_jitter_can_double_each_delay() -> None:
 
 
 @pytest.mark.conformance("REF-06")
-def test_two_minutes_of_health_make_the_next_delay_the_first_again() -> None:
+def test_two_healthy_minutes_reset_the_delay() -> None:
     talk = Conversation(PAGES)
     for _ in range(5):
         talk.ask()
@@ -258,7 +258,7 @@ def test_two_minutes_of_health_make_the_next_delay_the_first_again() -> None:
     assert talk.delay() == pytest.approx(0.8)
 
 
-def test_less_than_two_minutes_of_health_make_the_next_delay_longer() -> None:
+def test_less_than_two_healthy_minutes_increase_the_delay() -> None:
     talk = Conversation(PAGES)
     for _ in range(5):
         talk.ask()

@@ -20,7 +20,7 @@ def streaming() -> Conversation:
 
 
 @pytest.mark.conformance("REF-09", "REF-26", "WEAK-13", "ARC-01")
-def test_the_first_request_is_a_streaming_list_of_what_is_true_now() -> None:
+def test_first_request_is_a_streaming_list_of_current_state() -> None:
     options = Conversation().request().options
     assert dict(options.to_query()) == {
         "watch": "true",
@@ -32,7 +32,7 @@ def test_the_first_request_is_a_streaming_list_of_what_is_true_now() -> None:
 
 
 @pytest.mark.conformance("REF-26")
-def test_a_later_streaming_list_is_not_older_than_what_is_cached() -> None:
+def test_later_streaming_list_is_not_older_than_the_cache() -> None:
     talk = streaming()
     talk.events(initial_events_end(7))
     talk.error(500)
@@ -40,7 +40,7 @@ def test_a_later_streaming_list_is_not_older_than_what_is_cached() -> None:
 
 
 @pytest.mark.conformance("REF-15", "REF-28", "REF-30")
-def test_a_streaming_list_becomes_the_watch_without_another_request() -> None:
+def test_streaming_list_becomes_the_watch() -> None:
     talk = streaming()
     talk.events(added("a", 3), added("b", 5), initial_events_end(7))
     talk.events(modified("a", 8))
@@ -49,7 +49,7 @@ def test_a_streaming_list_becomes_the_watch_without_another_request() -> None:
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_events_behind_the_end_of_a_streaming_list_in_one_read_are_not_lost() -> None:
+def test_events_after_the_initial_ones_in_one_read_are_kept() -> None:
     talk = streaming()
     talk.events(added("a", 3), initial_events_end(7), modified("a", 8), deleted("a", 9))
     assert talk.news == ["replaced", "Updated ns/a", "Deleted ns/a"]
@@ -57,14 +57,14 @@ def test_events_behind_the_end_of_a_streaming_list_in_one_read_are_not_lost() ->
 
 
 @pytest.mark.conformance("REF-27")
-def test_changes_before_the_end_of_a_streaming_list_are_part_of_it() -> None:
+def test_changes_during_a_streaming_list_are_part_of_it() -> None:
     talk = streaming()
     talk.events(added("a", 3), added("b", 4), modified("a", 5), deleted("b", 6), initial_events_end(6))
     assert {key: item.resource_version for key, item in talk.cache.items()} == {"ns/a": "5"}
 
 
 @pytest.mark.conformance("REF-29")
-def test_versions_of_initial_events_are_no_versions_of_the_collection() -> None:
+def test_initial_event_versions_are_not_collection_versions() -> None:
     talk = streaming()
     talk.events(added("a", 9), added("b", 4))
     assert (talk.protocol.version, talk.news) == ("", [])
@@ -73,7 +73,7 @@ def test_versions_of_initial_events_are_no_versions_of_the_collection() -> None:
 
 
 @pytest.mark.conformance("REF-29", "REF-44")
-def test_a_list_after_a_stream_that_broke_off_does_not_go_on_from_an_initial_event() -> None:
+def test_list_after_an_interrupted_stream_starts_over() -> None:
     talk = streaming()
     talk.events(added("a", 9))
     talk.end()
@@ -85,7 +85,7 @@ def test_a_list_after_a_stream_that_broke_off_does_not_go_on_from_an_initial_eve
 
 @pytest.mark.parametrize("status", [400, 422])
 @pytest.mark.conformance("REF-31", "LW-05", "FG-02")
-def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_at_once(status: int) -> None:
+def test_refused_streaming_list_falls_back_to_pages_at_once(status: int) -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(status)
@@ -94,7 +94,7 @@ def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_at_once(status
 
 
 @pytest.mark.conformance("WEAK-14")
-def test_a_server_that_refused_streaming_lists_is_not_asked_for_one_at_the_next_relist() -> None:
+def test_refused_streaming_list_is_not_tried_at_the_next_relist() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(422)
@@ -107,7 +107,7 @@ def test_a_server_that_refused_streaming_lists_is_not_asked_for_one_at_the_next_
 
 
 @pytest.mark.conformance("WEAK-14")
-def test_a_server_that_refused_streaming_lists_is_asked_again_after_a_time() -> None:
+def test_refused_streaming_list_is_tried_again_later() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(422)
@@ -120,7 +120,7 @@ def test_a_server_that_refused_streaming_lists_is_asked_again_after_a_time() -> 
 
 
 @pytest.mark.conformance("LW-05", "FG-02", "REF-28")
-def test_an_ordinary_bookmark_before_the_end_tells_a_server_that_ignores_streaming_lists() -> None:
+def test_early_plain_bookmark_means_no_streaming_lists() -> None:
     talk = streaming()
     talk.events(added("a", 3), bookmark(7), initial_events_end(8))
     assert talk.news == []
@@ -129,7 +129,7 @@ def test_an_ordinary_bookmark_before_the_end_tells_a_server_that_ignores_streami
 
 
 @pytest.mark.conformance("REF-34")
-def test_a_stream_without_a_new_object_for_thirty_seconds_is_no_streaming_list() -> None:
+def test_thirty_seconds_without_objects_mean_no_streaming_list() -> None:
     talk = streaming()
     talk.events(added("a", 3), after=10)
     assert talk.patience == 30
@@ -140,7 +140,7 @@ def test_a_stream_without_a_new_object_for_thirty_seconds_is_no_streaming_list()
 
 
 @pytest.mark.conformance("REF-34")
-def test_a_stream_that_repeats_its_objects_is_noticed_without_a_timer() -> None:
+def test_repeated_objects_mean_no_streaming_list() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     for version in range(4, 34):
@@ -149,7 +149,7 @@ def test_a_stream_that_repeats_its_objects_is_noticed_without_a_timer() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_a_streaming_list_that_makes_progress_is_never_cut_off() -> None:
+def test_progressing_streaming_list_is_never_cut() -> None:
     talk = streaming()
     for number in range(100):
         talk.events(added(f"pod-{number}", number + 1), after=29)
@@ -160,7 +160,7 @@ def test_a_streaming_list_that_makes_progress_is_never_cut_off() -> None:
 
 
 @pytest.mark.conformance("REF-33", "WEAK-15")
-def test_a_stream_that_ends_before_it_is_complete_is_begun_again_once_and_then_costs_a_delay() -> None:
+def test_incomplete_stream_is_retried_once_then_delayed() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     talk.end()
@@ -173,7 +173,7 @@ def test_a_stream_that_ends_before_it_is_complete_is_begun_again_once_and_then_c
 
 
 @pytest.mark.conformance("REF-33")
-def test_a_stream_that_lasted_and_ends_before_it_is_complete_is_followed_by_pages_after_a_delay() -> None:
+def test_long_incomplete_stream_falls_back_to_pages() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     talk.end(after=5)
@@ -182,7 +182,7 @@ def test_a_stream_that_lasted_and_ends_before_it_is_complete_is_followed_by_page
 
 
 @pytest.mark.conformance("REF-33")
-def test_what_an_incomplete_stream_brought_is_forgotten() -> None:
+def test_objects_of_an_incomplete_stream_are_dropped() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     talk.end()
@@ -194,7 +194,7 @@ def test_what_an_incomplete_stream_brought_is_forgotten() -> None:
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 @pytest.mark.conformance("REF-13", "REF-31")
-def test_whoever_may_not_stream_is_served_by_pages_after_a_delay(status: int) -> None:
+def test_forbidden_stream_falls_back_to_pages_after_a_delay(status: int) -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(status)
@@ -202,7 +202,7 @@ def test_whoever_may_not_stream_is_served_by_pages_after_a_delay(status: int) ->
     assert talk.ask() == "list limit=500"
 
 
-def test_a_stream_that_is_no_method_of_the_resource_is_replaced_by_pages_at_once() -> None:
+def test_method_not_allowed_stream_falls_back_to_pages_at_once() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(405)
@@ -210,7 +210,7 @@ def test_a_stream_that_is_no_method_of_the_resource_is_replaced_by_pages_at_once
     assert talk.now == 0
 
 
-def test_a_stream_without_a_head_is_replaced_by_pages() -> None:
+def test_stream_without_a_head_falls_back_to_pages() -> None:
     talk = Conversation()
     assert talk.request().patience == 30
     talk.no_head(after=30)
@@ -218,7 +218,7 @@ def test_a_stream_without_a_head_is_replaced_by_pages() -> None:
     assert "no answer came for 30 s" in talk.lines[-1]
 
 
-def test_a_stream_that_breaks_off_while_it_is_read_is_replaced_by_pages() -> None:
+def test_interrupted_stream_falls_back_to_pages() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     talk.break_off(after=2)
@@ -226,7 +226,7 @@ def test_a_stream_that_breaks_off_while_it_is_read_is_replaced_by_pages() -> Non
 
 
 @pytest.mark.conformance("REF-31")
-def test_a_server_that_cannot_be_reached_is_asked_for_a_streaming_list_again() -> None:
+def test_unreachable_server_is_retried_with_a_streaming_list() -> None:
     talk = Conversation()
     talk.ask()
     talk.break_off()
@@ -235,7 +235,7 @@ def test_a_server_that_cannot_be_reached_is_asked_for_a_streaming_list_again() -
 
 
 @pytest.mark.conformance("REF-31")
-def test_a_throttled_streaming_list_is_asked_for_again_and_not_replaced_by_pages() -> None:
+def test_throttled_streaming_list_is_retried() -> None:
     talk = Conversation()
     for _ in range(3):
         talk.ask()
@@ -244,7 +244,7 @@ def test_a_throttled_streaming_list_is_asked_for_again_and_not_replaced_by_pages
 
 
 @pytest.mark.conformance("REF-31")
-def test_a_stream_with_a_line_that_cannot_be_read_is_replaced_by_pages() -> None:
+def test_unreadable_line_in_a_stream_falls_back_to_pages() -> None:
     talk = streaming()
     talk.broken_line()
     assert talk.delay() > 0
@@ -252,12 +252,12 @@ def test_a_stream_with_a_line_that_cannot_be_read_is_replaced_by_pages() -> None
 
 
 @pytest.mark.conformance("REF-09")
-def test_streaming_lists_can_be_switched_off() -> None:
+def test_streaming_lists_can_be_disabled() -> None:
     talk = Conversation(ReflectorOptions(streaming_list=False))
     assert talk.ask() == "list limit=500"
 
 
-def test_a_stream_whose_end_names_no_version_is_no_list() -> None:
+def test_stream_end_without_a_version_is_refused() -> None:
     talk = streaming()
     talk.events(added("a", 3), initial_events_end(""))
     assert talk.news == []
@@ -266,7 +266,7 @@ def test_a_stream_whose_end_names_no_version_is_no_list() -> None:
 
 
 @pytest.mark.conformance("REF-31")
-def test_a_410_within_a_stream_begins_it_again_at_once_and_without_a_version() -> None:
+def test_stream_410_restarts_at_once_without_a_version() -> None:
     talk = streaming()
     talk.events(initial_events_end(7))
     talk.error(500, after=60)
@@ -278,7 +278,7 @@ def test_a_410_within_a_stream_begins_it_again_at_once_and_without_a_version() -
 
 
 @pytest.mark.conformance("REF-31")
-def test_an_error_within_a_stream_leads_to_pages_after_a_delay() -> None:
+def test_stream_error_falls_back_to_pages_after_a_delay() -> None:
     talk = streaming()
     talk.events(added("a", 3))
     talk.error(500)

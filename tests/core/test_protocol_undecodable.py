@@ -23,7 +23,7 @@ def relisting(*names: str) -> Conversation:
 
 
 @pytest.mark.conformance("REF-42", "REF-43")
-def test_an_event_that_cannot_be_decoded_is_skipped_and_the_cached_version_stays() -> None:
+def test_undecodable_event_is_skipped_and_the_cache_kept() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("a"), modified("b", 12))
     assert talk.news == ["replaced", "Updated ns/b"]
@@ -32,55 +32,55 @@ def test_an_event_that_cannot_be_decoded_is_skipped_and_the_cached_version_stays
 
 
 @pytest.mark.conformance("REF-43", "WEAK-08")
-def test_an_object_that_cannot_be_decoded_makes_the_state_degraded_with_its_key() -> None:
+def test_undecodable_object_makes_the_state_degraded() -> None:
     talk = watching("a")
     talk.events(undecodable("a"))
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.DEGRADED, "1 object cannot be decoded (ns/a)")
 
 
 @pytest.mark.parametrize("event", [modified("a", 12), deleted("a", 12)], ids=["decodes", "is-gone"])
-def test_the_state_is_well_again_when_the_object(event: WatchEvent) -> None:
+def test_state_recovers_when_the_object(event: WatchEvent) -> None:
     talk = watching("a")
     talk.events(undecodable("a"))
     talk.events(event)
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
 
 
-def test_the_state_stays_degraded_while_another_object_cannot_be_decoded() -> None:
+def test_state_stays_degraded_for_another_object() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("a"), undecodable("b"), modified("a", 12))
     assert talk.protocol.reason == "1 object cannot be decoded (ns/b)"
 
 
-def test_every_skipped_version_is_counted_and_each_object_logged_once() -> None:
+def test_skipped_versions_are_counted_and_logged_once_a_key() -> None:
     talk = watching("a")
     talk.events(undecodable("a"), undecodable("a"), undecodable("b"))
     assert talk.protocol.quarantine.total == 3
     assert talk.lines == ["ns/a is skipped: not to be read", "ns/b is skipped: not to be read"]
 
 
-def test_an_object_whose_key_cannot_be_read_is_skipped_too() -> None:
+def test_object_with_an_unreadable_key_is_skipped() -> None:
     talk = watching("a")
     talk.events(undecodable(), modified("a", 12))
     assert talk.news == ["replaced", "Updated ns/a"]
     assert talk.protocol.reason.startswith("1 object cannot be decoded;")
 
 
-def test_a_deletion_whose_object_is_refused_still_deletes() -> None:
+def test_refused_delete_still_deletes() -> None:
     talk = watching("a")
     talk.events(WatchEvent(DELETED, record("a", 12), error=DecodeError("refused", key="ns/a", version="12")))
     assert talk.news == ["replaced", "Deleted ns/a"]
     assert talk.protocol.version == "12"
 
 
-def test_a_deletion_of_which_only_the_key_can_be_read_still_deletes() -> None:
+def test_delete_with_only_a_readable_key_deletes() -> None:
     talk = watching("a")
     talk.events(undecodable("a"), undecodable("a", DELETED))
     assert talk.news == ["replaced", "Deleted ns/a"]
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_a_deletion_of_which_not_even_the_key_can_be_read_leads_to_a_list() -> None:
+def test_delete_with_an_unreadable_key_leads_to_a_list() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("", DELETED), after=60)
     assert talk.ask() == "watch @10"
@@ -91,7 +91,7 @@ def test_a_deletion_of_which_not_even_the_key_can_be_read_leads_to_a_list() -> N
     assert list(talk.cache) == ["ns/b"]
 
 
-def test_a_watch_that_is_opened_again_is_still_degraded() -> None:
+def test_reopened_watch_stays_degraded() -> None:
     talk = watching("a")
     talk.events(undecodable("a"))
     talk.end(after=60)
@@ -103,19 +103,19 @@ def test_a_watch_that_is_opened_again_is_still_degraded() -> None:
 # In lists.
 
 
-def test_an_item_that_cannot_be_decoded_keeps_its_cached_version_over_a_relist() -> None:
+def test_undecodable_item_keeps_its_cached_version() -> None:
     talk = relisting("a", "b")
     talk.answer(Listed([DecodeError("no", key="ns/a"), record("c")]), PageEnded("20"))
     assert sorted(talk.cache) == ["ns/a", "ns/c"]
 
 
-def test_an_item_that_cannot_be_decoded_and_was_never_cached_is_left_out() -> None:
+def test_undecodable_new_item_is_left_out() -> None:
     talk = relisting("a")
     talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
     assert list(talk.cache) == ["ns/a"]
 
 
-def test_a_list_with_an_item_whose_name_cannot_be_read_deletes_nothing_and_says_so() -> None:
+def test_list_with_an_unreadable_name_deletes_nothing() -> None:
     talk = relisting("a", "b")
     talk.answer(Listed([DecodeError("no"), record("b", 15), record("c")]), PageEnded("20"))
     assert {key: item.resource_version for key, item in talk.cache.items()} == {"ns/a": "1", "ns/b": "15", "ns/c": "1"}
@@ -125,7 +125,7 @@ def test_a_list_with_an_item_whose_name_cannot_be_read_deletes_nothing_and_says_
     assert talk.protocol.reason.endswith("a list with one whose name cannot be read deletes nothing")
 
 
-def test_the_next_list_in_which_every_name_can_be_read_deletes_again() -> None:
+def test_next_readable_list_deletes_again() -> None:
     talk = relisting("a", "b")
     talk.answer(Listed([DecodeError("no"), record("b")]), PageEnded("20"))
     talk.ask()
@@ -139,7 +139,7 @@ def test_the_next_list_in_which_every_name_can_be_read_deletes_again() -> None:
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
 
 
-def test_a_streaming_list_with_an_object_whose_name_cannot_be_read_deletes_nothing() -> None:
+def test_streaming_list_with_an_unreadable_name_deletes_nothing() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -151,7 +151,7 @@ def test_a_streaming_list_with_an_object_whose_name_cannot_be_read_deletes_nothi
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
 
 
-def test_a_list_with_objects_that_cannot_be_decoded_leads_to_a_degraded_watch() -> None:
+def test_list_with_undecodable_objects_starts_a_degraded_watch() -> None:
     talk = relisting("a")
     talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
     talk.ask()
@@ -159,7 +159,7 @@ def test_a_list_with_objects_that_cannot_be_decoded_leads_to_a_degraded_watch() 
     assert talk.protocol.phase is Phase.DEGRADED
 
 
-def test_a_list_in_which_everything_decodes_makes_the_state_well_again() -> None:
+def test_fully_decoded_list_ends_the_degraded_state() -> None:
     talk = watching("a")
     talk.events(undecodable("a"))
     talk.error(500, after=60)
@@ -173,7 +173,7 @@ def test_a_list_in_which_everything_decodes_makes_the_state_well_again() -> None
 # In streaming lists.
 
 
-def test_a_streaming_list_skips_what_cannot_be_decoded() -> None:
+def test_streaming_list_skips_undecodable_objects() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -182,7 +182,7 @@ def test_a_streaming_list_skips_what_cannot_be_decoded() -> None:
     assert talk.protocol.phase is Phase.DEGRADED
 
 
-def test_an_object_that_decodes_later_in_a_streaming_list_is_well() -> None:
+def test_object_decoded_later_in_a_streaming_list_recovers() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -192,7 +192,7 @@ def test_an_object_that_decodes_later_in_a_streaming_list_is_well() -> None:
 
 
 @pytest.mark.parametrize("event", [deleted("a", 5), undecodable("a", DELETED)], ids=["whole", "key-only"])
-def test_an_object_that_is_deleted_within_a_streaming_list_is_neither_cached_nor_degraded(event: WatchEvent) -> None:
+def test_deleted_object_in_a_streaming_list_is_not_degraded(event: WatchEvent) -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -201,7 +201,7 @@ def test_an_object_that_is_deleted_within_a_streaming_list_is_neither_cached_nor
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_a_streaming_list_in_which_a_deletion_cannot_be_read_is_begun_again() -> None:
+def test_unreadable_delete_restarts_a_streaming_list() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -211,7 +211,7 @@ def test_a_streaming_list_in_which_a_deletion_cannot_be_read_is_begun_again() ->
     assert talk.ask() == "stream"
 
 
-def test_a_version_that_cannot_be_decoded_never_takes_an_object_back_behind_the_stream() -> None:
+def test_undecodable_version_keeps_the_newer_cached_object() -> None:
     talk = watching("a", options=ReflectorOptions(streaming_list=False))
     talk.protocol.options = ReflectorOptions()
     talk.error(500, after=60)
@@ -221,7 +221,7 @@ def test_a_version_that_cannot_be_decoded_never_takes_an_object_back_behind_the_
     assert talk.cache["ns/a"].resource_version == "12"
 
 
-def test_a_stream_of_nothing_but_one_broken_object_is_no_streaming_list() -> None:
+def test_stream_of_one_broken_object_is_no_streaming_list() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()
@@ -231,7 +231,7 @@ def test_a_stream_of_nothing_but_one_broken_object_is_no_streaming_list() -> Non
     assert talk.ask() == "list limit=500"
 
 
-def test_a_streaming_list_of_objects_that_cannot_be_decoded_makes_progress() -> None:
+def test_undecodable_objects_count_as_progress() -> None:
     talk = Conversation()
     talk.ask()
     talk.accept()

@@ -13,7 +13,7 @@ from tests.core.wire_objects import added, bookmark, deleted, modified
 
 
 @pytest.mark.conformance("REF-36")
-def test_a_watch_asks_for_bookmarks_from_the_last_version() -> None:
+def test_watch_requests_bookmarks_from_the_last_version() -> None:
     talk = watching(version=10)
     talk.end(after=60)
     assert dict(talk.request().options.to_query()) == {
@@ -25,7 +25,7 @@ def test_a_watch_asks_for_bookmarks_from_the_last_version() -> None:
 
 
 @pytest.mark.conformance("REF-05")
-def test_watches_ask_to_be_ended_after_a_random_time_up_to_twice_the_least() -> None:
+def test_watch_timeout_is_random_up_to_twice_the_minimum() -> None:
     talk = Conversation(ReflectorOptions(streaming_list=False, min_watch_timeout=100), random=lambda: 0.999)
     talk.ask()
     talk.page()
@@ -33,14 +33,14 @@ def test_watches_ask_to_be_ended_after_a_random_time_up_to_twice_the_least() -> 
 
 
 @pytest.mark.conformance("REF-43")
-def test_events_are_told_in_their_order() -> None:
+def test_events_are_delivered_in_order() -> None:
     talk = watching("a")
     talk.events(added("b", 11), modified("a", 12), deleted("b", 13), added("b", 14))
     assert talk.news == ["replaced", "Added ns/b", "Updated ns/a", "Deleted ns/b", "Added ns/b"]
 
 
 @pytest.mark.conformance("REF-43", "REF-44")
-def test_the_version_follows_events_and_bookmarks() -> None:
+def test_version_follows_events_and_bookmarks() -> None:
     talk = watching()
     versions = []
     for event in (added("a", 11), modified("a", 12), bookmark(20), deleted("a", 21)):
@@ -49,12 +49,12 @@ def test_the_version_follows_events_and_bookmarks() -> None:
     assert versions == ["11", "12", "20", "21"]
 
 
-def test_a_bookmark_alone_says_nothing_but_the_version() -> None:
+def test_bookmark_delivers_only_the_version() -> None:
     talk = watching()
     assert talk.protocol.receive(Watched([bookmark(20)]), talk.now) == [Changed([], "20")]
 
 
-def test_a_bookmark_without_a_version_changes_nothing() -> None:
+def test_bookmark_without_a_version_changes_nothing() -> None:
     talk = watching()
     talk.events(bookmark(""))
     assert talk.protocol.version == "10"
@@ -62,7 +62,7 @@ def test_a_bookmark_without_a_version_changes_nothing() -> None:
 
 
 @pytest.mark.conformance("REF-42")
-def test_an_event_of_unknown_type_is_told_to_the_log_and_skipped() -> None:
+def test_unknown_event_type_is_logged_and_skipped() -> None:
     talk = watching("a")
     talk.events(WatchEvent("FROBNICATED"), modified("a", 11))
     assert talk.news == ["replaced", "Updated ns/a"]
@@ -71,7 +71,7 @@ def test_an_event_of_unknown_type_is_told_to_the_log_and_skipped() -> None:
 
 
 @pytest.mark.conformance("REF-38")
-def test_a_watch_that_the_server_ends_is_opened_again_at_once_from_its_version() -> None:
+def test_ended_watch_reopens_at_once_from_its_version() -> None:
     talk = watching()
     for minute in range(1, 10):
         talk.end(after=60)
@@ -82,7 +82,7 @@ def test_a_watch_that_the_server_ends_is_opened_again_at_once_from_its_version()
 
 
 @pytest.mark.conformance("REF-39")
-def test_a_watch_that_ends_at_once_with_nothing_is_a_failure() -> None:
+def test_watch_that_ends_at_once_is_a_failure() -> None:
     talk = watching("a")
     delays = []
     for _ in range(3):
@@ -97,7 +97,7 @@ def test_a_watch_that_ends_at_once_with_nothing_is_a_failure() -> None:
 
 @pytest.mark.conformance("REF-39")
 @pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
-def test_a_short_watch_that_brought_something_new_is_opened_again_at_once(cut: bool) -> None:
+def test_short_watch_with_news_reopens_at_once(cut: bool) -> None:
     talk = watching("a")
     for turn in range(2):
         talk.events(modified("a", 11 + turn))
@@ -110,7 +110,7 @@ def test_a_short_watch_that_brought_something_new_is_opened_again_at_once(cut: b
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
-def test_watches_that_bring_something_new_are_opened_three_times_in_two_seconds_at_most(cut: bool) -> None:
+def test_reopening_is_limited_to_three_watches_in_two_seconds(cut: bool) -> None:
     talk = watching("a")
     for turn in range(20):
         talk.events(modified("a", 11 + turn))
@@ -123,7 +123,7 @@ def test_watches_that_bring_something_new_are_opened_three_times_in_two_seconds_
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["ended", "cut"])
-def test_short_watches_that_repeat_one_event_are_delayed_from_the_second_on(cut: bool) -> None:
+def test_short_watches_that_repeat_an_event_are_delayed(cut: bool) -> None:
     talk = watching("a")
     talk.events(modified("a", 11), after=60)
     delays = []
@@ -139,7 +139,7 @@ def test_short_watches_that_repeat_one_event_are_delayed_from_the_second_on(cut:
 
 @pytest.mark.conformance("REF-37")
 @pytest.mark.parametrize("seconds", [3, 60])
-def test_watches_that_are_cut_again_and_again_are_never_blind(seconds: float) -> None:
+def test_repeatedly_cut_watches_keep_the_phase_watching(seconds: float) -> None:
     talk = watching("a")
     for turn in range(20):
         talk.events(modified("a", 11 + turn), after=seconds)
@@ -151,7 +151,7 @@ def test_watches_that_are_cut_again_and_again_are_never_blind(seconds: float) ->
     assert talk.reports == []
 
 
-def test_a_cut_watch_that_lasted_is_opened_again_at_once_though_nothing_happened() -> None:
+def test_cut_quiet_watch_reopens_at_once() -> None:
     talk = watching("a")
     for _ in range(5):
         talk.break_off(after=60)
@@ -161,7 +161,7 @@ def test_a_cut_watch_that_lasted_is_opened_again_at_once_though_nothing_happened
     assert talk.reports == []
 
 
-def test_a_watch_that_is_cut_at_once_is_a_failure() -> None:
+def test_watch_cut_at_once_is_a_failure() -> None:
     talk = watching("a")
     for delay in (0.8, 1.6, 3.2):
         talk.break_off(after=0.5)
@@ -171,7 +171,7 @@ def test_a_watch_that_is_cut_at_once_is_a_failure() -> None:
         talk.accept()
 
 
-def test_a_watch_that_moved_resets_the_backoff() -> None:
+def test_watch_with_progress_resets_the_backoff() -> None:
     talk = watching("a")
     for _ in range(5):
         talk.break_off()
@@ -184,7 +184,7 @@ def test_a_watch_that_moved_resets_the_backoff() -> None:
     assert talk.delay() == pytest.approx(0.8)
 
 
-def test_a_watch_that_moved_and_ended_with_an_error_at_once_does_not_reset_the_backoff() -> None:
+def test_watch_that_ends_with_an_error_keeps_the_backoff() -> None:
     talk = watching("a")
     delays = []
     for turn in range(4):
@@ -199,7 +199,7 @@ def test_a_watch_that_moved_and_ended_with_an_error_at_once_does_not_reset_the_b
 
 
 @pytest.mark.conformance("REF-39")
-def test_a_version_that_only_gives_watches_that_end_at_once_is_given_up_for_a_list() -> None:
+def test_version_of_failing_watches_is_replaced_by_a_list() -> None:
     talk = watching()
     asked = []
     for _ in range(4):
@@ -210,7 +210,7 @@ def test_a_version_that_only_gives_watches_that_end_at_once_is_given_up_for_a_li
 
 
 @pytest.mark.conformance("REF-39")
-def test_short_watches_that_bring_events_never_lead_to_a_list() -> None:
+def test_short_watches_with_events_never_relist() -> None:
     talk = watching("a")
     for turn in range(20):
         talk.events(modified("a", 11 + turn))
@@ -222,7 +222,7 @@ def test_short_watches_that_bring_events_never_lead_to_a_list() -> None:
 # Silence.
 
 
-def test_the_first_watch_that_falls_silent_is_opened_again_at_once_and_not_shown() -> None:
+def test_first_silent_watch_reopens_without_a_report() -> None:
     talk = watching()
     talk.idle()
     assert talk.protocol.phase is Phase.WATCHING
@@ -230,7 +230,7 @@ def test_the_first_watch_that_falls_silent_is_opened_again_at_once_and_not_shown
     assert talk.now == 90
 
 
-def test_the_watch_after_a_silent_one_is_read_without_a_limit_of_silence() -> None:
+def test_watch_after_a_silent_one_has_no_silence_limit() -> None:
     talk = watching()
     talk.idle()
     talk.ask()
@@ -250,7 +250,7 @@ def quiet(version: int = 10) -> Conversation:
     return talk
 
 
-def test_a_quiet_watch_that_ends_is_opened_again_at_once_and_read_without_a_limit_of_silence() -> None:
+def test_quiet_ended_watch_reopens_without_a_silence_limit() -> None:
     talk = quiet()
     for _ in range(5):
         talk.end(after=200)
@@ -262,7 +262,7 @@ def test_a_quiet_watch_that_ends_is_opened_again_at_once_and_read_without_a_limi
     assert talk.reports == []
 
 
-def test_a_quiet_watch_that_the_server_does_not_end_is_opened_again_at_once() -> None:
+def test_overdue_quiet_watch_reopens_at_once() -> None:
     talk = quiet()
     patience = talk.patience
     assert patience is not None
@@ -273,7 +273,7 @@ def test_a_quiet_watch_that_the_server_does_not_end_is_opened_again_at_once() ->
 
 
 @pytest.mark.parametrize("event", [modified("a", 11), bookmark(10), bookmark(11)], ids=["event", "same", "bookmark"])
-def test_an_event_or_bookmark_ends_the_quiet(event: WatchEvent) -> None:
+def test_event_or_bookmark_ends_the_quiet_state(event: WatchEvent) -> None:
     talk = quiet()
     talk.events(event, after=100)
     assert (talk.silence, talk.patience) == (90, None)
@@ -298,7 +298,7 @@ def lost_and_back(version: int = 100) -> Conversation:
     return talk
 
 
-def test_a_watch_that_is_silent_after_the_server_was_lost_is_checked_once() -> None:
+def test_silent_watch_after_an_outage_is_checked_once() -> None:
     talk = lost_and_back()
     assert dict(talk.request().options.to_query()) == {"limit": "1"}
     reports = len(talk.reports)
@@ -310,7 +310,7 @@ def test_a_watch_that_is_silent_after_the_server_was_lost_is_checked_once() -> N
     assert talk.news == ["replaced"]
 
 
-def test_a_lower_version_at_the_check_is_a_restored_server() -> None:
+def test_lower_version_at_the_check_means_a_restored_server() -> None:
     talk = lost_and_back()
     talk.ask()
     talk.page(version=40)
@@ -322,7 +322,7 @@ def test_a_lower_version_at_the_check_is_a_restored_server() -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "cut", "5xx"])
-def test_a_quiet_watch_is_checked_once_after_the_server_was_lost(how: str) -> None:
+def test_quiet_watch_after_an_outage_is_checked_once(how: str) -> None:
     talk = quiet(version=100)
     if how == "cut":
         talk.break_off(after=100)
@@ -341,7 +341,7 @@ def test_a_quiet_watch_is_checked_once_after_the_server_was_lost(how: str) -> No
     assert talk.silence is None
 
 
-def test_a_server_that_says_something_after_it_was_lost_is_not_checked() -> None:
+def test_watch_with_events_after_an_outage_is_not_checked() -> None:
     talk = watching("a", version=100)
     talk.break_off(after=60)
     talk.ask()
@@ -352,7 +352,7 @@ def test_a_server_that_says_something_after_it_was_lost_is_not_checked() -> None
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
-def test_a_check_that_is_refused_leaves_the_watch_alone(status: int) -> None:
+def test_refused_check_does_not_affect_the_watch(status: int) -> None:
     talk = lost_and_back()
     reports = len(talk.reports)
     talk.ask()
@@ -362,14 +362,14 @@ def test_a_check_that_is_refused_leaves_the_watch_alone(status: int) -> None:
     assert (len(talk.reports), talk.news) == (reports, ["replaced"])
 
 
-def test_a_check_that_is_to_wait_is_obeyed() -> None:
+def test_retry_after_of_a_check_is_honored() -> None:
     talk = lost_and_back()
     talk.ask()
     talk.refuse(429, retry_after=40)
     assert talk.delay() == 40
 
 
-def test_versions_that_are_no_numbers_are_not_checked() -> None:
+def test_non_numeric_versions_are_not_checked() -> None:
     talk = watching("a")
     talk.events(bookmark("opaque"))
     talk.break_off(after=60)
@@ -379,7 +379,7 @@ def test_versions_that_are_no_numbers_are_not_checked() -> None:
     assert talk.ask() == "watch @opaque"
 
 
-def test_a_watch_that_said_something_before_it_fell_silent_is_the_first_again() -> None:
+def test_watch_with_news_before_silence_counts_as_first() -> None:
     talk = watching()
     for turn in range(4):
         talk.events(bookmark(11 + turn))
@@ -393,7 +393,7 @@ def test_a_watch_that_said_something_before_it_fell_silent_is_the_first_again() 
 # Heads that come late.
 
 
-def test_a_watch_without_a_head_counts_as_open_after_ten_seconds() -> None:
+def test_watch_without_a_head_is_open_after_ten_seconds() -> None:
     talk = Conversation(ReflectorOptions(streaming_list=False))
     talk.ask()
     talk.page("a")
@@ -406,7 +406,7 @@ def test_a_watch_without_a_head_counts_as_open_after_ten_seconds() -> None:
     assert talk.news == ["replaced", "Updated ns/a"]
 
 
-def test_a_watch_without_a_head_falls_silent_like_any_other() -> None:
+def test_watch_without_a_head_can_fall_silent() -> None:
     talk = watching("a")
     talk.end(after=60)
     talk.ask()
@@ -418,7 +418,7 @@ def test_a_watch_without_a_head_falls_silent_like_any_other() -> None:
     assert talk.protocol.phase is Phase.WATCHING
 
 
-def test_a_late_head_that_refuses_the_watch_is_a_refusal() -> None:
+def test_late_error_head_is_a_refusal() -> None:
     talk = watching("a")
     talk.end(after=60)
     talk.ask()
@@ -428,7 +428,7 @@ def test_a_late_head_that_refuses_the_watch_is_a_refusal() -> None:
     assert talk.ask() == "watch @10"
 
 
-def test_a_watch_lasts_from_when_it_was_asked_for() -> None:
+def test_watch_duration_starts_at_its_request() -> None:
     talk = watching("a")
     talk.end(after=60)
     for _ in range(3):
@@ -439,7 +439,7 @@ def test_a_watch_lasts_from_when_it_was_asked_for() -> None:
     assert talk.reports == []
 
 
-def test_a_connection_that_breaks_before_the_head_is_the_end_of_a_watch() -> None:
+def test_connection_loss_before_the_head_ends_the_watch() -> None:
     talk = watching("a")
     talk.end(after=60)
     talk.ask()
@@ -449,7 +449,7 @@ def test_a_connection_that_breaks_before_the_head_is_the_end_of_a_watch() -> Non
     assert talk.ask() == "watch @10"
 
 
-def test_a_server_that_is_not_reached_never_looks_watched() -> None:
+def test_unreachable_server_is_never_watching() -> None:
     talk = watching("a")
     talk.end(after=60)
     for _ in range(5):
@@ -463,7 +463,7 @@ def test_a_server_that_is_not_reached_never_looks_watched() -> None:
     assert talk.protocol.attempts == 5
 
 
-def test_a_head_that_comes_makes_the_next_be_waited_for_as_before() -> None:
+def test_received_head_restores_the_head_timeout() -> None:
     talk = watching("a")
     talk.end(after=60)
     talk.ask()
@@ -478,7 +478,7 @@ def test_a_head_that_comes_makes_the_next_be_waited_for_as_before() -> None:
 # Collections without versions, or without watches.
 
 
-def test_a_list_without_a_version_is_followed_if_watch_is_served() -> None:
+def test_list_without_a_version_is_watched_if_possible() -> None:
     talk = watching("a", version="")
     talk.events(added("a", ""), added("b", ""))
     assert talk.protocol.phase is Phase.WATCHING
@@ -488,7 +488,7 @@ def test_a_list_without_a_version_is_followed_if_watch_is_served() -> None:
     assert talk.now == 60
 
 
-def test_a_quiet_collection_without_versions_is_listed_once() -> None:
+def test_quiet_collection_without_versions_is_listed_once() -> None:
     talk = watching("a", version="")
     talk.events(added("a", 1))
     talk.idle()
@@ -502,7 +502,7 @@ def test_a_quiet_collection_without_versions_is_listed_once() -> None:
     assert talk.silence == 90
 
 
-def test_a_resource_without_watch_is_polled() -> None:
+def test_resource_without_watch_is_polled() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(405)
@@ -520,7 +520,7 @@ def test_a_resource_without_watch_is_polled() -> None:
     assert len(talk.reports) == 1
 
 
-def test_a_resource_that_says_it_has_no_watch_is_only_listed() -> None:
+def test_resource_that_declares_no_watch_is_only_listed() -> None:
     talk = Conversation(watchable=False)
     for _ in range(3):
         assert talk.ask() == "list limit=500"
@@ -529,7 +529,7 @@ def test_a_resource_that_says_it_has_no_watch_is_only_listed() -> None:
     assert talk.news == ["replaced"] * 3
 
 
-def test_a_poll_that_fails_is_a_failure_and_recovers() -> None:
+def test_failed_poll_is_reported_and_recovers() -> None:
     talk = Conversation(watchable=False)
     talk.ask()
     talk.page("a", version="")
@@ -541,7 +541,7 @@ def test_a_poll_that_fails_is_a_failure_and_recovers() -> None:
     assert [*phases, talk.protocol.phase] == [Phase.BACKING_OFF, Phase.POLLING]
 
 
-def test_a_list_that_has_lost_its_version_is_no_list() -> None:
+def test_list_that_lost_its_version_is_refused() -> None:
     talk = watching("a", "b", version=10)
     talk.error(410, after=60)
     talk.ask()
@@ -553,7 +553,7 @@ def test_a_list_that_has_lost_its_version_is_no_list() -> None:
 # Watches that bring nothing.
 
 
-def test_a_watch_with_events_makes_the_vain_ones_before_it_forgotten() -> None:
+def test_watch_with_events_resets_failed_watches() -> None:
     talk = watching("a")
     for turn in range(8):
         talk.events(*[modified("a", 11 + turn)] * (turn % 3 == 2))
@@ -562,7 +562,7 @@ def test_a_watch_with_events_makes_the_vain_ones_before_it_forgotten() -> None:
         talk.accept()
 
 
-def test_vain_watches_before_a_list_do_not_count_after_it() -> None:
+def test_failed_watches_before_a_list_do_not_count_after_it() -> None:
     talk = watching()
     for _ in range(3):
         talk.end()
@@ -580,7 +580,7 @@ def test_vain_watches_before_a_list_do_not_count_after_it() -> None:
 # Lines that cannot be read.
 
 
-def test_a_broken_line_is_read_again_once_and_then_comes_a_list() -> None:
+def test_broken_line_is_read_again_once_before_a_list() -> None:
     talk = watching("a")
     talk.events(modified("a", 15), after=60)
     talk.broken_line()
@@ -593,7 +593,7 @@ def test_a_broken_line_is_read_again_once_and_then_comes_a_list() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_a_broken_line_that_takes_its_time_is_read_again_only_once_too() -> None:
+def test_slow_broken_line_is_read_again_once_too() -> None:
     talk = watching("a")
     talk.broken_line(after=60)
     talk.ask()
@@ -603,7 +603,7 @@ def test_a_broken_line_that_takes_its_time_is_read_again_only_once_too() -> None
     assert talk.ask() == "list limit=500"
 
 
-def test_another_broken_line_after_events_that_were_well_is_read_again_too() -> None:
+def test_broken_line_after_good_events_is_read_again() -> None:
     talk = watching("a")
     talk.broken_line(after=60)
     talk.ask()
@@ -628,7 +628,7 @@ def test_broken_lines_after_every_event_are_paced() -> None:
 # All of it together.
 
 
-def test_several_faults_at_once_make_no_more_than_three_bad_requests_in_two_seconds() -> None:
+def test_concurrent_faults_cause_at_most_three_bad_requests() -> None:
     talk = Conversation()
     talk.ask()
     talk.refuse(422)

@@ -13,11 +13,11 @@ def quarantined(*names: str) -> Quarantine:
     return made
 
 
-def test_a_reason_is_kept_without_the_key() -> None:
+def test_reason_is_kept_without_the_key() -> None:
     assert quarantined("a").reasons() == {"ns/a": "bad"}
 
 
-def test_objects_of_the_list_before_count_until_the_next_is_complete() -> None:
+def test_objects_of_the_last_list_count_until_the_next_ends() -> None:
     quarantine = quarantined("a", "b")
     quarantine.begin()
     assert (quarantine.reason("ns/a"), len(quarantine)) == ("bad", 2)
@@ -27,7 +27,7 @@ def test_objects_of_the_list_before_count_until_the_next_is_complete() -> None:
     assert quarantine.reason("ns/a") is None
 
 
-def test_an_object_that_decodes_again_is_known_until_the_cache_has_it() -> None:
+def test_decoded_object_stays_known_until_it_is_cached() -> None:
     quarantine = quarantined("a")
     assert quarantine.release("ns/a")
     assert not quarantine
@@ -38,14 +38,14 @@ def test_an_object_that_decodes_again_is_known_until_the_cache_has_it() -> None:
     assert not quarantine.leaving
 
 
-def test_an_object_that_decodes_in_a_list_is_known_until_the_cache_has_it() -> None:
+def test_object_decoded_in_a_list_stays_known_until_cached() -> None:
     quarantine = quarantined("a")
     quarantine.begin()
     quarantine.end({"ns/a"})
     assert (bool(quarantine), quarantine.reason("ns/a")) == (False, "bad")
 
 
-def test_a_deleted_object_is_forgotten_at_once() -> None:
+def test_deleted_object_is_removed_at_once() -> None:
     quarantine = quarantined("a", "b")
     quarantine.release("ns/a", gone=True)
     quarantine.release("ns/b")
@@ -54,7 +54,7 @@ def test_a_deleted_object_is_forgotten_at_once() -> None:
     assert not quarantine.remembers
 
 
-def test_each_object_without_a_readable_name_counts() -> None:
+def test_objects_without_readable_names_are_counted() -> None:
     quarantine = quarantined("a")
     quarantine.begin()
     for _ in range(3):

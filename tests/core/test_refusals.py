@@ -95,7 +95,7 @@ def failing(body: bytes) -> Any:
         (failing, {"size": SECRET}, "LookupError"),
     ],
 )
-def test_a_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, Any], reason: str) -> None:
+def test_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, Any], reason: str) -> None:
     raw = json.dumps({"metadata": {"name": "w", "namespace": "ns"}, "spec": spec}).encode()
     intake = Intake(ObjectType(WIDGETS, decoder).on_arrival)
     with pytest.raises(DecodeError) as caught:
@@ -109,7 +109,7 @@ def test_a_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, An
     assert SECRET not in told
 
 
-def test_a_transform_that_validates_quotes_nothing_in_log_or_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_transform_quotes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def transform(widget: Any) -> Any:
         return Pydantic.model_validate(widget.to_dict())
 
@@ -120,7 +120,7 @@ def test_a_transform_that_validates_quotes_nothing_in_log_or_error(caplog: pytes
     assert "the transform raised for w: int_parsing at $.spec.size" in caplog.text
 
 
-def test_a_memory_error_of_a_decoder_is_no_refusal() -> None:
+def test_memory_error_of_a_decoder_is_raised() -> None:
     def exhausted(body: bytes) -> Any:
         raise MemoryError
 
@@ -137,5 +137,5 @@ def test_a_memory_error_of_a_decoder_is_no_refusal() -> None:
         (KeyError("secret"), "KeyError"),
     ],
 )
-def test_other_errors_are_named_by_their_class(error: Exception, reason: str) -> None:
+def test_other_errors_are_named_by_class(error: Exception, reason: str) -> None:
     assert refusal(error) == reason

@@ -30,7 +30,7 @@ def deep(name: str = "a", levels: int = 20_000) -> bytes:
 
 
 @given(st.dictionaries(st.text(), JSON), st.sampled_from([(",", ":"), (", ", ": ")]))
-def test_members_are_what_a_decoder_finds(document: dict[str, Any], separators: tuple[str, str]) -> None:
+def test_members_equal_those_of_a_decoder(document: dict[str, Any], separators: tuple[str, str]) -> None:
     found = members(json.dumps(document, separators=separators).encode())
     assert {name: json.loads(value) for name, value in found.items() if name} == {
         name: value for name, value in document.items() if name
@@ -40,11 +40,11 @@ def test_members_are_what_a_decoder_finds(document: dict[str, Any], separators: 
 @pytest.mark.parametrize(
     "raw", [b"", b"[]", b'"text"', b"{", b'{"a":1', b'{"a":1}}', b'{"a":1}x', b'["a",{"b":1}]', b"}"]
 )
-def test_what_is_no_object_or_does_not_end_has_no_members(raw: bytes) -> None:
+def test_incomplete_or_non_object_text_has_no_members(raw: bytes) -> None:
     assert members(raw) == {}
 
 
-def test_a_deep_object_has_its_key() -> None:
+def test_deep_object_has_its_key() -> None:
     raw = deep(levels=4000)
     record = decode_record(raw)
     assert (record.key, record.uid, record.resource_version, record.json) == ("ns/a", "u", "7", raw)
@@ -52,7 +52,7 @@ def test_a_deep_object_has_its_key() -> None:
 
 @pytest.mark.parametrize("levels", [4000, 20_000])
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
-def test_a_watch_goes_on_behind_a_deep_object(kind: str, levels: int) -> None:
+def test_watch_continues_after_a_deep_object(kind: str, levels: int) -> None:
     line = b'{"type":"%b","object":%b}\n' % (kind.encode(), deep(levels=levels))
     event, following = events_of(line * 2)
     assert (event.type, event.record and event.record.key, event.error) == (kind, "ns/a", None)
@@ -61,7 +61,7 @@ def test_a_watch_goes_on_behind_a_deep_object(kind: str, levels: int) -> None:
 
 
 @pytest.mark.parametrize("levels", [4000, 20_000])
-def test_a_list_is_taken_apart_around_a_deep_object(levels: int) -> None:
+def test_list_around_a_deep_object_is_parsed(levels: int) -> None:
     parser: ListParser[Record] = ListParser(decode_record, in_steps=partial(decode_in_steps, decode_record))
     body = b'{"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (deep("a", levels), deep("b", levels))
     names = []
@@ -74,6 +74,6 @@ def test_a_list_is_taken_apart_around_a_deep_object(levels: int) -> None:
 
 
 @pytest.mark.parametrize("levels", [4000, 20_000])
-def test_a_deep_object_that_is_cut_is_none(levels: int) -> None:
+def test_truncated_deep_object_is_refused(levels: int) -> None:
     with pytest.raises(DecodeError):
         finish(decode_in_steps(decode_record, deep(levels=levels)[:-1]))

@@ -38,16 +38,16 @@ def held(slicer: Slicer, clock: Clock, step: float) -> float:
 
 
 @pytest.mark.parametrize("step", [0.0001, 0.001, 0.0015])
-def test_steps_within_a_slice_hold_the_loop_for_about_two_slices_at_most(clock: Clock, step: float) -> None:
+def test_steps_block_the_loop_for_two_slices_at_most(clock: Clock, step: float) -> None:
     assert held(Slicer(0.002), clock, step) <= 0.004 + step
 
 
 @pytest.mark.parametrize("step", [0.005, 0.1])
-def test_each_step_that_is_longer_than_a_slice_is_a_slice(clock: Clock, step: float) -> None:
+def test_long_step_is_a_slice_of_its_own(clock: Clock, step: float) -> None:
     assert held(Slicer(0.002), clock, step) == step
 
 
-def test_many_quick_steps_look_at_the_clock_rarely(clock: Clock) -> None:
+def test_quick_steps_rarely_read_the_clock(clock: Clock) -> None:
     slicer = Slicer(0.002)
     for _ in range(1000):
         slicer.due()

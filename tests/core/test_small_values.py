@@ -18,16 +18,16 @@ from aioinformer.resources.versions import covers, is_older, version_number
     ("version", "number"),
     [("0", 0), ("42", 42), ("", -1), ("-1", -1), ("1.5", -1), ("²", -1), ("\u0661", -1), ("9" * 40, -1)],
 )
-def test_a_version_is_a_number_if_it_is_written_as_one(version: str, number: int) -> None:
+def test_numeric_version_is_a_number(version: str, number: int) -> None:
     assert version_number(version) == number
 
 
-def test_only_numbers_are_older_than_others() -> None:
+def test_only_numeric_versions_are_ordered() -> None:
     assert is_older("9", "10")
     assert not any(is_older(*pair) for pair in [("10", "9"), ("9", "9"), ("a", "b"), ("", "5"), ("5", ""), ("5", "b")])
 
 
-def test_a_version_covers_itself_and_smaller_numbers() -> None:
+def test_version_covers_itself_and_smaller_numbers() -> None:
     assert all(covers(*pair) for pair in [("10", "9"), ("10", "10"), ("a", "a"), ("5", "0")])
     assert not any(covers(*pair) for pair in [("9", "10"), ("a", "b"), ("10", "a"), ("a", "10")])
 
@@ -58,11 +58,11 @@ def test_a_version_covers_itself_and_smaller_numbers() -> None:
         (400, {"reason": "BadRequest", "message": "Too large resource version"}, ApiError),
     ],
 )
-def test_an_error_is_of_the_kind_that_the_server_means(status: int, body: Any, kind: type[ApiError]) -> None:
+def test_error_class_follows_status_and_reason(status: int, body: Any, kind: type[ApiError]) -> None:
     assert type(api_error(status, body)) is kind
 
 
-def test_the_header_says_when_to_come_back_and_otherwise_the_body_does() -> None:
+def test_retry_after_comes_from_header_then_body() -> None:
     body = {"details": {"retryAfterSeconds": 5}}
     assert api_error(429, body, retry_after=3).retry_after == 3
     assert api_error(429, body).retry_after == 5
@@ -72,11 +72,11 @@ def test_the_header_says_when_to_come_back_and_otherwise_the_body_does() -> None
 @pytest.mark.parametrize(
     "body", [{"details": 7}, {"details": {"causes": 7}}, {"details": {"causes": [7]}}, {"code": "x"}, {"message": 7}]
 )
-def test_a_body_of_any_form_makes_an_error(body: Any) -> None:
+def test_any_body_makes_an_error(body: Any) -> None:
     assert api_error(0, body).status == 500
 
 
-def test_what_was_not_found_survives_pickling() -> None:
+def test_not_found_survives_pickling() -> None:
     again = pickle.loads(pickle.dumps(NotFound("pods", "a")))
     assert (str(again), again.status) == ('pods "a" not found', 404)
     assert str(pickle.loads(pickle.dumps(NotFound("pods", "a", "look")))) == 'pods "a" not found; look'
@@ -89,25 +89,25 @@ def test_what_was_not_found_survives_pickling() -> None:
 @pytest.mark.parametrize(
     ("requested", "check", "period"), [(0, 10, 0), (10, 0, 0), (5, 10, 10), (30, 10, 30), (10, 10, 10)]
 )
-def test_a_handler_resyncs_no_oftener_than_its_informer_looks(requested: float, check: float, period: float) -> None:
+def test_handler_resync_period_is_at_least_the_check_period(requested: float, check: float, period: float) -> None:
     assert effective_period(requested, check) == period
 
 
 @pytest.mark.conformance("SI-26")
-def test_a_handler_takes_part_in_the_resyncs_that_are_due() -> None:
+def test_handler_takes_part_in_due_resyncs() -> None:
     schedule = ResyncSchedule(25)
     schedule.adopt(10, now=100)
     assert [schedule.decide(now) for now in (110, 120, 125, 130, 149, 150)] == [False, False, True, False, False, True]
 
 
-def test_a_handler_without_a_period_never_resyncs() -> None:
+def test_handler_without_a_period_never_resyncs() -> None:
     schedule = ResyncSchedule(0)
     schedule.adopt(10, now=0)
     assert not schedule.decide(1e9)
 
 
 @pytest.mark.parametrize("period", [-1, float("nan"), "5", None])
-def test_a_period_that_is_none_is_refused_by_name(period: Any) -> None:
+def test_invalid_period_is_named(period: Any) -> None:
     with pytest.raises(UsageError, match="my_period"):
         checked_period(period, "my_period")
 
@@ -115,7 +115,7 @@ def test_a_period_that_is_none_is_refused_by_name(period: Any) -> None:
 # Options and states.
 
 
-def test_only_parameters_that_are_set_are_sent_in_the_spelling_of_the_wire() -> None:
+def test_set_list_options_are_sent_in_wire_spelling() -> None:
     assert ListOptions().to_query() == []
     full = ListOptions("a=b", "c=d", "5", "Exact", 7, "token", True, True, True, 9)
     assert dict(full.to_query()) == {
@@ -144,12 +144,12 @@ def test_only_parameters_that_are_set_are_sent_in_the_spelling_of_the_wire() -> 
         {"list_resource_version": "5"},
     ],
 )
-def test_an_option_that_makes_no_sense_is_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_invalid_option_is_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ReflectorOptions(**wrong)
 
 
-def test_a_state_says_whether_the_cache_follows_and_why_not() -> None:
+def test_state_describes_phase_and_reason() -> None:
     healthy = [phase for phase in Phase if InformerState(phase, "", 0).healthy]
     assert healthy == [Phase.WATCHING, Phase.POLLING]
     assert str(InformerState(Phase.FORBIDDEN, "403 Forbidden", 0)) == "forbidden: 403 Forbidden"

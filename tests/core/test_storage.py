@@ -57,7 +57,7 @@ def kept(storage: str, fields: tuple[str, ...] = (), raw: bytes = POD) -> tuple[
 
 
 @pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata", "dict"])
-def test_every_tier_keeps_what_an_object_is_called_and_its_labels(storage: str) -> None:
+def test_every_tier_keeps_identity_and_labels(storage: str) -> None:
     objects, record = kept(storage, ("spec.nodeName",))
     document = json.loads(record.json)
     assert (record.key, record.uid, record.resource_version) == ("ns/a", document["metadata"]["uid"], "7")
@@ -66,41 +66,41 @@ def test_every_tier_keeps_what_an_object_is_called_and_its_labels(storage: str) 
 
 
 @pytest.mark.conformance("WEAK-17")
-def test_bytes_are_kept_as_they_came() -> None:
+def test_bytes_tier_keeps_the_received_bytes() -> None:
     assert kept("bytes")[1].json == POD
 
 
-def test_stripped_objects_lack_managed_fields_and_the_copy_of_what_was_applied_only() -> None:
+def test_stripped_tier_drops_managed_fields_and_last_applied() -> None:
     document = json.loads(POD)
     del document["metadata"]["managedFields"], document["metadata"]["annotations"][APPLIED]
     assert json.loads(kept("stripped")[1].json) == document
 
 
-def test_an_object_with_nothing_to_strip_is_not_copied() -> None:
+def test_object_with_nothing_to_strip_is_not_copied() -> None:
     raw = body("a", 7)
     assert kept("stripped", raw=raw)[1].json is raw
 
 
-def test_a_projection_keeps_the_declared_fields_and_all_else_reads_as_absent() -> None:
+def test_projection_keeps_declared_fields_only() -> None:
     objects, record = kept("projection", ("spec.nodeName", "status.phase"))
     pod = objects.to_view(record)
     assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Running", None)
     assert pod.metadata.labels == {"app": "web"}
 
 
-def test_a_projection_without_fields_is_refused_with_the_remedy() -> None:
+def test_projection_without_fields_is_refused() -> None:
     with pytest.raises(UsageError, match="fields="):
         kept("projection")
 
 
 @pytest.mark.conformance("FAC-13")
-def test_metadata_is_all_that_is_kept_even_if_the_server_sends_more() -> None:
+def test_metadata_tier_keeps_metadata_only() -> None:
     objects, record = kept("metadata")
     assert json.loads(record.json).keys() == {"metadata"}
     assert objects.to_view(record).spec is None
 
 
-def test_a_dict_is_decoded_once_read_only_and_the_same_for_everybody() -> None:
+def test_dict_tier_is_decoded_once_and_read_only() -> None:
     objects, record = kept("dict")
     pod = objects.to_view(record)
     assert pod["spec"]["nodeName"] == "n1"
@@ -109,14 +109,14 @@ def test_a_dict_is_decoded_once_read_only_and_the_same_for_everybody() -> None:
         pod["spec"]["nodeName"] = "n2"
 
 
-def test_a_dict_that_is_no_json_in_its_depth_is_refused_when_it_comes_in() -> None:
+def test_dict_tier_refuses_broken_json() -> None:
     raw = POD.replace(b'"Running"', b'"\xff\xfe"')
     with pytest.raises(DecodeError):
         kept("dict", raw=raw)
 
 
 @pytest.mark.parametrize("storage", ["stripped", "projection", "metadata", "dict"])
-def test_no_tier_keeps_the_bytes_it_let_go_of_alive(storage: str) -> None:
+def test_tiers_do_not_keep_dropped_bytes_alive(storage: str) -> None:
     marker = b'"x":"' + b"y" * 100_000 + b'"'
     raw = POD.replace(b'"nodeName"', marker + b',"nodeName"').replace(b'"manager"', marker + b',"manager"')
     _, record = kept(storage, ("spec.nodeName",), raw=raw)
@@ -126,18 +126,18 @@ def test_no_tier_keeps_the_bytes_it_let_go_of_alive(storage: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["byte", "", "BYTES"])
-def test_a_tier_that_does_not_exist_is_refused_and_those_that_do_are_named(name: str) -> None:
+def test_unknown_tier_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError, match="choose one of bytes, stripped, compressed"):
         ObjectType(PODS, storage=name)
 
 
-def test_a_decoder_and_dicts_contradict_each_other() -> None:
+def test_decoder_with_dict_tier_is_refused() -> None:
     with pytest.raises(UsageError, match="choose one"):
         ObjectType(PODS, storage=Storage.DICT, decoder=dict)
 
 
 @pytest.mark.parametrize("storage", ["bytes", "stripped"])
-def test_the_users_own_model_reads_what_a_tier_keeps(storage: str) -> None:
+def test_user_model_reads_every_tier(storage: str) -> None:
     class Spec(msgspec.Struct):
         nodeName: str
 
@@ -166,12 +166,12 @@ def trained() -> Compression:
     return tier
 
 
-def test_objects_are_kept_as_they_are_until_there_is_a_dictionary() -> None:
+def test_objects_stay_uncompressed_without_a_dictionary() -> None:
     record = decode_record(POD)
     assert Compression(lambda: None)(record) is record
 
 
-def test_a_packed_object_is_small_and_reads_as_it_came(trained: Compression) -> None:
+def test_compressed_object_is_small_and_unchanged(trained: Compression) -> None:
     raw = pods(1)[0]
     packed = trained(decode_record(raw))
     assert isinstance(packed, PackedRecord)
@@ -179,12 +179,12 @@ def test_a_packed_object_is_small_and_reads_as_it_came(trained: Compression) -> 
     assert packed.json == raw
 
 
-def test_a_packed_object_takes_no_more_room_than_its_bytes(trained: Compression) -> None:
+def test_compressed_object_has_no_overhead(trained: Compression) -> None:
     packed = trained(decode_record(pods(1)[0])).raw
     assert packed.__sizeof__() < len(packed) + 64
 
 
-def test_objects_that_no_longer_resemble_the_first_make_another_dictionary() -> None:
+def test_changed_objects_lead_to_a_new_dictionary() -> None:
     wanted: list[int] = []
     tier = Compression(lambda: wanted.append(len(tier.samples)))
     for raw in pods(SAMPLES):
@@ -199,7 +199,7 @@ def test_objects_that_no_longer_resemble_the_first_make_another_dictionary() -> 
     assert AGED > 1
 
 
-def test_objects_packed_with_an_older_dictionary_stay_readable(trained: Compression) -> None:
+def test_objects_of_an_older_dictionary_stay_readable(trained: Compression) -> None:
     raw = pods(1)[0]
     packed = trained(decode_record(raw))
     trained.adopt(Codec(pods(SAMPLES, filler="something else")))

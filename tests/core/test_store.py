@@ -38,7 +38,7 @@ def names(objects: list[Any]) -> list[str]:
 
 
 @pytest.mark.conformance("STO-01")
-def test_adding_and_updating_are_the_same() -> None:
+def test_add_and_update_are_equal() -> None:
     store = indexer(obj("a", tags=[]))
     store.update(obj("b", tags=[]))
     store.add(obj("a", tags=["x"]))
@@ -47,7 +47,7 @@ def test_adding_and_updating_are_the_same() -> None:
 
 
 @pytest.mark.conformance("STO-01")
-def test_objects_are_found_by_themselves_and_by_key() -> None:
+def test_objects_are_found_by_object_and_by_key() -> None:
     store = indexer(obj("a", tags=[]))
     assert store.get(obj("a")) is store.get_by_key("ns/a")
     assert store.get(obj("b")) is None
@@ -58,21 +58,21 @@ def test_objects_are_found_by_themselves_and_by_key() -> None:
 
 @pytest.mark.conformance("STO-01", "STO-03")
 @pytest.mark.parametrize("handle", [obj("a"), ExplicitKey("ns/a"), DeletedFinalStateUnknown("ns/a", None)])
-def test_objects_are_deleted_by_themselves_their_key_or_a_tombstone(handle: Any) -> None:
+def test_delete_by_object_key_or_tombstone(handle: Any) -> None:
     store = indexer(obj("a", tags=["x"]), obj("b", tags=["x"]))
     store.delete(handle)
     assert store.list_keys() == ["ns/b"]
     assert store.index_keys("tag", "x") == ["ns/b"]
 
 
-def test_deleting_what_is_not_there_does_nothing() -> None:
+def test_delete_of_a_missing_object_does_nothing() -> None:
     store = indexer(obj("a", tags=["x"]))
     store.delete(obj("b"))
     assert store.list_keys() == ["ns/a"]
 
 
 @pytest.mark.conformance("STO-10")
-def test_replacing_leaves_only_what_is_new_in_the_store_and_its_indices() -> None:
+def test_replace_leaves_only_new_objects_and_index_entries() -> None:
     store = indexer(obj("a", tags=["x"]), obj("b", tags=["x", "y"]))
     store.replace([obj("b", tags=["z"]), obj("c", tags=["x"])], "9")
     assert sorted(store.list_keys()) == ["ns/b", "ns/c"]
@@ -80,7 +80,7 @@ def test_replacing_leaves_only_what_is_new_in_the_store_and_its_indices() -> Non
     assert store.index_keys("tag", "x") == ["ns/c"]
 
 
-def test_lists_are_the_callers_own() -> None:
+def test_returned_lists_belong_to_the_caller() -> None:
     store = indexer(obj("a", tags=[]))
     store.list().clear()
     store.list_keys().clear()
@@ -93,7 +93,7 @@ def test_lists_are_the_callers_own() -> None:
 @pytest.mark.parametrize(
     "thing", [{}, {"metadata": {}}, object(), {"metadata": {"name": ""}}, {"metadata": {"name": 7}}]
 )
-def test_an_object_without_a_key_is_refused_and_changes_nothing(thing: Any) -> None:
+def test_object_without_a_key_is_refused(thing: Any) -> None:
     store = indexer()
     with pytest.raises(KeyFuncError):
         store.add(thing)
@@ -101,7 +101,7 @@ def test_an_object_without_a_key_is_refused_and_changes_nothing(thing: Any) -> N
 
 
 @pytest.mark.conformance("STO-03")
-def test_the_cause_of_a_key_function_that_raises_is_chained() -> None:
+def test_key_function_error_is_chained() -> None:
     store: Indexer[Any] = Indexer(lambda each: each["nothing"])
     with pytest.raises(KeyFuncError) as caught:
         store.add({})
@@ -109,7 +109,7 @@ def test_the_cause_of_a_key_function_that_raises_is_chained() -> None:
 
 
 @pytest.mark.conformance("STO-13")
-def test_the_version_of_the_store_follows_what_is_put_in() -> None:
+def test_store_version_follows_its_objects() -> None:
     store = indexer()
     seen = [store.last_store_sync_resource_version()]
     steps: list[Callable[[], None]] = [
@@ -132,7 +132,7 @@ def test_the_version_of_the_store_follows_what_is_put_in() -> None:
 
 
 @pytest.mark.conformance("STO-04", "STO-06")
-def test_an_object_is_found_under_each_of_its_values_once() -> None:
+def test_object_is_indexed_once_under_each_value() -> None:
     store = indexer(obj("a", tags=["x", "y", "x"]), obj("b", tags=["y"]), obj("c", tags=[]))
     assert names(store.by_index("tag", "y")) == ["a", "b"]
     assert store.index_keys("tag", "y") == ["ns/a", "ns/b"]
@@ -142,14 +142,14 @@ def test_an_object_is_found_under_each_of_its_values_once() -> None:
 
 
 @pytest.mark.conformance("STO-07")
-def test_an_update_moves_an_object_from_its_old_values_to_its_new_ones() -> None:
+def test_update_moves_an_object_between_index_values() -> None:
     store = indexer(obj("a", tags=["x", "y"]))
     store.update(obj("a", tags=["y", "z"]))
     assert [store.index_keys("tag", value) for value in "xyz"] == [[], ["ns/a"], ["ns/a"]]
 
 
 @pytest.mark.conformance("STO-07")
-def test_values_that_no_object_has_leave_the_index() -> None:
+def test_unused_values_leave_the_index() -> None:
     store = indexer(obj("a", tags=["x", "y"]), obj("b", tags=["y"]))
     store.delete(obj("a"))
     assert store.list_index_func_values("tag") == ["y"]
@@ -158,14 +158,14 @@ def test_values_that_no_object_has_leave_the_index() -> None:
 
 
 @pytest.mark.conformance("STO-11")
-def test_objects_are_indexed_by_namespace_and_cluster_scoped_ones_under_none() -> None:
+def test_namespace_index_has_cluster_scoped_objects_under_empty() -> None:
     store = indexer(obj("a", tags=[]), obj("b", namespace="", tags=[]))
     assert sorted(store.list_index_func_values(NAMESPACE_INDEX)) == ["", "ns"]
     assert store.index_keys(NAMESPACE_INDEX, "") == ["b"]
 
 
 @pytest.mark.conformance("STO-05")
-def test_an_index_that_does_not_exist_is_an_error_that_names_those_that_do() -> None:
+def test_unknown_index_is_an_error_with_the_known_ones() -> None:
     store = indexer()
     questions: list[Any] = [store.index_keys, store.by_index, store.index]
     for ask in questions:
@@ -175,7 +175,7 @@ def test_an_index_that_does_not_exist_is_an_error_that_names_those_that_do() -> 
 
 
 @pytest.mark.conformance("STO-09")
-def test_an_index_that_is_added_late_knows_what_is_there() -> None:
+def test_index_added_late_has_existing_objects() -> None:
     store = indexer(obj("a", tags=["x"]))
     store.add_indexers({"first-letter": lambda each: [each["metadata"]["name"][0]]})
     store.add(obj("b", tags=[]))
@@ -185,7 +185,7 @@ def test_an_index_that_is_added_late_knows_what_is_there() -> None:
 
 @pytest.mark.conformance("STO-09")
 @pytest.mark.parametrize("more", [{"new": tags, "tag": tags}, {"new": tags, "other": 7}])
-def test_indexers_that_cannot_be_added_are_refused_together(more: Any) -> None:
+def test_invalid_indexers_are_refused_together(more: Any) -> None:
     store = indexer(obj("a", tags=["x"]))
     with pytest.raises(UsageError):
         store.add_indexers(more)
@@ -195,7 +195,7 @@ def test_indexers_that_cannot_be_added_are_refused_together(more: Any) -> None:
 
 @pytest.mark.conformance("STO-08")
 @pytest.mark.parametrize("returned", [7, "text", [7], [None]])
-def test_an_index_function_that_returns_nonsense_keeps_its_object_out_of_that_index_only(
+def test_invalid_index_values_skip_that_index_only(
     returned: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     store: Indexer[Any] = Indexer(indexers={"bad": lambda each: returned, NAMESPACE_INDEX: meta_namespace_index_func})
@@ -207,7 +207,7 @@ def test_an_index_function_that_returns_nonsense_keeps_its_object_out_of_that_in
 
 
 @pytest.mark.conformance("STO-08")
-def test_an_object_of_which_an_index_function_raises_leaves_its_old_place(caplog: pytest.LogCaptureFixture) -> None:
+def test_raising_index_function_removes_old_entries(caplog: pytest.LogCaptureFixture) -> None:
     store = indexer(obj("a", tags=["x"]))
     with caplog.at_level(logging.ERROR):
         store.update(obj("a", "2"))
@@ -216,14 +216,14 @@ def test_an_object_of_which_an_index_function_raises_leaves_its_old_place(caplog
     assert "tag" in caplog.text
 
 
-def test_an_index_function_that_returns_none_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_index_function_may_return_none(caplog: pytest.LogCaptureFixture) -> None:
     store: Indexer[Any] = Indexer(indexers={"none": lambda each: None})
     store.add(obj("a"))
     assert store.list_index_func_values("none") == []
     assert caplog.text == ""
 
 
-def test_an_index_function_may_read_the_store() -> None:
+def test_index_function_may_read_the_store() -> None:
     store: Indexer[Any] = Indexer()
     store.add_indexers({"size": lambda each: [str(len(store.list()))]})
     store.add(obj("a"))
@@ -231,7 +231,7 @@ def test_an_index_function_may_read_the_store() -> None:
     assert store.list_index_func_values("size") == ["0", "1"]
 
 
-def test_an_index_function_that_changes_its_mind_leaves_nothing_behind() -> None:
+def test_changing_index_function_leaves_no_old_entries() -> None:
     mood = ["x"]
     store: Indexer[Any] = Indexer(indexers={"mood": lambda each: list(mood)})
     store.add(obj("a"))

@@ -26,7 +26,7 @@ def store() -> Indexer[Any]:
     return indexer
 
 
-def test_what_changes_before_and_after_its_step_is_indexed_as_it_is_in_the_end(store: Indexer[Any]) -> None:
+def test_concurrent_changes_are_indexed_in_their_final_state(store: Indexer[Any]) -> None:
     steps = store.store.adding_indexers({"node": by_node})
     next(steps)
     store.add(pod("a", "new"))
@@ -40,7 +40,7 @@ def test_what_changes_before_and_after_its_step_is_indexed_as_it_is_in_the_end(s
     assert store.list_index_func_values("node") == ["new"]
 
 
-def test_what_replaces_everything_meanwhile_is_what_is_indexed(store: Indexer[Any]) -> None:
+def test_concurrent_replace_is_indexed(store: Indexer[Any]) -> None:
     steps = store.store.adding_indexers({"node": by_node})
     next(steps)
     store.replace([pod("z", "new")])
@@ -50,7 +50,7 @@ def test_what_replaces_everything_meanwhile_is_what_is_indexed(store: Indexer[An
     assert store.list_index_func_values("node") == ["new"]
 
 
-def test_an_index_cannot_be_asked_before_it_is_complete(store: Indexer[Any]) -> None:
+def test_index_is_unavailable_until_complete(store: Indexer[Any]) -> None:
     steps = store.store.adding_indexers({"node": by_node})
 
     next(steps)
@@ -58,7 +58,7 @@ def test_an_index_cannot_be_asked_before_it_is_complete(store: Indexer[Any]) -> 
     assert "node" not in store.get_indexers()
 
 
-def test_who_gives_up_half_way_has_added_nothing(store: Indexer[Any]) -> None:
+def test_cancelled_addition_adds_nothing(store: Indexer[Any]) -> None:
     steps = store.store.adding_indexers({"node": by_node})
     next(steps)
 
@@ -68,7 +68,7 @@ def test_who_gives_up_half_way_has_added_nothing(store: Indexer[Any]) -> None:
     assert store.index_keys("node", "old") == ["a", "b", "c"]
 
 
-def test_a_name_that_is_being_added_is_taken(store: Indexer[Any]) -> None:
+def test_name_of_a_pending_index_is_taken(store: Indexer[Any]) -> None:
     steps = store.store.adding_indexers({"node": by_node})
     next(steps)
 
@@ -76,7 +76,7 @@ def test_a_name_that_is_being_added_is_taken(store: Indexer[Any]) -> None:
         store.add_indexers({"node": by_node})
 
 
-def test_an_index_function_that_changes_its_object_meanwhile_leaves_no_old_value(store: Indexer[Any]) -> None:
+def test_changed_objects_leave_no_old_index_value(store: Indexer[Any]) -> None:
     def moving(item: Any) -> list[str]:
         if item["node"] == "old":
             store.add(pod(item["metadata"]["name"], "new"))

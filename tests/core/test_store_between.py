@@ -49,7 +49,7 @@ def colors(store: Indexer[Any], index: str, value: str) -> list[str]:
     return sorted(obj["metadata"]["name"] for obj in store.by_index(index, value))
 
 
-def test_a_replacement_during_a_put_loses_nothing(store: Indexer[Any], between: Between) -> None:
+def test_replace_during_a_put_loses_nothing(store: Indexer[Any], between: Between) -> None:
     between.strike = lambda: store.replace([pod("b", "blue")])
     store.add(pod("a", "green"))
     assert sorted(store.list_keys()) == ["ns/a", "ns/b"]
@@ -57,7 +57,7 @@ def test_a_replacement_during_a_put_loses_nothing(store: Indexer[Any], between: 
     assert colors(store, "color", "red") == []
 
 
-def test_an_index_that_is_added_during_a_put_has_the_new_value(store: Indexer[Any], between: Between) -> None:
+def test_index_added_during_a_put_has_the_new_value(store: Indexer[Any], between: Between) -> None:
     between.strike = lambda: store.add_indexers({"also": by_color})
     store.update(pod("a", "green"))
     assert colors(store, "also", "green") == ["a"]

@@ -27,7 +27,7 @@ def kept() -> Indexer[Any]:
     return made
 
 
-def test_readers_of_an_informers_store_see_views() -> None:
+def test_readers_see_views() -> None:
     store = kept()
     assert sorted(each.metadata.name for each in store.by_index("color", "red")) == ["a", "b"]
     assert store.by_index("color", "blue")[0]["color"] == "blue"
@@ -35,7 +35,7 @@ def test_readers_of_an_informers_store_see_views() -> None:
 
 
 @pytest.mark.conformance("STO-04")
-def test_an_informers_store_is_asked_with_an_object_that_readers_have() -> None:
+def test_index_accepts_objects_of_readers() -> None:
     store = kept()
     for name in ("color", NAMESPACE_INDEX):
         assert store.get_by_key("ns/a") in store.index(name, store.get_by_key("ns/a"))
@@ -43,7 +43,7 @@ def test_an_informers_store_is_asked_with_an_object_that_readers_have() -> None:
     assert sorted(each.metadata.name for each in store.index("color", plain)) == ["a", "b"]
 
 
-def test_a_deleted_record_leaves_the_namespace_index_whatever_form_it_was_kept_in() -> None:
+def test_deleted_record_leaves_the_namespace_index() -> None:
     store, plain = kept(), record("a", 2)
     packed = DictRecord(plain.key, plain.namespace, plain.name, plain.uid, plain.resource_version, plain.labels, b"")
     store.store.exchange("ns/a", store.store.item("ns/a"), packed)
@@ -55,7 +55,7 @@ def test_a_deleted_record_leaves_the_namespace_index_whatever_form_it_was_kept_i
 
 
 @pytest.mark.conformance("ARC-08")
-def test_readers_in_threads_never_see_an_object_without_its_indices_nor_half_a_replacement() -> None:
+def test_threads_never_see_half_a_change() -> None:
     store: ThreadSafeStore[Any] = ThreadSafeStore({"round": lambda each: [each["round"]]})
     store.replace({f"{i}": {"round": "0"} for i in range(20)})
     wrong: list[Any] = []

@@ -61,7 +61,7 @@ def fresh(cells: ThreadSafeStore[Item]) -> None:
 
 @pytest.mark.parametrize("method", ["add", "_put_in", "evaluate", "take_in"])
 @pytest.mark.parametrize("change", [put_new, put_again, put_odd, bulk, fresh])
-def test_a_change_that_fails_anywhere_changes_nothing(
+def test_failed_change_changes_nothing(
     change: Callable[[ThreadSafeStore[Item]], None], method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
@@ -90,7 +90,7 @@ def test_a_change_that_fails_anywhere_changes_nothing(
         break
 
 
-def test_what_is_announced_is_a_part_of_the_change() -> None:
+def test_failing_announcement_undoes_the_change() -> None:
     def refuse(news: str) -> None:
         assert news == "news"
         raise MemoryError
@@ -109,7 +109,7 @@ def test_what_is_announced_is_a_part_of_the_change() -> None:
     assert cells.delete("z", refuse, "news") is None
 
 
-def test_a_reader_within_a_change_does_not_wait_for_itself() -> None:
+def test_reader_within_a_change_does_not_deadlock() -> None:
     cells = store()
     found: list[int] = []
     cells.put("c", {"tags": []}, lambda news: found.append(len(cells.items())))

@@ -32,24 +32,24 @@ EVIL = "\x1b]0;owned\x07\x1b[2K\rline\n12:00:00 forged \x9b\u202e\u2028"
         api_error(500, {"details": {"causes": [{"reason": EVIL}]}, "message": EVIL}),
     ],
 )
-def test_an_error_is_one_visible_line(error: AioinformerError) -> None:
+def test_error_is_one_visible_line(error: AioinformerError) -> None:
     assert str(error).isprintable()
     assert "owned" in str(error)
     assert str(pickle.loads(pickle.dumps(str(error)))) == str(error)
 
 
-def test_the_parts_of_an_api_error_are_visible() -> None:
+def test_parts_of_an_api_error_are_visible() -> None:
     error = api_error(403, {"message": EVIL, "reason": EVIL, "details": {"causes": [{"reason": EVIL}]}})
     for text in (error.message, error.reason, *error.causes):
         assert text.isprintable()
         assert "owned" in text
 
 
-def test_the_reason_of_a_state_is_visible() -> None:
+def test_reason_of_a_state_is_visible() -> None:
     assert str(InformerState(Phase.BACKING_OFF, EVIL, 0.0)).isprintable()
 
 
-def test_what_objects_show_of_themselves_is_visible() -> None:
+def test_repr_of_objects_is_visible() -> None:
     record = decode_record(
         json.dumps({"metadata": {"name": EVIL, "namespace": EVIL, "resourceVersion": EVIL}}).encode()
     )
@@ -74,7 +74,7 @@ def logger(log: io.StringIO) -> logging.Logger:
     return logger
 
 
-def test_arguments_of_log_lines_are_visible(log: io.StringIO, logger: logging.Logger) -> None:
+def test_log_arguments_are_visible(log: io.StringIO, logger: logging.Logger) -> None:
     logger.warning("%s: %s %d%%", EVIL, ValueError(EVIL), 5)
     line, rest = log.getvalue().split("\n")
     assert line.isprintable()
@@ -82,7 +82,7 @@ def test_arguments_of_log_lines_are_visible(log: io.StringIO, logger: logging.Lo
     assert not rest
 
 
-def test_tracebacks_keep_their_lines_and_nothing_else(log: io.StringIO, logger: logging.Logger) -> None:
+def test_tracebacks_keep_their_lines_visibly(log: io.StringIO, logger: logging.Logger) -> None:
     try:
         raise ValueError("\x1b]0;owned\x07\r\u2028")
     except ValueError:
@@ -92,7 +92,7 @@ def test_tracebacks_keep_their_lines_and_nothing_else(log: io.StringIO, logger: 
     assert lines[-2] == r"ValueError: \x1b]0;owned\x07\x0d\u2028"
 
 
-def test_a_plain_record_keeps_its_arguments(logger: logging.Logger, log: io.StringIO) -> None:
+def test_plain_log_record_keeps_its_arguments(logger: logging.Logger, log: io.StringIO) -> None:
     seen: list[logging.LogRecord] = []
 
     class Keeper(logging.Handler):
@@ -104,7 +104,7 @@ def test_a_plain_record_keeps_its_arguments(logger: logging.Logger, log: io.Stri
     assert (seen[0].msg, seen[0].args) == ("%s of %s", ("a", "b"))
 
 
-def test_all_loggers_of_the_package_are_visible_ones() -> None:
+def test_all_loggers_of_the_package_escape() -> None:
     package = Path(aioinformer.__file__).parent
     plain = [
         str(path.relative_to(package))

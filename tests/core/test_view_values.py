@@ -44,19 +44,19 @@ def test_views_of_the_same_state_are_equal(view: Any) -> None:
 
 
 @pytest.mark.parametrize("difference", UNEQUAL)
-def test_views_that_differ_are_not_equal(difference: str) -> None:
+def test_different_views_are_not_equal(difference: str) -> None:
     other = UNEQUAL[difference]
     assert pod() != other
     assert not pod() == other  # noqa: SIM201
 
 
-def test_metadata_that_differs_is_not_equal() -> None:
+def test_different_metadata_is_not_equal() -> None:
     assert pod().metadata != pod(with_metadata(resourceVersion="8")).metadata
     assert pod().metadata != POD["metadata"]
 
 
 @pytest.mark.conformance("REF-04")
-def test_an_object_that_says_no_kind_has_that_of_its_resource() -> None:
+def test_missing_kind_is_that_of_the_resource() -> None:
     assert (widget({"metadata": {"name": "a"}}).api_version, widget({"metadata": {"name": "a"}}).kind) == (
         "example.com/v1",
         "Widget",
@@ -64,20 +64,20 @@ def test_an_object_that_says_no_kind_has_that_of_its_resource() -> None:
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_view_can_be_pickled(view: Any, protocol: int) -> None:
+def test_view_can_be_pickled(view: Any, protocol: int) -> None:
     again = pickle.loads(pickle.dumps(view, protocol))
     assert again == view
     assert again.to_dict() == view.to_dict()
     assert type(again) is type(view)
 
 
-def test_copies_of_what_cannot_change_are_the_same(view: Any) -> None:
+def test_copy_returns_the_same_view(view: Any) -> None:
     assert copy.copy(view) is view
     assert copy.deepcopy(view) is view
 
 
 @pytest.mark.parametrize("resource", [SECRETS, WIDGETS], ids=["model", "mapping"])
-def test_a_repr_never_shows_content(resource: Resource[Any]) -> None:
+def test_repr_never_shows_content(resource: Resource[Any]) -> None:
     metadata = {"name": "a", "namespace": "ns", "annotations": {"k": "hunter2"}}
     found = encoded({"metadata": metadata, "data": {"p": "hunter2"}})
     seen: Any = view_class(resource)(found)
@@ -86,7 +86,7 @@ def test_a_repr_never_shows_content(resource: Resource[Any]) -> None:
     assert "ns/a" in repr(seen)
 
 
-def test_a_resource_has_one_class_of_views() -> None:
+def test_resource_has_one_view_class() -> None:
     assert view_class(PODS) is view_class(PODS)
     assert issubclass(view_class(PODS), ModelView)
     assert issubclass(view_class(WIDGETS), View)

@@ -28,7 +28,7 @@ def view(request: pytest.FixtureRequest) -> Any:
 # Reading.
 
 
-def test_a_pod_has_the_attributes_of_the_client_library() -> None:
+def test_pod_has_the_attributes_of_the_client_library() -> None:
     seen = pod()
     assert (seen.kind, seen.api_version) == ("Pod", "v1")
     assert (seen.spec.node_name, seen.spec.containers[0].env[0].value) == ("n1", "1")
@@ -37,7 +37,7 @@ def test_a_pod_has_the_attributes_of_the_client_library() -> None:
     assert seen.status.host_ip is None
 
 
-def test_a_custom_resource_is_a_mapping_with_the_keys_of_the_wire() -> None:
+def test_custom_resource_is_a_mapping_with_wire_keys() -> None:
     seen = widget()
     assert (seen["spec"]["size"], seen.spec["parts"][0]["name"], seen.get("nothing", 5)) == (3, "p", 5)
     assert (seen.kind, seen.api_version, len(seen), "spec" in seen) == ("Widget", "example.com/v1", 4, True)
@@ -45,23 +45,23 @@ def test_a_custom_resource_is_a_mapping_with_the_keys_of_the_wire() -> None:
     assert dict(seen)["kind"] == "Widget"
 
 
-def test_metadata_of_a_custom_resource_has_attributes_too() -> None:
+def test_custom_resource_metadata_has_attributes() -> None:
     assert widget().metadata.creation_timestamp.year == 2025
     assert widget().metadata.owner_references[0].name == "n"
 
 
-def test_identity_and_labels_are_the_same_in_every_view(view: Any) -> None:
+def test_identity_and_labels_equal_in_every_view(view: Any) -> None:
     meta = view.metadata
     assert (meta.name, meta.namespace, meta.uid, meta.resource_version) == ("a", "ns", "u", "7")
     assert meta.labels == {"app": "x"}
 
 
-def test_what_a_cluster_scoped_object_does_not_have_is_none() -> None:
+def test_absent_metadata_is_none() -> None:
     meta = pod({"metadata": {"name": "a"}}).metadata
     assert (meta.namespace, meta.labels, meta.annotations) == (None, None, None)
 
 
-def test_an_attribute_that_does_not_exist_is_an_error_that_names_it(view: Any) -> None:
+def test_unknown_attribute_is_named(view: Any) -> None:
     for owner in (view, view.metadata):
         with pytest.raises(AttributeError, match="frobnicate"):
             owner.frobnicate  # noqa: B018
@@ -93,7 +93,7 @@ def frozen_writes() -> list[Any]:
 
 @pytest.mark.conformance("ARC-06", "WEAK-07", "DET-01")
 @pytest.mark.parametrize("write", frozen_writes())
-def test_nothing_in_a_view_can_be_changed(write: Any) -> None:
+def test_views_are_immutable(write: Any) -> None:
     one, other = pod(), widget()
     with pytest.raises((AttributeError, TypeError)):
         write(one, other)
@@ -101,7 +101,7 @@ def test_nothing_in_a_view_can_be_changed(write: Any) -> None:
     assert other.to_dict() == WIDGET
 
 
-def test_a_dict_made_of_a_view_is_the_callers_own(view: Any) -> None:
+def test_to_dict_returns_a_copy(view: Any) -> None:
     mine = view.to_dict()
     mine["metadata"]["labels"]["app"] = "changed"
     mine["spec"].clear()
@@ -110,7 +110,7 @@ def test_a_dict_made_of_a_view_is_the_callers_own(view: Any) -> None:
     assert json.loads(json.dumps(view.to_dict())) == view.to_dict()
 
 
-def test_metadata_can_be_copied_alone(view: Any) -> None:
+def test_metadata_has_to_dict(view: Any) -> None:
     assert view.metadata.to_dict() == POD["metadata"]
 
 
@@ -123,11 +123,11 @@ def sent(obj: Any) -> Any:
     return json.loads(json.dumps(plain).replace("+00:00", "Z"))
 
 
-def test_the_client_library_sends_a_view_as_it_came(view: Any) -> None:
+def test_client_library_sends_a_view_unchanged(view: Any) -> None:
     assert sent(view) == view.to_dict()
 
 
-def test_the_client_library_sends_parts_of_views_as_they_came(view: Any) -> None:
+def test_client_library_sends_parts_of_views_unchanged(view: Any) -> None:
     assert sent({"spec": view.spec, "metadata": view.metadata}) == {
         "spec": view.to_dict()["spec"],
         "metadata": POD["metadata"],
@@ -161,13 +161,13 @@ def test_identity_and_labels_do_not_decode_the_body(view: Any, decoded: list[str
     assert decoded == []
 
 
-def test_a_body_is_decoded_once_however_often_it_is_read(view: Any, decoded: list[str]) -> None:
+def test_body_is_decoded_once(view: Any, decoded: list[str]) -> None:
     for _ in range(3):
         assert view.spec is not None
     assert decoded == ["ns/a"]
 
 
-def test_views_of_one_version_share_the_body_while_somebody_holds_it(decoded: list[str]) -> None:
+def test_views_of_one_version_share_the_body(decoded: list[str]) -> None:
     found = encoded(POD)
     made: Any = view_class(PODS)
     first, second = made(found), made(found)
@@ -175,7 +175,7 @@ def test_views_of_one_version_share_the_body_while_somebody_holds_it(decoded: li
     assert decoded == ["ns/a"]
 
 
-def test_a_body_is_forgotten_with_the_last_view_that_was_looked_into(view: Any) -> None:
+def test_body_is_dropped_with_its_last_view(view: Any) -> None:
     found = view._record
     again = type(view)(found)
     assert again.spec is not None
@@ -187,7 +187,7 @@ def test_a_body_is_forgotten_with_the_last_view_that_was_looked_into(view: Any) 
     assert view.spec is not None
 
 
-def test_a_body_that_does_not_fit_its_model_says_whose_it_is_and_nothing_of_it() -> None:
+def test_body_that_does_not_fit_its_model_is_named_not_quoted() -> None:
     seen = pod({"metadata": {"name": "a"}, "spec": "hunter2"})
     with pytest.raises(DecodeError, match="a: not a V1Pod") as caught:
         seen.spec  # noqa: B018

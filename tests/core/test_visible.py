@@ -43,7 +43,7 @@ def test_every_control_and_format_character_is_escaped() -> None:
             assert visible(character).startswith("\\"), hex(code)
 
 
-def test_visible_twice_is_visible_once() -> None:
+def test_escaping_is_idempotent() -> None:
     everything = "".join(map(chr, range(0x3000)))
     once = visible(everything)
     assert visible(once) == once
@@ -51,18 +51,18 @@ def test_visible_twice_is_visible_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b[2K\r", "\x7f\x9b\x85", "\u202e\u2028\ufeff", "\U000e0041", 'ä"\\', "plain"])
-def test_json_keeps_its_value_and_shows_what_is_hidden(text: str) -> None:
+def test_escaped_json_keeps_its_value(text: str) -> None:
     line = visible_json(json.dumps({text: [text]}, ensure_ascii=False).encode())
     assert json.loads(line) == {text: [text]}
     assert line.decode().isprintable()
 
 
-def test_json_over_several_lines_becomes_one() -> None:
+def test_multi_line_json_becomes_one_line() -> None:
     value = {"a": [1, "\u202e"], "b": {}}
     line = visible_json(json.dumps(value, indent="\t", ensure_ascii=False).replace("\n", "\r\n").encode())
     assert json.loads(line) == value
     assert line.decode().isprintable()
 
 
-def test_bytes_that_are_not_utf8_are_replaced() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     assert visible_json(b'"\xff\x9b"') == '"\ufffd\ufffd"'.encode()

@@ -40,7 +40,7 @@ async def cancelled(*tasks: asyncio.Task[Any]) -> None:
 # Latches.
 
 
-async def test_a_latch_wakes_all_who_wait_and_holds_up_nobody_after_that() -> None:
+async def test_latch_wakes_all_waiters() -> None:
     latch = Latch()
     waiting = [await begun(latch.wait()) for _ in range(3)]
     assert not latch
@@ -50,7 +50,7 @@ async def test_a_latch_wakes_all_who_wait_and_holds_up_nobody_after_that() -> No
     assert latch
 
 
-async def test_a_latch_that_fails_raises_for_all_who_wait_and_for_those_who_come_later() -> None:
+async def test_failed_latch_raises_for_current_and_later_waiters() -> None:
     latch = Latch()
     waiting = await begun(latch.wait())
     latch.fail(Over())
@@ -67,7 +67,7 @@ def depth(error: BaseException) -> int:
 
 
 @pytest.mark.parametrize("waiters", [Latch, VersionWaiters, KeyWaiters])
-async def test_what_is_raised_again_and_again_does_not_grow(waiters: Any) -> None:
+async def test_repeatedly_raised_error_does_not_grow(waiters: Any) -> None:
     failed = waiters()
     failed.fail(Over())
     wait = {Latch: failed.wait, VersionWaiters: lambda: failed.wait("1"), KeyWaiters: lambda: failed.wait("a", bool)}
@@ -79,14 +79,14 @@ async def test_what_is_raised_again_and_again_does_not_grow(waiters: Any) -> Non
     assert depths == depths[:1] * 5
 
 
-async def test_a_latch_that_has_come_true_does_not_fail() -> None:
+async def test_set_latch_cannot_fail() -> None:
     latch = Latch()
     latch.set()
     latch.fail(Over())
     await latch.wait()
 
 
-async def test_a_wait_for_a_latch_that_is_cancelled_does_not_disturb_the_others() -> None:
+async def test_cancelled_latch_wait_does_not_affect_others() -> None:
     latch = Latch()
     one, other = await begun(latch.wait()), await begun(latch.wait())
     await cancelled(one)
@@ -97,14 +97,14 @@ async def test_a_wait_for_a_latch_that_is_cancelled_does_not_disturb_the_others(
 # Versions.
 
 
-async def test_a_version_that_was_reached_is_not_waited_for() -> None:
+async def test_reached_version_returns_at_once() -> None:
     waiters = VersionWaiters()
     waiters.reached("10")
     await waiters.wait("10")
     await waiters.wait("9")
 
 
-async def test_a_later_version_than_the_last_one_is_waited_for() -> None:
+async def test_later_version_is_waited_for() -> None:
     waiters = VersionWaiters()
     waiters.reached("10")
     task = await begun(waiters.wait("11"))
@@ -113,7 +113,7 @@ async def test_a_later_version_than_the_last_one_is_waited_for() -> None:
     await task
 
 
-async def test_only_those_whose_version_was_reached_are_woken() -> None:
+async def test_reached_version_wakes_its_waiters_only() -> None:
     waiters = VersionWaiters()
     tasks = {version: await begun(waiters.wait(version)) for version in ("30", "9", "10", "100")}
     waiters.reached("12")
@@ -123,7 +123,7 @@ async def test_only_those_whose_version_was_reached_are_woken() -> None:
     await asyncio.gather(*tasks.values())
 
 
-async def test_whoever_waits_for_a_version_that_is_no_number_holds_up_nobody() -> None:
+async def test_non_numeric_version_wait_blocks_no_others() -> None:
     waiters = VersionWaiters()
     odd, normal = await begun(waiters.wait("opaque")), await begun(waiters.wait("10"))
     waiters.reached("12")
@@ -134,7 +134,7 @@ async def test_whoever_waits_for_a_version_that_is_no_number_holds_up_nobody() -
     await odd
 
 
-async def test_versions_that_are_no_numbers_wake_those_who_wait_for_just_them() -> None:
+async def test_non_numeric_version_wakes_equal_waits_only() -> None:
     waiters = VersionWaiters()
     tasks = [await begun(waiters.wait(version)) for version in ("x", "y", "5")]
     waiters.reached("y")
@@ -143,7 +143,7 @@ async def test_versions_that_are_no_numbers_wake_those_who_wait_for_just_them() 
     await cancelled(*tasks)
 
 
-async def test_a_version_that_is_not_known_wakes_nobody() -> None:
+async def test_unknown_version_wakes_no_waiters() -> None:
     waiters = VersionWaiters()
     task = await begun(waiters.wait("1"))
     waiters.reached("")
@@ -152,7 +152,7 @@ async def test_a_version_that_is_not_known_wakes_nobody() -> None:
     await cancelled(task)
 
 
-async def test_a_wait_for_a_version_that_is_cancelled_does_not_disturb_the_others() -> None:
+async def test_cancelled_version_wait_does_not_affect_others() -> None:
     waiters = VersionWaiters()
     tasks = [await begun(waiters.wait(str(version))) for version in (3, 1, 2, 5, 4)]
     await cancelled(tasks[1], tasks[2])
@@ -162,7 +162,7 @@ async def test_a_wait_for_a_version_that_is_cancelled_does_not_disturb_the_other
     await cancelled(tasks[3])
 
 
-async def test_when_no_version_will_be_reached_any_more_everybody_is_told() -> None:
+async def test_failure_raises_in_all_version_waits() -> None:
     waiters = VersionWaiters()
     waiting, odd = await begun(waiters.wait("5")), await begun(waiters.wait("opaque"))
     waiters.fail(Over())
@@ -171,7 +171,7 @@ async def test_when_no_version_will_be_reached_any_more_everybody_is_told() -> N
             await wait
 
 
-async def test_a_version_that_was_reached_is_told_even_after_the_end() -> None:
+async def test_reached_version_returns_after_failure() -> None:
     waiters = VersionWaiters()
     waiters.reached("5")
     waiters.fail(Over())
@@ -181,7 +181,7 @@ async def test_a_version_that_was_reached_is_told_even_after_the_end() -> None:
 # Objects.
 
 
-async def test_a_change_wakes_those_whose_predicate_is_true_of_it() -> None:
+async def test_matching_change_wakes_its_waiters() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     small = await begun(waiters.wait("a", lambda value: value is not None and value < 5))
     large = await begun(waiters.wait("a", lambda value: value is not None and value > 5))
@@ -196,7 +196,7 @@ async def test_a_change_wakes_those_whose_predicate_is_true_of_it() -> None:
     assert "a" not in waiters.awaited()
 
 
-async def test_a_predicate_that_raises_raises_for_its_owner_alone() -> None:
+async def test_raising_predicate_affects_its_waiter_only() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     broken = await begun(waiters.wait("a", lambda value: 1 // 0))
     well = await begun(waiters.wait("a", lambda value: value))
@@ -206,7 +206,7 @@ async def test_a_predicate_that_raises_raises_for_its_owner_alone() -> None:
     assert await well == 7
 
 
-async def test_a_predicate_that_asks_for_the_next_of_nothing_fails_and_does_not_wait_for_ever() -> None:
+async def test_predicate_with_stop_iteration_fails() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     broken = await begun(waiters.wait("a", lambda value: next(iter(()))))
     waiters.changed("a", 7)
@@ -214,7 +214,7 @@ async def test_a_predicate_that_asks_for_the_next_of_nothing_fails_and_does_not_
         await broken
 
 
-async def test_a_wait_for_an_object_that_is_cancelled_leaves_nothing_behind() -> None:
+async def test_cancelled_object_wait_leaves_nothing() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     task = await begun(waiters.wait("a", bool))
     assert "a" in waiters.awaited()
@@ -222,7 +222,7 @@ async def test_a_wait_for_an_object_that_is_cancelled_leaves_nothing_behind() ->
     assert "a" not in waiters.awaited()
 
 
-async def test_the_first_state_that_fits_is_the_answer_even_if_another_follows() -> None:
+async def test_first_matching_state_is_returned() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     task = await begun(waiters.wait("a", lambda value: value is not None))
     waiters.changed("a", 1)
@@ -230,7 +230,7 @@ async def test_the_first_state_that_fits_is_the_answer_even_if_another_follows()
     assert await task == 1
 
 
-async def test_when_nothing_will_change_any_more_everybody_is_told() -> None:
+async def test_failure_raises_in_all_object_waits() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     waiting = await begun(waiters.wait("a", bool))
     waiters.fail(Over())

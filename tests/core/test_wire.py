@@ -29,7 +29,7 @@ POD = body("a", 7, spec={"x": ["}", '{"type":"ADDED"']})
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
-def test_an_event_has_its_type_and_its_object_as_its_own_bytes(kind: str) -> None:
+def test_event_has_type_and_object_bytes(kind: str) -> None:
     event = read(line(kind, POD))
     assert event.type == kind
     assert event.record is not None
@@ -50,7 +50,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_an_event_may_be_written_in_every_way_that_json_allows(name: str) -> None:
+def test_event_may_have_any_json_layout(name: str) -> None:
     event = read(UNUSUAL[name])
     assert event.type == "ADDED"
     assert event.record is not None
@@ -82,12 +82,12 @@ def test_an_event_may_be_written_in_every_way_that_json_allows(name: str) -> Non
         b'{"type":"ADDED","object":{"metadata":{"name":"\\ud800"}}}',
     ],
 )
-def test_a_line_that_is_no_event_is_an_error(text: bytes) -> None:
+def test_invalid_line_is_an_error(text: bytes) -> None:
     with pytest.raises(DecodeError):
         read(text)
 
 
-def test_a_page_of_a_proxy_is_told_by_its_look() -> None:
+def test_html_page_is_reported_as_from_a_proxy() -> None:
     with pytest.raises(DecodeError, match="proxy"):
         read(b"  <html>")
 
@@ -107,7 +107,7 @@ UNDECODABLE = {
 
 
 @pytest.mark.parametrize("name", UNDECODABLE)
-def test_an_object_that_does_not_decode_is_the_error_of_its_event(name: str) -> None:
+def test_undecodable_object_is_the_error_of_its_event(name: str) -> None:
     obj = UNDECODABLE[name]
     event = read(b'{"type":"ADDED"}') if not obj else read(line("ADDED", obj))
     assert event.record is None
@@ -124,18 +124,18 @@ def test_an_object_that_does_not_decode_is_the_error_of_its_event(name: str) -> 
         (b'{"name":7,"resourceVersion":"3"}', "", "3"),
     ],
 )
-def test_of_an_object_with_metadata_of_wrong_types_is_told_what_can_be(metadata: bytes, key: str, version: str) -> None:
+def test_mistyped_metadata_keeps_what_is_readable(metadata: bytes, key: str, version: str) -> None:
     error = read(line("MODIFIED", b'{"metadata":' + metadata + b"}")).error
     assert isinstance(error, DecodeError)
     assert (error.key, error.version) == (key, version)
 
 
-def test_the_error_of_an_object_never_quotes_it() -> None:
+def test_object_error_never_quotes_the_object() -> None:
     error = read(line("ADDED", b'{"metadata":{"name":"a","uid":["hunter2"]},"data":"hunter2"}')).error
     assert "hunter2" not in repr(error)
 
 
-def test_null_in_metadata_is_the_same_as_nothing() -> None:
+def test_null_metadata_equals_absent() -> None:
     found = decode_record(b'{"metadata":{"name":"a","namespace":null,"uid":null,"resourceVersion":null,"labels":null}}')
     assert (found.key, found.namespace, found.uid, found.resource_version) == ("a", "", "", "")
 
@@ -152,35 +152,35 @@ def test_null_in_metadata_is_the_same_as_nothing() -> None:
         (None, False),
     ],
 )
-def test_only_its_annotation_makes_a_bookmark_the_end_of_a_streaming_list(annotations: Any, ends: bool) -> None:
+def test_bookmark_annotation_marks_the_end_of_initial_events(annotations: Any, ends: bool) -> None:
     meta = {"resourceVersion": "9", "annotations": annotations}
     event = read(line("BOOKMARK", json.dumps({"kind": "Pod", "metadata": meta}).encode()))
     assert (event.type, event.version, event.initial_events_end, event.error) == ("BOOKMARK", "9", ends, None)
 
 
-def test_a_bookmark_may_carry_nothing_but_a_version() -> None:
+def test_bookmark_may_have_only_a_version() -> None:
     assert read(line("BOOKMARK", b'{"metadata":{"resourceVersion":"9"}}')).version == "9"
 
 
 @pytest.mark.parametrize("obj", [b"{}", b'{"metadata":null}', b'{"metadata":{"resourceVersion":null}}'])
-def test_a_bookmark_without_a_version_says_nothing(obj: bytes) -> None:
+def test_bookmark_without_a_version_is_accepted(obj: bytes) -> None:
     event = read(line("BOOKMARK", obj))
     assert (event.version, event.error) == ("", None)
 
 
 @pytest.mark.parametrize("obj", [b"7", b"[]", b'{"metadata":7}', b'{"metadata":{"resourceVersion":7}}'])
-def test_a_bookmark_that_cannot_be_read_is_an_event_with_an_error(obj: bytes) -> None:
+def test_unreadable_bookmark_has_an_error(obj: bytes) -> None:
     event = read(line("BOOKMARK", obj))
     assert (event.type, event.version) == ("BOOKMARK", "")
     assert isinstance(event.error, DecodeError)
 
 
-def test_a_bookmark_is_never_shown_to_a_model() -> None:
+def test_bookmark_is_never_decoded_as_a_model() -> None:
     assert read(line("BOOKMARK", POD), intake=lambda raw: pytest.fail("shown")).version == "7"
 
 
 @pytest.mark.conformance("REF-40", "REF-49")
-def test_an_error_event_is_what_its_status_says() -> None:
+def test_error_event_is_its_status() -> None:
     status = {
         "kind": "Status",
         "code": 410,
@@ -194,12 +194,12 @@ def test_an_error_event_is_what_its_status_says() -> None:
 
 
 @pytest.mark.parametrize("obj", [b"{}", b"null", b"[]", b'"oops"', b'{"code":"410"}', b'{"details":7,"causes":[7]}'])
-def test_an_error_event_without_a_status_is_an_error_of_the_server(obj: bytes) -> None:
+def test_error_event_without_a_status_is_a_server_error(obj: bytes) -> None:
     error = read(line("ERROR", obj)).error
     assert getattr(error, "status", None) == 500
 
 
-def test_an_unknown_type_is_handed_on() -> None:
+def test_unknown_event_type_is_passed_on() -> None:
     assert read(line("FROBNICATED", b"7")).type == "FROBNICATED"
 
 
@@ -222,12 +222,12 @@ def test_any_object_gives_an_event(kind: str, obj: Any) -> None:
 
 
 @given(st.binary(), st.booleans())
-def test_bytes_of_any_kind_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) -> None:
+def test_any_bytes_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) -> None:
     with contextlib.suppress(DecodeError):
         read(line("ADDED", noise) if wrapped else noise)
 
 
-def test_a_line_as_the_api_server_writes_it_is_decoded_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kube_apiserver_line_is_decoded_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_decode_line", lambda text: pytest.fail("decoded as a whole"))
     event = read(line("MODIFIED", POD))
     assert event.record is not None

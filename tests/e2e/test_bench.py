@@ -31,7 +31,7 @@ async def left_behind(operator: Operator) -> list[str]:
     return [metadata["name"] for metadata in kept if metadata["name"].startswith("aioinformer-bench-")]
 
 
-async def test_lists_watches_and_latencies_are_measured(cluster: RealCluster, operator: Operator) -> None:
+async def test_bench_measures_lists_watches_and_latencies(cluster: RealCluster, operator: Operator) -> None:
     command = await start(cluster.kubeconfig, *_SHORT, "-o", "json")
     stdout, stderr = await asyncio.wait_for(command.communicate(), 60)
     assert command.returncode == 0, stderr.decode()
@@ -42,7 +42,7 @@ async def test_lists_watches_and_latencies_are_measured(cluster: RealCluster, op
     assert await left_behind(operator) == []
 
 
-async def test_nothing_is_left_behind_after_ctrl_c(cluster: RealCluster, operator: Operator) -> None:
+async def test_ctrl_c_leaves_nothing_behind(cluster: RealCluster, operator: Operator) -> None:
     command = await start(cluster.kubeconfig, "--objects", "30", "--seconds", "60")
     assert command.stdout is not None
     async with asyncio.timeout(60):
@@ -54,7 +54,7 @@ async def test_nothing_is_left_behind_after_ctrl_c(cluster: RealCluster, operato
     assert await left_behind(operator) == []
 
 
-async def test_who_may_do_nothing_is_told_what_is_forbidden(cluster: RealCluster) -> None:
+async def test_missing_rights_are_reported(cluster: RealCluster) -> None:
     command = await start(cluster.restricted_kubeconfig, *_SHORT)
     stdout, stderr = await asyncio.wait_for(command.communicate(), 30)
     assert (command.returncode, stdout) == (1, b"")

@@ -26,7 +26,7 @@ WITNESSES = pytest.mark.parametrize("witness_class", [CommandLine, Library])
 
 @WITNESSES
 @pytest.mark.conformance("ARC-02", "ARC-05")
-async def test_what_is_told_through_a_kill_and_a_compaction_is_true_and_complete(
+async def test_notifications_are_complete_through_kill_and_compaction(
     cluster: RealCluster, operator: Operator, witness_class: type[Witness]
 ) -> None:
     churn = Churn(operator, f"churn-{witness_class.__name__.lower()}", Random(36))
@@ -58,7 +58,7 @@ async def test_what_is_told_through_a_kill_and_a_compaction_is_true_and_complete
 
 @WITNESSES
 @pytest.mark.conformance("ARC-03", "ARC-07")
-async def test_what_was_missed_for_good_is_told_as_the_difference(
+async def test_missed_changes_are_delivered_as_a_difference(
     cluster: RealCluster, operator: Operator, tmp_path: Path, witness_class: type[Witness]
 ) -> None:
     churn = Churn(operator, f"missed-{witness_class.__name__.lower()}", Random(410))

@@ -38,7 +38,7 @@ def choosing_cluster(tmp_path: Path) -> Iterator[RealCluster]:
 
 
 @pytest.mark.conformance("LE-13", "LE-14")
-async def test_the_server_prefers_the_older_version_and_the_newer_one_gives_way(choosing_cluster: RealCluster) -> None:
+async def test_server_prefers_the_older_version(choosing_cluster: RealCluster) -> None:
     terms: asyncio.Queue[str] = asyncio.Queue()
     async with AsyncExitStack() as stack, asyncio.timeout(120):
         connection = await stack.enter_async_context(await connect(kubeconfig=choosing_cluster.kubeconfig))

@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
         ("multi_namespace.py", "gone: default/of-many"),
     ],
 )
-def test_the_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_line: str) -> None:
+def test_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_line: str) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), "--kubeconfig", str(cluster.kubeconfig)]
     run = subprocess.run([*command, "--duration", "2"], capture_output=True, text=True, check=False, timeout=90)
     assert run.returncode == 0, run.stderr

@@ -52,7 +52,7 @@ async def make_configmaps(operator: Operator, namespace: str, *names: str, **lab
     ],
     ids=["streaming list", "pages of three", "what the server has in memory"],
 )
-async def test_the_cache_holds_what_the_server_has(
+async def test_cache_equals_the_server(
     operator: Operator, transport: Transport, namespace: str, options: ReflectorOptions
 ) -> None:
     await make_configmaps(operator, namespace, *(f"map-{number}" for number in range(8)))
@@ -61,7 +61,7 @@ async def test_the_cache_holds_what_the_server_has(
         assert sorted(each.data["of"] for each in informer.lister().list()) == [f"map-{number}" for number in range(8)]
 
 
-async def test_an_own_write_is_read_after_waiting_for_its_version(cluster: RealCluster, namespace: str) -> None:
+async def test_own_write_is_visible_after_waiting_for_its_version(cluster: RealCluster, namespace: str) -> None:
     async with (
         await connect(kubeconfig=cluster.kubeconfig) as connection,
         SharedInformerFactory(connection.api_client, namespace=namespace) as factory,
@@ -76,7 +76,7 @@ async def test_an_own_write_is_read_after_waiting_for_its_version(cluster: RealC
             assert informer.lister().namespaced(namespace).get(f"own-{value}").data == {"value": value}
 
 
-async def test_what_the_cache_hands_out_is_taken_as_a_request_body(
+async def test_cached_object_is_accepted_as_a_request_body(
     operator: Operator, cluster: RealCluster, namespace: str
 ) -> None:
     await make_configmaps(operator, namespace, "original")
@@ -92,7 +92,7 @@ async def test_what_the_cache_hands_out_is_taken_as_a_request_body(
     assert answer.metadata.resource_version == cached.metadata.resource_version
 
 
-async def test_a_server_without_streaming_lists_is_listed_in_pages(
+async def test_server_without_streaming_lists_is_listed_in_pages(
     operator: Operator, transport: Transport, namespace: str
 ) -> None:
     await make_configmaps(operator, namespace, "a", "b")
@@ -115,7 +115,7 @@ async def test_selectors_are_applied_by_the_server(operator: Operator, transport
         assert informer.get_store().list_keys() == [f"{namespace}/a"]
 
 
-async def test_metadata_alone_comes_without_the_rest(operator: Operator, transport: Transport, namespace: str) -> None:
+async def test_metadata_only_informer_receives_no_data(operator: Operator, transport: Transport, namespace: str) -> None:
     await make_configmaps(operator, namespace, "a", tier="web")
     selection = ListWatch(transport, CONFIG_MAPS, namespace, metadata_only=True)
     async with SharedIndexInformer(selection) as informer:
@@ -125,7 +125,7 @@ async def test_metadata_alone_comes_without_the_rest(operator: Operator, transpo
     assert not known.data
 
 
-async def test_who_may_not_read_is_told_so_until_it_may(operator: Operator, cluster: RealCluster) -> None:
+async def test_forbidden_informer_reports_it_and_recovers(operator: Operator, cluster: RealCluster) -> None:
     async with await connect(kubeconfig=cluster.restricted_kubeconfig) as connection:
         informer = SharedIndexInformer(ListWatch(connection.transport, CONFIG_MAPS))
         states = States(informer)
@@ -136,7 +136,7 @@ async def test_who_may_not_read_is_told_so_until_it_may(operator: Operator, clus
     assert "configmaps is forbidden" in forbidden.reason
 
 
-async def test_a_resource_that_does_not_exist_yet_is_waited_for(operator: Operator, transport: Transport) -> None:
+async def test_informer_waits_for_a_resource_that_is_not_served_yet(operator: Operator, transport: Transport) -> None:
     async with SharedInformerFactory(transport) as factory:
         gadgets = factory.informer_for(GADGETS)
         states = States(gadgets)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.conformance("SHD-01", "SHD-02")
-async def test_server_and_client_agree_which_objects_are_in_a_shard(cluster: RealCluster, operator: Operator) -> None:
+async def test_server_and_client_agree_on_shards(cluster: RealCluster, operator: Operator) -> None:
     body = {"metadata": {"generateName": "shards-"}}
     namespace = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
     for number in range(30):

@@ -85,12 +85,12 @@ async def in_vain_by_fault(*, synced: bool) -> dict[str, list[tuple[float, str]]
     return {f"{name} {params or ''}".strip(): vain for (name, params), vain in zip(_CASES, asked, strict=True)}
 
 
-async def test_no_fault_from_the_start_makes_an_informer_ask_too_often() -> None:
+async def test_request_rate_is_limited_for_faults_from_the_start() -> None:
     asked = await in_vain_by_fault(synced=False)
     assert {case: vain for case, vain in asked.items() if len(vain) > MOST} == {}
     assert {case.split()[0] for case, vain in asked.items() if not vain} == _HARMLESS
 
 
-async def test_no_fault_makes_an_informer_that_has_synced_ask_too_often() -> None:
+async def test_request_rate_is_limited_for_faults_after_sync() -> None:
     asked = await in_vain_by_fault(synced=True)
     assert {case: vain for case, vain in asked.items() if len(vain) > MOST} == {}

@@ -75,7 +75,7 @@ def assert_shown(follower: Following, fault: Fault, shown: Phase | None) -> None
 
 
 @pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(ways=True))
-async def test_a_fault_from_the_start(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
+async def test_fault_from_the_start(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
     async with following(Random(name), streaming_list=streaming) as follower:
         async with follower.server.fault(name, **params) as fault, follower.informer:
             await follower.catch_up()
@@ -85,7 +85,7 @@ async def test_a_fault_from_the_start(name: str, params: dict[str, Any], shown: 
 
 
 @pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(ways=False))
-async def test_a_fault_in_a_life(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
+async def test_fault_after_sync(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
     async with (
         following(Random(name), queue=QueueKind.IN_ORDER, streaming_list=streaming) as follower,
         follower.informer,
@@ -108,7 +108,7 @@ async def test_a_fault_in_a_life(name: str, params: dict[str, Any], shown: Phase
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
-async def test_what_happened_while_the_server_was_away_and_forgot_its_history_is_told_once(
+async def test_changes_missed_in_an_outage_are_delivered_once(
     name: str, params: dict[str, Any], queue: str
 ) -> None:
     async with following(Random(name), queue=queue) as follower, follower.informer:
@@ -127,7 +127,7 @@ async def test_what_happened_while_the_server_was_away_and_forgot_its_history_is
 
 
 @pytest.mark.parametrize("queue", list(QueueKind))
-async def test_a_server_restored_from_a_backup_is_believed(queue: str) -> None:
+async def test_restored_server_replaces_the_cache(queue: str) -> None:
     async with following(Random("restore"), queue=queue, idle_timeout=0.3) as follower, follower.informer:
         await follower.catch_up()
         backup = follower.server.backup()

@@ -29,7 +29,7 @@ DIFFERENCES = tomllib.loads((HERE / "differences.toml").read_text())
 
 
 @pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.iterdir()))
-async def test_kubectl_prints_what_it_printed_on_a_real_server(
+async def test_kubectl_prints_what_is_recorded(
     script: str, side: str, kubeconfig: Path, kubectl_program: str, client_version: str, tmp_path: Path
 ) -> None:
     record = HERE / "recorded" / client_version / f"{script}.json"

@@ -23,7 +23,7 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
 
 
 @pytest.mark.parametrize("flags", [[], ["--tls"], ["--host", "0.0.0.0", "--tls"]])
-async def test_kubectl_works_with_the_kubeconfig(shell: Shell, kubectl_program: str, flags: list[str]) -> None:
+async def test_kubectl_works_with_the_kubeconfig_of_serve(shell: Shell, kubectl_program: str, flags: list[str]) -> None:
     command = await shell.start("serve", *flags)
     kubeconfig = (await command.line()).partition("=")[2]
     done = await asyncio.create_subprocess_exec(

@@ -59,26 +59,26 @@ def test_script(script: Script, played: dict[str, Record | Exception]) -> None:
 # The scripts, the records and the rules fit each other.
 
 
-def test_every_script_was_played_to_client_go() -> None:
+def test_every_script_has_a_client_go_record() -> None:
     assert [script.name for script in SCRIPTS if script.name not in THEIRS] == [], "run make record-oracle"
     assert sorted(THEIRS) == sorted(script.name for script in SCRIPTS), "run make record-oracle"
 
 
-def test_all_declarations_declare_something() -> None:
+def test_every_declared_difference_is_used() -> None:
     expectations = {script.name: expect(script, THEIRS[script.name], RULES) for script in SCRIPTS}
     assert {name: said.problems for name, said in expectations.items() if said.problems} == {}
     used = set[str]().union(*(said.used for said in expectations.values()))
     assert sorted(RULES.keys() - used) == [], "rules that no script uses"
 
 
-def test_the_suite_keeps_its_size() -> None:
+def test_suite_keeps_its_size() -> None:
     assert 80 <= len(SCRIPTS) <= 120
     assert len(RULES) <= 25
     assert len(VERBS) <= 15
     assert len((FOLDER / "player.py").read_text().splitlines()) <= 600
 
 
-def test_every_row_of_the_page_of_faults_has_a_script() -> None:
+def test_every_row_of_the_fault_page_has_a_script() -> None:
     page = (FOLDER.parent.parent / "docs" / "faults.md").read_text()
     table = page.split("| failure | what the informer does")[1].split("\n\n")[0]
     rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
@@ -88,7 +88,7 @@ def test_every_row_of_the_page_of_faults_has_a_script() -> None:
     assert [piece for piece in pieces if not any(piece in row for row in rows)] == [], "pieces without a row"
 
 
-def test_time_stands_still_while_the_loop_is_blocked() -> None:
+def test_steady_clock_stops_while_the_loop_is_blocked() -> None:
     async def block() -> float:
         clock = asyncio.get_running_loop().time
         before = clock()
@@ -105,7 +105,7 @@ def test_time_stands_still_while_the_loop_is_blocked() -> None:
 
 
 @pytest.mark.parametrize("text", ["a@10", "other/a@10", "a@10=x", "a@=x", "a@10#u-2", "a@#", "a@10=x#u-2"])
-def test_objects_are_read_and_written_in_one_notation(text: str) -> None:
+def test_object_notation_round_trips(text: str) -> None:
     item = decode_object(text)
     metadata = item["metadata"]
     version, uid = metadata.get("resourceVersion", ""), metadata.get("uid", "")
@@ -113,12 +113,12 @@ def test_objects_are_read_and_written_in_one_notation(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a10", "@", "a@1 b@2"])
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_invalid_object_notation_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no object"):
         decode_object(text if text != "@" else "a/b/c@1")
 
 
-def test_events_are_read() -> None:
+def test_event_notation_is_parsed() -> None:
     assert [decode_event(text)["type"] for text in ("+a@1", "~a@2", "-a@3", "?a@4", "=5", "!410")] == [
         "ADDED",
         "MODIFIED",
@@ -140,7 +140,7 @@ def test_events_are_read() -> None:
         ('["half wait 3", "end"]', "must be followed by `list` or `send`"),
     ],
 )
-def test_a_script_that_says_nothing_is_refused(tmp_path: Path, reply: str, complaint: str) -> None:
+def test_invalid_script_is_refused(tmp_path: Path, reply: str, complaint: str) -> None:
     (tmp_path / "some.toml").write_text(f'[[script]]\nname = "x"\nsays = "y"\nlist = [{reply}]\n')
     with pytest.raises(ValueError, match=re.escape(complaint)):
         load(tmp_path)
@@ -159,22 +159,22 @@ REASON = Rule("reason", "differs", "reason")
 SOME = {rule.name: rule for rule in (GENERAL, CITED, REASON)}
 
 
-def test_a_general_rule_says_what_takes_the_place_of_a_line() -> None:
+def test_general_rule_replaces_lines() -> None:
     said = expect(_script(), Record(["list rv=0", "backoff: watch rv=5"]), SOME)
     assert (said.record.requests, said.used, said.problems) == (["list rv=", "backoff: watch rv=5"], {"general"}, [])
 
 
-def test_a_cited_rule_holds_once_and_where_it_is_cited() -> None:
+def test_cited_rule_applies_once_where_it_is_cited() -> None:
     said = expect(_script(differs=("cited",)), Record(["backoff: watch rv=5", "backoff: watch rv=6"]), SOME)
     assert (said.record.requests, said.problems) == (["at once: watch rv=5", "backoff: watch rv=6"], [])
 
 
-def test_a_rule_may_be_put_out_of_force() -> None:
+def test_script_can_exclude_a_rule() -> None:
     said = expect(_script(without=("general",)), Record(["list rv=0"]), SOME)
     assert (said.record.requests, said.used) == (["list rv=0"], set())
 
 
-def test_a_declared_difference_is_expected_word_for_word() -> None:
+def test_declared_difference_must_match_exactly() -> None:
     script = _script(differs=("reason",), ours={"store": ["b@2"]})
     said = expect(script, Record(["list rv="], store=["a@1"]), SOME)
     assert (said.record, said.used, said.problems) == (Record(["list rv="], store=["b@2"]), {"reason"}, [])
@@ -193,5 +193,5 @@ def test_a_declared_difference_is_expected_word_for_word() -> None:
         pytest.param(_script(differs=("reason",)), "`ours` must be explained", id="nothing to explain"),
     ],
 )
-def test_a_declaration_that_declares_nothing_is_a_problem(script: Script, problem: str) -> None:
+def test_unused_declaration_is_a_problem(script: Script, problem: str) -> None:
     assert any(said.startswith(problem) for said in expect(script, Record(["list rv="]), SOME).problems)

@@ -133,7 +133,7 @@ def nothing_written_of_handlers_that_fail() -> Iterator[None]:
 
 @settings(max_examples=150, deadline=None)
 @given(actions=st.lists(st.one_of(JOIN, TELL, TELL, OTHERS), max_size=25))
-def test_each_handler_is_told_all_of_it_once_in_order_and_nothing_after_its_removal(
+def test_every_handler_gets_its_notifications_in_order(
     actions: list[tuple[Any, ...]],
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

@@ -9,7 +9,7 @@ PROJECT = Path(__file__).parent.parent.parent
 PAGE = (PROJECT / "docs" / "security.md").read_text()
 
 
-def test_every_claim_names_tests_that_exist() -> None:
+def test_every_claim_names_existing_tests() -> None:
     claims = [line for line in PAGE.splitlines() if line.startswith("| ") and "| tests |" not in line]
     assert claims
     missing = []

@@ -37,7 +37,7 @@ async def servers() -> AsyncIterator[tuple[Server, Server]]:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_token_does_not_follow_a_redirect(servers: tuple[Server, Server], status: int) -> None:
+async def test_token_does_not_follow_a_redirect(servers: tuple[Server, Server], status: int) -> None:
     first, second = servers
 
     async def away(request: web.BaseRequest) -> web.StreamResponse:
@@ -52,7 +52,7 @@ async def test_a_token_does_not_follow_a_redirect(servers: tuple[Server, Server]
 
 
 @pytest.mark.parametrize("authorities", ["another one", "the system's"])
-async def test_a_token_is_shown_to_nobody_who_cannot_prove_to_be_the_server(authorities: str, tmp_path: Path) -> None:
+async def test_token_is_sent_to_authenticated_servers_only(authorities: str, tmp_path: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     trustme.CA().cert_pem.write_to_path(tmp_path / "ca.crt")
@@ -68,7 +68,7 @@ async def test_a_token_is_shown_to_nobody_who_cannot_prove_to_be_the_server(auth
         await server.stop()
 
 
-async def test_a_rotated_token_is_shown_by_new_requests_while_streams_go_on(
+async def test_rotated_token_is_used_by_new_requests_only(
     servers: tuple[Server, Server], tmp_path: Path
 ) -> None:
     server, _ = servers
@@ -90,12 +90,12 @@ async def test_a_rotated_token_is_shown_by_new_requests_while_streams_go_on(
         assert await body(watch) == b"first"
 
 
-async def test_what_a_server_says_cannot_write_to_a_terminal() -> None:
+async def test_server_message_cannot_control_a_terminal() -> None:
     error = api_error(500, {"reason": "\x1b]0;owned\x07", "message": "\x1b[2J\rall is well\n\u202eevil"})
     assert str(error).isprintable()
 
 
-async def test_a_kubeconfig_of_the_server_for_tests_is_for_its_owner(tmp_path: Path) -> None:
+async def test_kubeconfig_of_the_test_server_is_private(tmp_path: Path) -> None:
     async with ApiServer(tokens={TOKEN: "somebody"}) as server:
         path = server.kubeconfig(tmp_path / "kubeconfig")
         assert path.stat().st_mode & 0o077 == 0
@@ -104,7 +104,7 @@ async def test_a_kubeconfig_of_the_server_for_tests_is_for_its_owner(tmp_path: P
         await connection.aclose()
 
 
-async def test_no_token_is_in_an_error_about_a_server_that_does_not_answer() -> None:
+async def test_connection_errors_contain_no_token() -> None:
     listener = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     async with listener, HttpTransport(f"http://127.0.0.1:{port}", token=TOKEN) as transport:

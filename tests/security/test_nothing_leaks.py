@@ -114,7 +114,7 @@ FAULT_PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.DICT, Storage.COMPRESSED])
-async def test_no_fault_makes_anybody_tell_what_secrets_hold(storage: str) -> None:
+async def test_faults_do_not_reveal_secrets(storage: str) -> None:
     resource = find("", "v1", "secrets")
     assert resource is not None
     registry = CollectorRegistry()
@@ -156,7 +156,7 @@ async def test_no_fault_makes_anybody_tell_what_secrets_hold(storage: str) -> No
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value[:12]))
 @pytest.mark.parametrize("what", PLACES)
-def test_no_error_quotes_an_object_whatever_is_wrong_with_it(
+def test_errors_never_quote_objects(
     what: str, value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -175,7 +175,7 @@ def spellings(thing: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("known_by", ["resource", "kind"])
-async def test_a_secret_without_a_type_is_recognised(known_by: str) -> None:
+async def test_secret_without_a_type_is_recognised(known_by: str) -> None:
     named = {"resource": ("secrets", "Thing"), "kind": ("things", "Secret")}[known_by]
     objects: ObjectType[Any] = ObjectType(Resource("", "v1", *named), storage=Storage.DICT)
     body = {**secret("s", uid="u", resourceVersion="1"), "stringData": {"password": CONTENT}}
@@ -186,7 +186,7 @@ async def test_a_secret_without_a_type_is_recognised(known_by: str) -> None:
 
 
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.STRIPPED, Storage.COMPRESSED, Storage.DICT])
-async def test_no_text_of_a_secret_shows_what_it_holds(storage: str) -> None:
+async def test_text_of_a_secret_hides_its_data(storage: str) -> None:
     async with ApiServer() as server, HttpTransport(server.url) as transport:
         server.create("secrets", secret("s"))
         factory = SharedInformerFactory(transport)
@@ -209,7 +209,7 @@ async def test_no_text_of_a_secret_shows_what_it_holds(storage: str) -> None:
                     assert_silent(text)
 
 
-async def test_what_refuses_an_object_is_told_by_its_kind_and_not_by_its_words() -> None:
+async def test_failing_callback_is_reported_by_exception_type() -> None:
     resource = find("", "v1", "secrets")
     assert resource is not None
 
@@ -230,7 +230,7 @@ async def test_what_refuses_an_object_is_told_by_its_kind_and_not_by_its_words()
     assert_silent("\n".join([*states, *map(str, errors), *map(repr, errors)]))
 
 
-async def test_the_command_line_shows_that_secrets_change_and_not_what_they_hold(tmp_path: Path) -> None:
+async def test_watch_command_hides_secret_data(tmp_path: Path) -> None:
     async with ApiServer(tokens={TOKEN: "somebody"}) as server:
         server.create("secrets", secret("s"))
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
@@ -249,7 +249,7 @@ async def test_the_command_line_shows_that_secrets_change_and_not_what_they_hold
             assert_silent("\n".join(finished.lines) + finished.stderr)
 
 
-def test_a_kubeconfig_that_was_read_does_not_show_its_credentials(tmp_path: Path) -> None:
+def test_kubeconfig_objects_hide_credentials(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     content = {
         "apiVersion": "v1",

@@ -468,7 +468,7 @@ def variables(trace: TracebackType | None) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_no_secret_is_in_a_failure_or_its_frames(
+async def test_tracebacks_contain_no_secret(
     scenario: Scenario, server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -34,7 +34,7 @@ FIGURES: dict[str, Any] = {
 }
 
 
-async def test_a_short_soak_arrives_at_the_truth_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_short_soak_converges_and_leaves_nothing(tmp_path: Path) -> None:
     async with OwnTarget(tmp_path) as target:
         target.faults = ("cut", "compaction")
         figures = await Soak(target, seconds=3, seed=7).run()
@@ -43,7 +43,7 @@ async def test_a_short_soak_arrives_at_the_truth_and_leaves_nothing(tmp_path: Pa
     assert (said["tasks_left"], said["sockets_left"], said["lies"]) == ([], 0, [])
 
 
-def test_figures_that_are_flat_pass_and_make_a_page() -> None:
+def test_flat_figures_pass_and_make_a_page() -> None:
     assert verdict(FIGURES)["passed"]
     assert "| some server |" in page([FIGURES])
     assert "<polyline" in plot([FIGURES])
@@ -53,14 +53,14 @@ def test_figures_that_are_flat_pass_and_make_a_page() -> None:
     ("name", "value"),
     [("rss_kib", 1100), ("objects", 80), ("tasks", 6), ("sockets", 3), ("settled_after", None)],
 )
-def test_what_grows_or_never_settles_does_not_pass(name: str, value: object) -> None:
+def test_growth_does_not_pass(name: str, value: object) -> None:
     figures = copy.deepcopy(FIGURES)
     for rest in figures["rests"][20:]:
         rest[name] = value
     assert not verdict(figures)["passed"]
 
 
-def test_memory_is_not_judged_while_all_is_warm_up() -> None:
+def test_memory_is_not_judged_during_warm_up() -> None:
     figures = copy.deepcopy(FIGURES)
     figures["rests"][-1]["rss_kib"] = 100_000
     assert not verdict(figures)["passed"]
@@ -68,18 +68,18 @@ def test_memory_is_not_judged_while_all_is_warm_up() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("tasks_left", ["x"]), ("sockets", 1), ("lies", ["x"])])
-def test_what_is_left_does_not_pass(name: str, value: object) -> None:
+def test_leftovers_do_not_pass(name: str, value: object) -> None:
     figures = copy.deepcopy(FIGURES)
     figures["left"][name] = value
     assert not verdict(figures)["passed"]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h", 3600)])
-def test_durations_are_written_as_people_do(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
 
 
-def test_the_page_is_what_the_figures_say() -> None:
+def test_page_agrees_with_the_figures() -> None:
     runs = [json.loads((RESULTS / f"{name}.json").read_text()) for name in TARGETS]
     assert (PAGE.read_text(), PLOT.read_text()) == (page(runs), plot(runs)), "run python -m tests.soak.page"
     assert all(verdict(run)["passed"] for run in runs)

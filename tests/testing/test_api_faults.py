@@ -17,7 +17,7 @@ async def collect(response: aiohttp.ClientResponse, received: bytearray) -> None
         received += chunk
 
 
-async def test_an_outage_refuses_connections_and_the_same_port_returns(api: Api, server: ApiServer) -> None:
+async def test_outage_refuses_connections_and_keeps_its_port(api: Api, server: ApiServer) -> None:
     async with server.fault("outage"):
         with pytest.raises(aiohttp.ClientConnectionError):
             await api("GET", "/version")
@@ -25,13 +25,13 @@ async def test_an_outage_refuses_connections_and_the_same_port_returns(api: Api,
 
 
 @pytest.mark.conformance("FK-07")
-async def test_an_outage_cuts_open_watches(api: Api, server: ApiServer) -> None:
+async def test_outage_cuts_open_watches(api: Api, server: ApiServer) -> None:
     async with api.session.get(WATCH) as watch, server.fault("outage"):
         with pytest.raises(aiohttp.ClientError):
             await watch.content.read()
 
 
-async def test_a_restart_ends_watches_and_forgets_history(api: Api, server: ApiServer) -> None:
+async def test_restart_ends_watches_and_drops_history(api: Api, server: ApiServer) -> None:
     version = server.resource_version
     await api.create("a")
     async with api.session.get(f"{WATCH}&resourceVersion={server.resource_version}") as watch:
@@ -41,14 +41,14 @@ async def test_a_restart_ends_watches_and_forgets_history(api: Api, server: ApiS
     assert events[0]["object"]["reason"] == "Expired"
 
 
-async def test_a_restart_may_keep_history(api: Api, server: ApiServer) -> None:
+async def test_restart_can_keep_history(api: Api, server: ApiServer) -> None:
     version = server.resource_version
     await api.create("a")
     await server.fault("restart", keep_history=True)
     assert told(await api.events(f"resourceVersion={version}")) == [("ADDED", "a")]
 
 
-async def test_a_restore_brings_back_an_old_state_and_its_version(api: Api, server: ApiServer) -> None:
+async def test_restore_brings_back_an_old_state_and_its_version(api: Api, server: ApiServer) -> None:
     await api.create("a")
     version = server.resource_version
     await api("DELETE", f"{CONFIGMAPS}/a")
@@ -73,7 +73,7 @@ async def test_a_restore_brings_back_an_old_state_and_its_version(api: Api, serv
         ("expired", {"as_status": True}, 410),
     ],
 )
-async def test_a_fault_answers_in_place_of_the_server_until_it_ends(
+async def test_fault_replaces_responses_until_it_ends(
     api: Api, server: ApiServer, name: str, params: dict[str, object], code: int
 ) -> None:
     async with server.fault(name, resources="configmaps", **params):
@@ -84,17 +84,17 @@ async def test_a_fault_answers_in_place_of_the_server_until_it_ends(
     assert body != listed
 
 
-async def test_retry_after_is_in_the_header(api: Api, server: ApiServer) -> None:
+async def test_retry_after_is_a_header(api: Api, server: ApiServer) -> None:
     async with server.fault("throttle", retry_after=7), api.session.get(CONFIGMAPS) as response:
         assert response.headers["Retry-After"] == "7"
 
 
-async def test_a_fault_strikes_as_often_as_it_was_told(api: Api, server: ApiServer) -> None:
+async def test_fault_ends_after_times_requests(api: Api, server: ApiServer) -> None:
     await server.fault("unavailable", times=2)
     assert [(await api("GET", CONFIGMAPS))[0] for _ in range(3)] == [503, 503, 200]
 
 
-async def test_a_cut_leaves_half_a_line_and_no_end(api: Api, server: ApiServer) -> None:
+async def test_cut_ends_a_watch_in_the_middle_of_a_line(api: Api, server: ApiServer) -> None:
     async with api.session.get(WATCH) as watch, server.fault("cut"):
         received = bytearray()
         with pytest.raises(aiohttp.ClientPayloadError):
@@ -103,7 +103,7 @@ async def test_a_cut_leaves_half_a_line_and_no_end(api: Api, server: ApiServer) 
     assert not received.endswith(b"\n")
 
 
-async def test_a_watch_is_closed_after_as_many_events_as_was_told(api: Api, server: ApiServer) -> None:
+async def test_watch_close_counts_events(api: Api, server: ApiServer) -> None:
     for name in "abc":
         await api.create(name)
     async with server.fault("watch_close", events=2):
@@ -121,44 +121,44 @@ async def test_a_watch_is_closed_after_as_many_events_as_was_told(api: Api, serv
         ("expired", lambda line: json.loads(line)["object"]["code"] == 410),
     ],
 )
-async def test_open_watches_are_told_what_the_fault_says(api: Api, server: ApiServer, name: str, check) -> None:  # type: ignore[no-untyped-def]
+async def test_fault_event_reaches_open_watches(api: Api, server: ApiServer, name: str, check) -> None:  # type: ignore[no-untyped-def]
     async with api.session.get(WATCH) as watch, server.fault(name):
         assert check(await watch.content.readline())
 
 
-async def test_a_huge_line_is_as_long_as_was_told(api: Api, server: ApiServer) -> None:
+async def test_huge_line_has_the_given_size(api: Api, server: ApiServer) -> None:
     async with server.fault("huge_line", size=300_000), api.session.get(f"{WATCH}&timeoutSeconds=1") as watch:
         assert len(await watch.content.read()) > 300_000
 
 
-async def test_half_a_page_is_not_a_page(api: Api, server: ApiServer) -> None:
+async def test_half_page_is_incomplete(api: Api, server: ApiServer) -> None:
     await api.create("a")
     async with server.fault("half_page"):
         with pytest.raises(aiohttp.ClientPayloadError):
             await api("GET", CONFIGMAPS)
 
 
-async def test_a_black_hole_says_nothing(api: Api, server: ApiServer) -> None:
+async def test_black_hole_never_responds(api: Api, server: ApiServer) -> None:
     async with server.fault("black_hole"):
         with pytest.raises(TimeoutError):
             await api.session.get(CONFIGMAPS, timeout=aiohttp.ClientTimeout(total=0.05))
 
 
-async def test_an_old_server_refuses_streaming_lists(api: Api, server: ApiServer) -> None:
+async def test_refuse_send_initial_events_is_422(api: Api, server: ApiServer) -> None:
     query = f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     async with server.fault("refuse_send_initial_events"):
         status, body = await api("GET", query)
     assert (status, body["reason"]) == (422, "Invalid")
 
 
-async def test_an_older_server_ignores_streaming_lists(api: Api, server: ApiServer) -> None:
+async def test_ignore_send_initial_events_sends_a_plain_watch(api: Api, server: ApiServer) -> None:
     await api.create("a")
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     async with server.fault("ignore_send_initial_events"):
         assert told(await api.events(query)) == [("ADDED", "a")]
 
 
-async def test_every_fault_can_be_started_and_ended_over_http() -> None:
+async def test_faults_start_and_end_over_http() -> None:
     async with ApiServer(faults_over_http=True) as server, aiohttp.ClientSession(server.url) as session:
         api = Api(session)
         started, _ = await api("POST", "/_faults/unavailable", {"times": 5})
@@ -170,11 +170,11 @@ async def test_every_fault_can_be_started_and_ended_over_http() -> None:
     assert [fault["name"] for fault in listed["active"]] == ["unavailable"]
 
 
-async def test_faults_are_not_served_unless_asked_for(api: Api) -> None:
+async def test_faults_are_not_served_by_default(api: Api) -> None:
     assert (await api("GET", "/_faults"))[0] == 404
 
 
-def test_a_fault_that_is_not_known_names_those_that_are() -> None:
+def test_unknown_fault_or_parameter_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="choose one of black_hole, clock_skew, compaction"):
         ApiServer().fault("earthquake")
     with pytest.raises(UsageError, match="has no parameter 'strength'"):
@@ -182,14 +182,14 @@ def test_a_fault_that_is_not_known_names_those_that_are() -> None:
 
 
 @pytest.mark.conformance("FK-01")
-async def test_requests_are_logged_with_their_verbs(api: Api, server: ApiServer) -> None:
+async def test_request_log_has_the_verb(api: Api, server: ApiServer) -> None:
     await api("GET", f"{CONFIGMAPS}?limit=2")
     entry = server.requests[-1]
     assert (entry.method, entry.verb, entry.resource, entry.status) == ("GET", "list", "configmaps", 200)
     assert entry.query == {"limit": "2"}
 
 
-async def test_tokens_are_asked_for_where_there_are_any() -> None:
+async def test_configured_tokens_are_required() -> None:
     async with ApiServer(tokens={"secret": "alice"}) as server, aiohttp.ClientSession(server.url) as session:
         api = Api(session)
         refused, body = await api("GET", CONFIGMAPS)

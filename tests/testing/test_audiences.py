@@ -43,7 +43,7 @@ async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReade
     return reader, writer
 
 
-async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothing_twice(
+async def test_concurrent_watches_deliver_every_change_once(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audiences, "_AT_ONCE", 1)
@@ -71,7 +71,7 @@ async def test_watches_that_come_and_go_at_any_time_miss_nothing_and_hear_nothin
         assert told == list(range(since + 1, told[-1] + 1))
 
 
-async def test_who_comes_between_two_changes_of_one_turn_hears_the_second_only(
+async def test_watch_between_two_changes_gets_the_second_only(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audiences, "_AT_ONCE", 1)
@@ -91,7 +91,7 @@ async def test_who_comes_between_two_changes_of_one_turn_hears_the_second_only(
             assert await versions(each.content, last) == [first + 1, first + 2, last]
 
 
-async def test_watches_of_other_selections_and_forms_are_told_their_own(server: ApiServer) -> None:
+async def test_watches_with_selectors_get_their_own_events(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a", "labels": {"even": "True"}}})
     since = server.resource_version
     partial = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
@@ -114,7 +114,7 @@ async def test_watches_of_other_selections_and_forms_are_told_their_own(server: 
     assert next_even["type"] == "ADDED"
 
 
-async def test_a_fault_strikes_a_watch_that_was_told_together_with_others(server: ApiServer) -> None:
+async def test_stream_fault_reaches_watches_that_share_events(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     async with aiohttp.ClientSession(server.url) as session:
         watch = f"{CONFIGMAPS}?watch=true&resourceVersion={server.resource_version}"
@@ -128,7 +128,7 @@ async def test_a_fault_strikes_a_watch_that_was_told_together_with_others(server
     assert server.open_watches == 0
 
 
-async def test_a_fault_of_the_wire_strikes_watches_that_were_told_together(server: ApiServer) -> None:
+async def test_wire_fault_reaches_watches_that_share_events(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     async with aiohttp.ClientSession(server.url) as session:
         watch = f"{CONFIGMAPS}?watch=true&resourceVersion={server.resource_version}"
@@ -143,7 +143,7 @@ async def test_a_fault_of_the_wire_strikes_watches_that_were_told_together(serve
     assert slow.strikes == 2
 
 
-async def test_a_client_that_does_not_read_costs_little_and_holds_nobody_up() -> None:
+async def test_unread_watch_is_bounded_and_blocks_no_others() -> None:
     async with ApiServer(history=20) as server, aiohttp.ClientSession(server.url) as session:
         server.create("configmaps", {"metadata": {"name": "a"}})
         since = server.resource_version
@@ -163,7 +163,7 @@ async def test_a_client_that_does_not_read_costs_little_and_holds_nobody_up() ->
     assert grown < 10_000_000
 
 
-async def test_a_client_that_reads_again_too_late_hears_what_was_sent_and_then_the_end() -> None:
+async def test_late_reader_gets_buffered_events_then_the_end() -> None:
     async with ApiServer(history=5) as server:
         server.create("configmaps", {"metadata": {"name": "a"}})
         since = int(server.resource_version)

@@ -38,21 +38,21 @@ async def told_of(kubeconfig: Path, **headers: str) -> dict[str, Any]:
     return user
 
 
-async def test_a_certificate_has_the_name_and_the_groups_of_its_user(server: ApiServer, tmp_path: Path) -> None:
+async def test_certificate_sets_user_and_groups(server: ApiServer, tmp_path: Path) -> None:
     user = await told_of(server.kubeconfig(tmp_path / "jane", user="jane,readers,writers", certificate=True))
 
     assert (user["username"], user["groups"]) == ("jane", ["readers", "writers", "system:authenticated"])
     assert user["extra"]["authentication.kubernetes.io/credential-id"][0].startswith("X509SHA256=")
 
 
-async def test_a_certificate_comes_before_a_token(server: ApiServer, tmp_path: Path) -> None:
+async def test_certificate_takes_precedence_over_a_token(server: ApiServer, tmp_path: Path) -> None:
     kubeconfig = server.kubeconfig(tmp_path / "jane", user="jane", certificate=True)
 
     assert (await told_of(kubeconfig, Authorization="Bearer secret"))["username"] == "jane"
     assert (await told_of(kubeconfig, Authorization="Bearer wrong"))["username"] == "jane"
 
 
-async def test_a_user_with_a_certificate_may_do_what_roles_say(server: ApiServer, tmp_path: Path) -> None:
+async def test_certificate_user_has_the_rights_of_its_roles(server: ApiServer, tmp_path: Path) -> None:
     access = access_of(server.kubeconfig(tmp_path / "jane", user="jane", certificate=True))
 
     async with access.session() as session, session.get(f"{access.server}/api/v1/nodes") as response:
@@ -60,7 +60,7 @@ async def test_a_user_with_a_certificate_may_do_what_roles_say(server: ApiServer
         assert 'User "jane" cannot list resource "nodes"' in (await response.json())["message"]
 
 
-async def test_a_certificate_of_another_authority_gets_no_connection(server: ApiServer, tmp_path: Path) -> None:
+async def test_certificate_of_another_authority_is_refused(server: ApiServer, tmp_path: Path) -> None:
     async with ApiServer(tls=True) as other:
         access = access_of(other.kubeconfig(tmp_path / "stranger", user="jane", certificate=True))
         assert access.tls is not None

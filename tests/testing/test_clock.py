@@ -13,7 +13,7 @@ from tests.testing.api import CONFIGMAPS
 NOON = datetime(2001, 2, 3, 12, tzinfo=UTC).timestamp()
 
 
-async def test_every_time_that_is_written_is_by_the_clock_that_was_given() -> None:
+async def test_written_times_come_from_the_given_clock() -> None:
     now = NOON
     async with ApiServer(clock=lambda: now) as server, aiohttp.ClientSession(server.url) as session:
         created = server.create("configmaps", {"metadata": {"name": "a", "finalizers": ["example.com/wait"]}})
@@ -31,7 +31,7 @@ async def test_every_time_that_is_written_is_by_the_clock_that_was_given() -> No
     assert (age, date, logged) == ("61m", "Sat, 03 Feb 2001 13:01:00 GMT", now)
 
 
-async def test_waiting_does_not_depend_on_a_clock_that_stands_still() -> None:
+async def test_bookmarks_do_not_depend_on_the_given_clock() -> None:
     async with (
         ApiServer(clock=lambda: NOON, bookmark_interval=0.01, version_wait=0.01) as server,
         aiohttp.ClientSession(server.url) as session,

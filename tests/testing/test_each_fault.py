@@ -324,7 +324,7 @@ async def until_reachable(session: aiohttp.ClientSession) -> None:
 
 @pytest.mark.parametrize("start", [started_from_python, started_over_http], ids=["python", "http"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_a_fault_is_seen_and_is_over_when_it_ends(
+async def test_fault_takes_effect_and_ends(
     server: ApiServer, client: Client, case: Case, start: Callable[[ApiServer, Case], Any]
 ) -> None:
     async with asyncio.timeout(PATIENCE):
@@ -335,16 +335,16 @@ async def test_a_fault_is_seen_and_is_over_when_it_ends(
         assert [line["type"] for line in await client.lines(STREAMING, 2)] == ["ADDED", "BOOKMARK"]
 
 
-def test_no_fault_is_left_out() -> None:
+def test_every_fault_has_a_case() -> None:
     assert {case.fault for case in CASES.values()} == set(FAULTS)
 
 
-def test_each_fault_is_documented() -> None:
+def test_every_fault_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     assert [fault for fault in FAULTS if f"`{fault}`" not in page] == []
 
 
-async def test_a_stale_replica_does_not_know_a_later_version(api: Api, server: ApiServer) -> None:
+async def test_stale_replica_does_not_know_a_later_version(api: Api, server: ApiServer) -> None:
     made = await api.create("a")
     async with server.fault("stale_replica", back=1):
         status, body = await api("GET", f"{CONFIGMAPS}?resourceVersion={made['metadata']['resourceVersion']}")
@@ -361,7 +361,7 @@ async def test_a_stale_replica_does_not_know_a_later_version(api: Api, server: A
         ("stale_replica", {"version": 99}, "version must be between"),
     ],
 )
-async def test_a_parameter_that_makes_no_sense_is_named(fault: str, params: dict[str, Any], told: str) -> None:
+async def test_invalid_parameter_is_named(fault: str, params: dict[str, Any], told: str) -> None:
     async with ApiServer(faults_over_http=True) as server, aiohttp.ClientSession(server.url) as session:
         with pytest.raises(UsageError, match=told):
             await server.fault(fault, **params)

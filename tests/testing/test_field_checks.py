@@ -21,7 +21,7 @@ async def server() -> AsyncIterator[ApiServer]:
         yield running
 
 
-async def test_what_was_wrong_before_does_not_stand_in_the_way_of_a_change(server: ApiServer) -> None:
+async def test_unchanged_invalid_fields_do_not_block_an_update(server: ApiServer) -> None:
     server.create("widgets", widget("w", size=1))
     narrower = server.get("customresourcedefinitions", "widgets.example.com")
     schema = narrower["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -33,7 +33,7 @@ async def test_what_was_wrong_before_does_not_stand_in_the_way_of_a_change(serve
     assert changed["spec"] == {"size": 1, "colour": "red"}
 
 
-async def test_from_python_the_same_fields_are_dropped(server: ApiServer) -> None:
+async def test_unknown_fields_are_dropped_from_python(server: ApiServer) -> None:
     stored = server.create("widgets", widget("w", size=1, sise=2))
 
     assert stored["spec"] == {"size": 1}
@@ -47,7 +47,7 @@ async def test_from_python_the_same_fields_are_dropped(server: ApiServer) -> Non
         ("pods", {"containers": [{"name": "c"}], "tolerations": [None]}, "tolerations[0].operator"),
     ],
 )
-def test_an_element_that_is_null_is_checked_as_the_zero_value(
+def test_null_element_is_checked_as_the_zero_value(
     server: ApiServer, resource: str, said: dict[str, Any], wrong: str
 ) -> None:
     with pytest.raises(StatusError, match=re.escape(wrong)) as refused:
@@ -56,7 +56,7 @@ def test_an_element_that_is_null_is_checked_as_the_zero_value(
     assert refused.value.code == 422
 
 
-def test_an_address_of_a_webhook_that_cannot_be_read_is_refused() -> None:
+def test_unreadable_webhook_url_is_refused() -> None:
     causes = client_causes({"url": "https://[::1"}, "clientConfig")
 
     assert ["must be a valid URL" in cause.message for cause in causes] == [True]
@@ -64,7 +64,7 @@ def test_an_address_of_a_webhook_that_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize("place", ["items", "additionalProperties", "not", "properties", "allOf"])
 @pytest.mark.parametrize("said", [5, [5], {"type": 5}, "x", True], ids=str)
-def test_what_is_no_schema_of_a_definition_is_refused_in_words(server: ApiServer, place: str, said: object) -> None:
+def test_invalid_schema_of_a_crd_is_refused(server: ApiServer, place: str, said: object) -> None:
     definition = {**WIDGETS, "metadata": {"name": "widgets.example.org"}}
     schema = {"type": "object", "properties": {"a": {"type": "array", place: said}}}
     version = WIDGETS["spec"]["versions"][0] | {"schema": {"openAPIV3Schema": schema}}
@@ -76,5 +76,5 @@ def test_what_is_no_schema_of_a_definition_is_refused_in_words(server: ApiServer
     assert refused.value.code in (400, 422)
 
 
-def test_a_warning_that_no_header_can_have_is_left_out() -> None:
+def test_invalid_warning_is_left_out_of_headers() -> None:
     assert warning_headers(["a\nb", 'say "c"', "d\x7f"]) == ['299 - "say \\"c\\""']

@@ -38,7 +38,7 @@ async def status(
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8001", "127.0.0.1", "127.8.9.1:80", "[::1]", "[::1]:8001"])
-async def test_hosts_of_loopback_are_answered(host: str) -> None:
+async def test_loopback_hosts_are_accepted(host: str) -> None:
     async with client(guarded=True) as session:
         assert await status(session, "GET", NAMESPACES, {"Host": host}) == 200
         assert await status(session, "GET", NAMESPACES, {"Origin": f"http://{host}"}) == 200
@@ -71,12 +71,12 @@ async def test_foreign_hosts_and_origins_are_refused(host: str, path: str) -> No
 
 
 @pytest.mark.parametrize("origin", ["null", "file://", "http://", "localhost", "moz-extension://localhost"])
-async def test_origins_that_are_no_local_site_are_refused(origin: str) -> None:
+async def test_non_local_origins_are_refused(origin: str) -> None:
     async with client(guarded=True) as session:
         assert await status(session, "GET", NAMESPACES, {"Origin": origin}) == 403
 
 
-async def test_a_form_starts_no_fault_and_json_does() -> None:
+async def test_faults_need_json_not_a_form() -> None:
     async with client(guarded=True, faults_over_http=True) as session:
         path, body = "/_faults/forbidden", json.dumps({"times": 1})
         for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=a", ""):
@@ -90,7 +90,7 @@ async def test_a_form_starts_no_fault_and_json_does() -> None:
         assert await status(session, "DELETE", path, {}) == 200
 
 
-async def test_a_token_is_demanded_for_all_but_health_and_version() -> None:
+async def test_token_is_required_except_for_health_and_version() -> None:
     async with client(guarded=True, faults_over_http=True, tokens=TOKENS) as session:
         for headers, code in (({}, 401), ({"Authorization": "Bearer wrong"}, 401), (RIGHT, 200)):
             for path in (NAMESPACES, "/_faults", "/apis", "/openapi/v3"):
@@ -102,14 +102,14 @@ async def test_a_token_is_demanded_for_all_but_health_and_version() -> None:
         assert await status(session, "GET", "/versions", {}) == 401
 
 
-async def test_beyond_loopback_the_token_decides_and_not_the_host() -> None:
+async def test_beyond_loopback_the_token_is_required() -> None:
     server = ApiServer(host="0.0.0.0", guarded=True, tokens=TOKENS)
     async with server, aiohttp.ClientSession(server.url.replace("0.0.0.0", "127.0.0.1")) as session:
         assert await status(session, "GET", NAMESPACES, RIGHT | {"Host": "machine.example"}) == 200
         assert await status(session, "GET", NAMESPACES, {"Host": "localhost"}) == 401
 
 
-async def test_a_client_certificate_counts_as_a_token(tmp_path: Path) -> None:
+async def test_client_certificate_counts_as_a_token(tmp_path: Path) -> None:
     async with ApiServer(tls=True, guarded=True, tokens=TOKENS) as server:
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", user="admin,system:masters", certificate=True)
         assert "token" not in kubeconfig.read_text()
@@ -122,7 +122,7 @@ async def test_a_client_certificate_counts_as_a_token(tmp_path: Path) -> None:
             assert await status(session, "GET", NAMESPACES, {}) == 401
 
 
-async def test_a_server_in_python_is_not_guarded() -> None:
+async def test_python_server_is_not_guarded() -> None:
     async with client(faults_over_http=True) as session:
         assert (
             await status(session, "GET", NAMESPACES, {"Host": "evil.example", "Origin": "http://evil.example"}) == 200
@@ -131,5 +131,5 @@ async def test_a_server_in_python_is_not_guarded() -> None:
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "::1%lo", "machine.example", "10.0.0.1", "0:0:0:0:0:0:0:1"])
-def test_other_addresses_are_beyond_loopback(host: str) -> None:
+def test_other_addresses_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)

@@ -33,7 +33,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.timeout(10)
-async def test_a_request_with_a_bomb_is_refused(api: Api, bomb: str) -> None:
+async def test_yaml_bomb_in_a_request_is_400(api: Api, bomb: str) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     for method, url, kind in (
         ("POST", path, "application/yaml"),
@@ -46,19 +46,19 @@ async def test_a_request_with_a_bomb_is_refused(api: Api, bomb: str) -> None:
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.timeout(10)
-def test_a_manifest_with_a_bomb_is_refused(tmp_path: Path, bomb: str) -> None:
+def test_yaml_bomb_in_a_manifest_is_refused(tmp_path: Path, bomb: str) -> None:
     path = tmp_path / "bomb.yaml"
     path.write_text(bomb)
     with pytest.raises(UsageError, match=r"bomb\.yaml: cannot be read: .*(alias|itself|depth)"):
         ApiServer().load_manifests(path)
 
 
-def test_a_bomb_says_what_is_wrong() -> None:
+def test_yaml_bomb_error_says_excessive_aliasing() -> None:
     with pytest.raises(yaml.YAMLError, match="document contains excessive aliasing"):
         load_yaml(BOMBS["aliases of aliases"])
 
 
-def test_aliases_and_merges_of_people_are_followed() -> None:
+def test_ordinary_aliases_and_merges_are_resolved() -> None:
     text = "base: &base {image: web, args: &args [a, b]}\nsome: [{<<: *base, name: one}, {args: *args}]\n"
     assert load_yaml(text)["some"] == [{"image": "web", "args": ["a", "b"], "name": "one"}, {"args": ["a", "b"]}]
     many = "a: &a {x: 1}\nb: [" + ", ".join(["*a"] * 10_000) + "]\n"

@@ -17,7 +17,7 @@ async def five(api: Api) -> None:
 
 
 @pytest.mark.usefixtures("five")
-async def test_an_expired_token_comes_with_one_that_goes_on_in_the_present(api: Api, server: ApiServer) -> None:
+async def test_expired_continue_token_returns_a_usable_one(api: Api, server: ApiServer) -> None:
     _, first = await api("GET", f"{CONFIGMAPS}?limit=2")
     await api.create("c25")
     server.compact()

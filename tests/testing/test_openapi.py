@@ -59,13 +59,13 @@ def references(value: Any) -> set[str]:
 
 
 class TestBuiltIn:
-    def test_every_group_and_version_with_stable_resources_has_a_document(self) -> None:
+    def test_every_stable_group_version_has_a_document(self) -> None:
         paths = builtin_documents().keys()
 
         versions = {resource.api_version for resource in BUILTIN_RESOURCES if resource.version in ("v1", "v2")}
         assert {f"apis/{version}" if "/" in version else f"api/{version}" for version in versions} <= paths
 
-    def test_the_index_names_each_document_with_the_hash_of_its_content(self) -> None:
+    def test_index_has_the_hash_of_each_document(self) -> None:
         documents = builtin_documents()
 
         paths = index(documents.values())["paths"]
@@ -75,7 +75,7 @@ class TestBuiltIn:
             "serverRelativeURL": f"/openapi/v3/apis/apps/v1?hash={documents['apis/apps/v1'].hash}"
         }
 
-    def test_a_patch_may_be_validated_by_the_server(self) -> None:
+    def test_patch_has_a_field_validation_parameter(self) -> None:
         paths = json.loads(builtin_documents()["apis/apps/v1"].body)["paths"]
 
         patch = paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
@@ -96,7 +96,7 @@ class TestPatchSchemas:
             ("v1", "Pod", ["spec", "tolerations"], "", ""),
         ],
     )
-    def test_a_field_tells_how_it_is_merged(
+    def test_patch_strategies_are_read_from_the_schema(
         self, api_version: str, kind: str, path: list[str], merge_key: str, strategy: str
     ) -> None:
         place = patch_schema(api_version, kind)
@@ -107,18 +107,18 @@ class TestPatchSchemas:
 
         assert place.field(path[-1])[1:] == (merge_key, strategy)
 
-    def test_other_kinds_have_none(self) -> None:
+    def test_unknown_kinds_have_no_patch_schema(self) -> None:
         assert patch_schema("shop.example.com/v1", "Widget") is None
 
 
 class TestCustom:
-    def test_every_reference_leads_somewhere(self) -> None:
+    def test_every_reference_resolves(self) -> None:
         doc = document(definition(subresources={"status": {}, "scale": {}}), definition("Gadget", "Cluster"))
 
         names = {reference.removeprefix("#/components/schemas/") for reference in references(doc)}
         assert names <= doc["components"]["schemas"].keys()
 
-    def test_nothing_is_left_of_the_names_of_the_recording(self) -> None:
+    def test_recorded_placeholder_names_do_not_remain(self) -> None:
         bodies = b"".join(
             each.body for each in custom_documents([definition(), definition("Gadget", "Cluster")]).values()
         )

@@ -64,14 +64,14 @@ class TestJSONPatch:
             ({"op": "add"}, "add operation, missing path field"),
         ],
     )
-    def test_an_operation_that_does_not_apply_is_rejected_without_a_word_why(self, operation: Any, cause: str) -> None:
+    def test_inapplicable_operation_is_rejected(self, operation: Any, cause: str) -> None:
         with pytest.raises(PatchError) as caught:
             json_patch({"a": [1, 2]}, [operation])
 
         assert (caught.value.status, caught.value.reason, caught.value.message) == (422, "Invalid", REJECTED)
         assert caught.value.cause == cause
 
-    def test_a_failed_test_undoes_what_came_before(self) -> None:
+    def test_failed_test_operation_undoes_earlier_ones(self) -> None:
         current = {"a": [1]}
 
         with pytest.raises(PatchError):
@@ -81,7 +81,7 @@ class TestJSONPatch:
 
     @UNHURRIED
     @given(OBJECTS, st.text("ab~/", max_size=2), VALUES)
-    def test_what_is_added_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
+    def test_added_value_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
         pointer = "/" + key.replace("~", "~0").replace("/", "~1")
         operations = [{"op": "add", "path": pointer, "value": value}, {"op": "test", "path": pointer, "value": value}]
 
@@ -102,26 +102,26 @@ class TestMergePatch:
             ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
         ],
     )
-    def test_the_examples_of_the_standard_hold(self, current: Any, patch: Any, expected: Any) -> None:
+    def test_rfc_7396_examples(self, current: Any, patch: Any, expected: Any) -> None:
         assert merge_patch(current, patch) == expected
 
     @UNHURRIED
     @given(OBJECTS, MAPS_ONLY)
-    def test_patching_twice_is_patching_once(self, current: Any, patch: Any) -> None:
+    def test_merge_patch_is_idempotent(self, current: Any, patch: Any) -> None:
         once = merge_patch(current, patch)
 
         assert merge_patch(once, patch) == once
 
     @UNHURRIED
     @given(OBJECTS)
-    def test_nulls_leave_nothing(self, current: Any) -> None:
+    def test_nulls_remove_fields(self, current: Any) -> None:
         assert merge_patch(current, dict.fromkeys(current)) == {}
 
 
 class TestStrategicMergePatch:
     @UNHURRIED
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
-    def test_order_of_patch_and_order_of_the_rest_both_hold(
+    def test_patched_map_keeps_both_orders(
         self, before: list[str], order: list[str], have: int, want: int
     ) -> None:
         current, wanted = before[:have], order[:want]
@@ -137,13 +137,13 @@ class TestStrategicMergePatch:
 
     @UNHURRIED
     @given(OBJECTS, OBJECTS)
-    def test_labels_merge_as_a_merge_patch_does(self, before: Any, after: Any) -> None:
+    def test_labels_merge_like_a_merge_patch(self, before: Any, after: Any) -> None:
         before, after = ({key: str(value) for key, value in labels.items()} for labels in (before, after))
         current, patch = {"metadata": {"labels": before}}, {"metadata": {"labels": after | dict.fromkeys("a")}}
 
         assert patched(current, patch) == merge_patch(current, patch)
 
-    def test_the_arguments_are_left_alone(self) -> None:
+    def test_arguments_are_not_changed(self) -> None:
         current, patch = (
             pod(container("a", env=[])),
             pod(container("a", env=[{"name": "E"}], **{"$retainKeys": ["env"]})),

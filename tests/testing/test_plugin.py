@@ -33,13 +33,13 @@ async def test_a_cache_follows(api_server, api_client, api_faults, informer_fact
 """
 
 
-async def test_the_client_is_one_of_kubernetes_asyncio(api_server: ApiServer, api_client: ApiClient) -> None:
+async def test_api_client_is_a_kubernetes_asyncio_client(api_server: ApiServer, api_client: ApiClient) -> None:
     api_server.create("configmaps", {"metadata": {"name": "a"}})
     found = await CoreV1Api(api_client).read_namespaced_config_map("a", "default")
     assert found.metadata.name == "a"
 
 
-async def test_the_factory_is_entered(api_server: ApiServer, informer_factory: SharedInformerFactory) -> None:
+async def test_informer_factory_is_entered(api_server: ApiServer, informer_factory: SharedInformerFactory) -> None:
     api_server.create("configmaps", {"metadata": {"name": "a"}})
     lister = informer_factory.core.v1.configmaps.lister()
     await informer_factory.wait_for_cache_sync()
@@ -62,7 +62,7 @@ async def test_faults_start_and_end_by_name(api_server: ApiServer, api_faults: F
         assert await status() == 200
 
 
-async def test_a_fault_does_not_outlive_its_controller(api_server: ApiServer) -> None:
+async def test_controller_ends_its_faults(api_server: ApiServer) -> None:
     from aioinformer.testing import FaultController
 
     async with FaultController(api_server) as faults:
@@ -81,7 +81,7 @@ async def test_a_fault_does_not_outlive_its_controller(api_server: ApiServer) ->
         ),
     ],
 )
-def test_either_plugin_for_coroutines_runs_them(tmp_path: Path, mark: str, flags: list[str]) -> None:
+def test_fixtures_work_with_pytest_asyncio_and_anyio(tmp_path: Path, mark: str, flags: list[str]) -> None:
     (tmp_path / "test_mine.py").write_text(USERS_TEST.format(mark=mark))
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", *flags, "-p", "aioinformer.testing.plugin"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -50,7 +50,7 @@ def filled(**options: object) -> ApiServer:
     return server
 
 
-def test_saved_files_are_for_their_owner(tmp_path: Path) -> None:
+def test_saved_files_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     filled().save_manifests(folder)
     assert mode(folder) == 0o700
@@ -72,13 +72,13 @@ def test_saving_replaces_open_files_and_links(tmp_path: Path, precious: Path) ->
     ]
 
 
-async def test_a_database_is_for_its_owner(tmp_path: Path) -> None:
+async def test_database_is_private(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with filled(database=path):
         assert modes(tmp_path) == {0o600}
 
 
-async def test_an_open_database_is_closed_to_others_and_kept(tmp_path: Path) -> None:
+async def test_existing_database_is_made_private_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with filled(database=path):
         pass
@@ -89,14 +89,14 @@ async def test_an_open_database_is_closed_to_others_and_kept(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
-def test_a_link_is_no_database(tmp_path: Path, precious: Path, name: str) -> None:
+def test_link_is_refused_as_a_database(tmp_path: Path, precious: Path, name: str) -> None:
     (tmp_path / name).symlink_to(precious)
     with pytest.raises(UsageError, match="it is a link; name the file itself"):
         ApiServer(database=tmp_path / "state.db")
     assert precious.read_text() == "precious"
 
 
-async def test_a_kubeconfig_replaces_a_link_and_what_others_prepared(tmp_path: Path, precious: Path) -> None:
+async def test_kubeconfig_replaces_links_and_existing_files(tmp_path: Path, precious: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.symlink_to(precious)
     (tmp_path / f".kubeconfig.{os.getpid()}").symlink_to(precious)

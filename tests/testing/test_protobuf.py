@@ -89,7 +89,7 @@ async def answered(
 
 class TestObjects:
     @pytest.mark.parametrize("pair", GO_OBJECTS, ids=lambda pair: pair["json"]["kind"])
-    def test_they_become_what_go_writes_as_json_in_the_same_order(self, pair: dict[str, Any]) -> None:
+    def test_objects_decode_to_the_json_that_go_writes(self, pair: dict[str, Any]) -> None:
         found = decode_protobuf(base64.b64decode(pair["protobuf"]))
 
         assert json.dumps(found) == json.dumps(pair["json"])
@@ -116,13 +116,13 @@ class TestObjects:
             ),
         ],
     )
-    def test_they_are_those_that_kubectl_means(self, command: str, rest: dict[str, Any]) -> None:
+    def test_kubectl_bodies_decode_to_the_sent_objects(self, command: str, rest: dict[str, Any]) -> None:
         found = decode_protobuf(body(command))
 
         del found["apiVersion"], found["kind"]
         assert found == {"metadata": MADE, **rest}
 
-    def test_those_with_nested_structs_keep_what_json_says_of_them(self) -> None:
+    def test_nested_structs_keep_their_json_form(self) -> None:
         container = {"name": "nginx", "image": "nginx:1", "ports": [{"containerPort": 80}], "resources": {}}
 
         assert decode_protobuf(body("deployment made --image=nginx:1 --replicas=0 --port=80")) == {
@@ -143,38 +143,38 @@ class TestObjects:
             if resource.version in ("v1", "v2"):
                 assert decode_protobuf(envelope(resource.api_version, resource.kind))["kind"] == resource.kind
 
-    def test_every_type_that_a_message_names_is_known(self) -> None:
+    def test_every_type_in_a_message_is_known(self) -> None:
         text = resources.files("aioinformer.testing").joinpath("data/protobuf.json").read_text("utf-8")
         names = json.loads(text)["messages"].keys()
 
         kinds = {field.kind for name in names for field in schema.message(name).fields}
         assert kinds <= {*NUMBERS, *TEXTS, *SPECIAL, *names}
 
-    def test_options_are_known_in_the_version_of_what_they_are_for(self) -> None:
+    def test_delete_options_decode_in_every_group(self) -> None:
         assert decoded("apps/v1", "DeleteOptions", (4, "Orphan")) == {"propagationPolicy": "Orphan"}
 
-    def test_what_the_envelope_does_not_name_is_what_was_expected(self) -> None:
+    def test_envelope_without_type_takes_the_expected_one(self) -> None:
         found = decode_protobuf(envelope("", "", (2, message((1, "k")))), api_version="v1", kind="ConfigMap")
 
         assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")
 
 
 class TestFields:
-    def test_a_zero_behind_a_pointer_was_meant(self) -> None:
+    def test_zero_behind_a_pointer_is_kept(self) -> None:
         # DeploymentSpec: 1 is *int32 replicas, 5 is int32 minReadySeconds.
         spec = decoded("apps/v1", "Deployment", (2, message((1, 0), (5, 0))))["spec"]
 
         assert spec["replicas"] == 0
         assert "minReadySeconds" not in spec
 
-    def test_an_empty_text_that_json_always_has_is_kept(self) -> None:
+    def test_required_empty_string_is_kept(self) -> None:
         # Container: 1 is the name, 2 the image, which JSON leaves out.
         container = message((1, ""), (2, ""))
 
         spec = decoded("v1", "Pod", (2, message((2, container))))["spec"]
         assert spec == {"containers": [{"name": "", "resources": {}}]}
 
-    def test_those_of_inline_messages_belong_to_the_saidaround_them(self) -> None:
+    def test_inline_messages_are_flattened(self) -> None:
         # Volume: 2 is the inline VolumeSource, whose 19 is a ConfigMapVolumeSource with an inline LocalObjectReference.
         source = message((19, message((1, message((1, "c"))))))
 
@@ -190,7 +190,7 @@ class TestFields:
             (message((1, 0), (2, -1)), -1),
         ],
     )
-    def test_a_number_or_string_is_the_one_or_the_other(self, value: bytes, expected: int | str) -> None:
+    def test_int_or_string_decodes_to_either(self, value: bytes, expected: int | str) -> None:
         # ServicePort: 4 is the target port.
         ports = decoded("v1", "Service", (2, message((1, message((3, 80), (4, value))))))["spec"]["ports"]
 
@@ -204,14 +204,14 @@ class TestFields:
         assert lease["metadata"] == {"deletionTimestamp": "2023-11-14T22:13:20Z"}
         assert lease["spec"] == {"acquireTime": "2023-11-14T22:13:20.123456Z"}
 
-    def test_a_time_of_zero_is_none(self) -> None:
+    def test_zero_time_is_absent_or_null(self) -> None:
         # ObjectMeta: 8 is the creation, which JSON leaves out; NodeCondition: 3 is the heartbeat, which it always has.
         assert decoded("v1", "ConfigMap", (1, message((8, b"")))) == {"metadata": {}}
         (condition,) = decoded("v1", "Node", (3, message((4, message((1, "Ready"), (3, b""))))))["status"]["conditions"]
         assert condition["lastHeartbeatTime"] is None
 
     @pytest.mark.parametrize("values", [message((2, 1), (2, 143)), message((2, varint(1) + varint(143)))])
-    def test_numbers_of_a_list_may_be_packed(self, values: bytes) -> None:
+    def test_repeated_numbers_may_be_packed(self, values: bytes) -> None:
         # ContainerRestartRule: 2 are the exit codes it is for.
         rule = message((1, "Restart"), (2, message((1, "In")) + values))
         container = message((1, "c"), (25, rule))
@@ -220,17 +220,17 @@ class TestFields:
 
         assert spec["containers"][0]["restartPolicyRules"][0]["exitCodes"]["values"] == [1, 143]
 
-    def test_keys_of_maps_are_sorted(self) -> None:
+    def test_map_keys_are_sorted(self) -> None:
         data = decoded("v1", "ConfigMap", *((2, message((1, key), (2, "v"))) for key in "cab"))["data"]
 
         assert list(data) == ["a", "b", "c"]
 
-    def test_one_that_comes_twice_is_merged_or_the_last(self) -> None:
+    def test_repeated_single_field_is_merged_or_replaced(self) -> None:
         found = decoded("v1", "ConfigMap", (1, message((1, "a"))), (1, message((1, "b"), (3, "n"))))
 
         assert found["metadata"] == {"name": "b", "namespace": "n"}
 
-    def test_those_of_later_versions_are_ignored(self) -> None:
+    def test_unknown_fields_are_ignored(self) -> None:
         inner = varint(1 << 3 | 3) + message((1, 7)) + varint(1 << 3 | 4)
         group = varint(402 << 3 | 3) + inner + message((2, "x")) + varint(402 << 3 | 4)
         later = message((400, "later"), (401, 7)) + group
@@ -241,7 +241,7 @@ class TestFields:
             "metadata": {},
         }
 
-    def test_text_that_is_none_is_replaced(self) -> None:
+    def test_invalid_utf8_is_replaced(self) -> None:
         assert decoded("v1", "ConfigMap", (2, message((1, "k"), (2, b"\xff"))))["data"] == {"k": "\ufffd"}
 
 
@@ -266,7 +266,7 @@ class TestRefusals:
             (envelope("apps/v1", "Deployment", (2, message((1, "x")))), "proto: wrong wireType = 2 for field Replicas"),
         ],
     )
-    def test_a_body_that_is_none_is_refused_with_the_reason(self, data: bytes, reason: str) -> None:
+    def test_invalid_body_is_refused_with_the_reason(self, data: bytes, reason: str) -> None:
         with pytest.raises(ProtobufError) as caught:
             decode_protobuf(data)
 
@@ -287,11 +287,11 @@ class TestRefusals:
         ],
         ids=["quantity", "raw JSON", "deep raw JSON", "number or string", "time", "number"],
     )
-    def test_a_value_that_json_does_not_have_is_refused(self, data: bytes, reason: str) -> None:
+    def test_value_without_json_form_is_refused(self, data: bytes, reason: str) -> None:
         with pytest.raises(ProtobufError, match=reason):
             decode_protobuf(data)
 
-    def test_messages_within_messages_have_an_end(self) -> None:
+    def test_nesting_depth_is_limited(self) -> None:
         # JSONSchemaProps: 28 is another one.
         schema = b""
         for _ in range(5_000):
@@ -301,12 +301,12 @@ class TestRefusals:
             decode_protobuf(definition(schema))
 
     @pytest.mark.parametrize("items", [101, 30], ids=["sent", "made of them"])
-    def test_few_bytes_do_not_become_a_heap_of_objects(self, items: int) -> None:
+    def test_number_of_messages_is_limited(self, items: int) -> None:
         with pytest.raises(ProtobufError, match="too many messages"):
             decode_protobuf(envelope("apps/v1", "DeploymentList", *[(2, b"")] * items), most_messages=100)
 
     @given(st.binary(max_size=60), st.sampled_from([*SENT]), st.integers(0, 200))
-    def test_bytes_by_chance_are_refused_or_an_object(self, noise: bytes, command: str, place: int) -> None:
+    def test_random_bytes_are_refused_or_decode(self, noise: bytes, command: str, place: int) -> None:
         data = body(command)
 
         try:
@@ -318,7 +318,7 @@ class TestRefusals:
 
 class TestServer:
     @pytest.mark.parametrize("command", SENT)
-    async def test_it_stores_what_kubectl_creates(self, server: ApiServer, command: str) -> None:
+    async def test_server_stores_what_kubectl_creates(self, server: ApiServer, command: str) -> None:
         status, stored = await answered(server, "POST", SENT[command]["path"], body(command))
 
         sent = decode_protobuf(body(command))
@@ -326,13 +326,13 @@ class TestServer:
         assert status == 201
         assert holds(stored, meant)
 
-    async def test_it_takes_an_object_whose_kind_goes_without_saying(self, server: ApiServer) -> None:
+    async def test_server_accepts_an_object_without_kind(self, server: ApiServer) -> None:
         status, stored = await answered(server, "POST", CONFIG_MAPS, envelope("", "", (1, message((1, "c")))))
 
         assert (status, stored["kind"], stored["metadata"]["name"]) == (201, "ConfigMap", "c")
 
     @pytest.mark.parametrize(("api_version", "kind"), [("v1", "DeleteOptions"), ("", "")])
-    async def test_it_takes_options_of_a_deletion(self, server: ApiServer, api_version: str, kind: str) -> None:
+    async def test_server_accepts_delete_options(self, server: ApiServer, api_version: str, kind: str) -> None:
         server.create("configmaps", {"metadata": {"name": "c"}})
 
         options = envelope(api_version, kind, (2, message((1, "another"))))
@@ -340,7 +340,7 @@ class TestServer:
 
         assert (status, refusal["reason"]) == (409, "Conflict")
 
-    async def test_it_refuses_what_is_not_about_a_deletion(self, server: ApiServer) -> None:
+    async def test_server_refuses_other_objects_as_delete_options(self, server: ApiServer) -> None:
         server.create("configmaps", {"metadata": {"name": "c"}})
 
         status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", envelope("v1", "ConfigMap"))
@@ -350,7 +350,7 @@ class TestServer:
             'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
         )
 
-    async def test_it_refuses_options_in_a_form_it_does_not_read(self, server: ApiServer) -> None:
+    async def test_server_refuses_delete_options_of_unknown_type(self, server: ApiServer) -> None:
         server.create("configmaps", {"metadata": {"name": "c"}})
 
         status, refusal = await answered(server, "DELETE", f"{CONFIG_MAPS}/c", b"x", "text/plain")
@@ -381,7 +381,7 @@ class TestServer:
             ),
         ],
     )
-    async def test_it_says_of_a_bad_body_what_a_cluster_says(self, server: ApiServer, data: bytes, said: str) -> None:
+    async def test_server_reports_invalid_bodies_as_kube_apiserver(self, server: ApiServer, data: bytes, said: str) -> None:
         status, refusal = await answered(server, "POST", CONFIG_MAPS, data)
 
         assert (status, refusal["reason"], refusal["message"]) == (400, "BadRequest", said)

@@ -25,11 +25,11 @@ from aioinformer.testing.api.quantities import QuantityError, canonical
         ("9" * 30 + "Ei", "9223372036854775807"),
     ],
 )
-def test_a_quantity_is_written_in_one_way(said: str, written: str) -> None:
+def test_quantity_has_one_canonical_form(said: str, written: str) -> None:
     assert canonical(said) == written
 
 
 @pytest.mark.parametrize("said", ["", "lots", "1 Gi", "1Gib", "--1"])
-def test_what_is_no_quantity_is_refused(said: str) -> None:
+def test_invalid_quantity_is_refused(said: str) -> None:
     with pytest.raises(QuantityError):
         canonical(said)

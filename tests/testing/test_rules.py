@@ -50,24 +50,24 @@ def value(source: str, this: Any = None) -> Any:
         "(" * 500 + "1" + ")" * 500,
     ],
 )
-def test_what_is_no_expression_is_refused_with_its_place(source: str) -> None:
+def test_syntax_error_has_its_position(source: str) -> None:
     with pytest.raises(CheckFault, match=r"^ERROR: <input>:\d+:\d+: "):
         compile_expression(source, {"self": DYN})
 
 
 @pytest.mark.parametrize("pattern", [r"\\p{L}", r"\\Qa\\E", "(?U)a+"])
-def test_patterns_of_another_dialect_are_not_guessed_at(pattern: str) -> None:
+def test_unsupported_patterns_are_reported(pattern: str) -> None:
     with pytest.raises(Unsupported, match="the pattern"):
         value(f"self.matches('{pattern}')", "a")
 
 
 @pytest.mark.parametrize("pattern", ["a(?=b)", "(?<!a)b", r"(a)\\1", "(", "[", "*"])
-def test_patterns_that_go_does_not_have_are_faults(pattern: str) -> None:
+def test_patterns_that_go_rejects_are_errors(pattern: str) -> None:
     with pytest.raises(EvaluationError, match="error parsing regexp"):
         value(f"'ab'.matches(self + '{pattern}')", "")
 
 
-def test_a_long_chain_is_not_a_deep_expression() -> None:
+def test_long_operator_chain_is_not_deep() -> None:
     assert value(" && ".join(["self == 1"] * 2000), 1) is True
     assert value(" || ".join(["self == 2"] * 2000), 1) is False
 
@@ -87,17 +87,17 @@ def test_a_long_chain_is_not_a_deep_expression() -> None:
         "{1: 2}[dyn([1])] == 2",
     ],
 )
-def test_what_has_no_value_is_no_failure_of_the_server(source: str) -> None:
+def test_evaluation_failure_is_an_evaluation_error(source: str) -> None:
     with pytest.raises(EvaluationError):
         value(source, "1" * 5000)
 
 
-def test_what_cannot_be_evaluated_is_not_hidden_by_what_decides() -> None:
+def test_unsupported_part_is_reported_despite_short_circuit() -> None:
     with pytest.raises(Unsupported):
         value("'%e'.format([1.5]) == '' || true")
 
 
-def test_deep_objects_are_seen_and_compared_as_they_are() -> None:
+def test_deep_objects_are_compared_completely() -> None:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
@@ -111,5 +111,5 @@ def test_deep_objects_are_seen_and_compared_as_they_are() -> None:
     assert len(rule_causes(rules, {"spec": {"free": [1, {"a": 1}]}}, old)[0]) == 1
 
 
-def test_a_schema_without_rules_has_none() -> None:
+def test_schema_without_rules_has_none() -> None:
     assert read_rules({"type": "object", "properties": {"spec": {"type": "object"}}}) is None

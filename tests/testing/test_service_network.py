@@ -21,14 +21,14 @@ def number(made: dict[str, Any]) -> int:
     return port
 
 
-async def test_programs_bring_addresses_of_other_clusters() -> None:
+async def test_python_may_set_addresses_outside_the_ranges() -> None:
     async with ApiServer() as server:
         ports = [{"port": 80, "nodePort": 8080}]
         made = server.create("services", service(clusterIP="172.20.0.1", type="NodePort", ports=ports))
     assert (made["spec"]["clusterIPs"], number(made)) == (["172.20.0.1"], 8080)
 
 
-async def test_manifests_bring_addresses_of_other_clusters(tmp_path: Path) -> None:
+async def test_manifests_may_set_addresses_outside_the_ranges(tmp_path: Path) -> None:
     text = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 172.20.0.1, ports: [{port: 80}]}}"
     (tmp_path / "service.yaml").write_text(text)
     async with ApiServer() as server:
@@ -36,7 +36,7 @@ async def test_manifests_bring_addresses_of_other_clusters(tmp_path: Path) -> No
         assert server.get("services", "a")["spec"]["clusterIP"] == "172.20.0.1"
 
 
-async def test_the_same_cluster_is_the_same_each_time() -> None:
+async def test_allocation_is_deterministic() -> None:
     made = []
     for _ in range(2):
         async with ApiServer() as server:
@@ -44,7 +44,7 @@ async def test_the_same_cluster_is_the_same_each_time() -> None:
     assert made[0] == made[1]
 
 
-async def test_what_others_have_is_not_given() -> None:
+async def test_allocated_values_are_not_given_twice() -> None:
     async with ApiServer() as server:
         first = server.create("services", service(type="NodePort"))
         server.delete("services", "a")
@@ -56,7 +56,7 @@ async def test_what_others_have_is_not_given() -> None:
 
 
 @pytest.mark.parametrize("way", ["deleted", "restored"])
-async def test_what_is_given_back_is_given_again(way: str) -> None:
+async def test_released_values_are_allocated_again(way: str) -> None:
     async with ApiServer() as server:
         nothing = server.backup()
         first = server.create("services", service(type="NodePort"))
@@ -68,7 +68,7 @@ async def test_what_is_given_back_is_given_again(way: str) -> None:
     assert again["spec"] == first["spec"]
 
 
-async def test_a_quantity_may_be_a_number_in_a_manifest(tmp_path: Path) -> None:
+async def test_manifest_quantity_may_be_a_number(tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text(
         "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: {cpu: 4}}}"
     )

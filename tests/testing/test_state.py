@@ -35,7 +35,7 @@ def filled(**options: Any) -> ApiServer:
     return server
 
 
-def test_a_saved_state_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_saved_state_is_loaded_unchanged(tmp_path: Path) -> None:
     first, second = filled(), ApiServer()
     first.save_manifests(tmp_path / "state")
     second.load_manifests(tmp_path / "state")
@@ -43,7 +43,7 @@ def test_a_saved_state_comes_back_as_it_was(tmp_path: Path) -> None:
     assert second.list("widgets") == first.list("widgets")
 
 
-def test_a_saved_state_forgets_resources_that_are_gone(tmp_path: Path) -> None:
+def test_saving_removes_files_of_deleted_resources(tmp_path: Path) -> None:
     server = filled()
     server.save_manifests(tmp_path)
     server.delete("pods", "p")
@@ -51,7 +51,7 @@ def test_a_saved_state_forgets_resources_that_are_gone(tmp_path: Path) -> None:
     assert not (tmp_path / "pods.json").exists()
 
 
-async def test_versions_from_before_are_too_old_for_a_server_that_goes_on(
+async def test_versions_before_a_load_are_expired(
     tmp_path: Path, server: ApiServer, api: Api
 ) -> None:
     filled().save_manifests(tmp_path)
@@ -60,7 +60,7 @@ async def test_versions_from_before_are_too_old_for_a_server_that_goes_on(
     assert event["object"]["code"] == 410
 
 
-def test_manifests_of_people_are_created_in_an_order_that_works(tmp_path: Path) -> None:
+def test_manifests_are_created_in_dependency_order(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n---\n"
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n"
@@ -93,18 +93,18 @@ def test_loading_twice_replaces(tmp_path: Path) -> None:
         ("kind: Pod\napiVersion: v1\nmetadata: {name: A_b}", "Pod default/A_b is refused"),
     ],
 )
-def test_what_cannot_be_loaded_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_unloadable_manifest_is_named(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(UsageError, match=told):
         ApiServer().load_manifests(tmp_path)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere: there is no such file or folder"):
         ApiServer().load_manifests(tmp_path / "nowhere")
 
 
-async def test_a_database_keeps_the_state_from_one_server_to_the_next(tmp_path: Path) -> None:
+async def test_database_keeps_state_between_servers(tmp_path: Path) -> None:
     async with filled(database=tmp_path / "state.db") as first:
         before = everything(first)
     async with ApiServer(database=tmp_path / "state.db") as second:
@@ -112,7 +112,7 @@ async def test_a_database_keeps_the_state_from_one_server_to_the_next(tmp_path: 
         second.create("widgets", {"metadata": {"name": "v"}})
 
 
-async def test_a_database_follows_a_restore(tmp_path: Path) -> None:
+async def test_database_follows_a_restore(tmp_path: Path) -> None:
     async with filled(database=tmp_path / "state.db") as first:
         backup = first.backup()
         first.delete("pods", "p")
@@ -122,13 +122,13 @@ async def test_a_database_follows_a_restore(tmp_path: Path) -> None:
         assert everything(second) == before
 
 
-async def test_a_database_has_one_server(tmp_path: Path) -> None:
+async def test_database_is_used_by_one_server_at_a_time(tmp_path: Path) -> None:
     async with filled(database=tmp_path / "state.db"):
         with pytest.raises(UsageError, match="cannot be used as a database"):
             ApiServer(database=tmp_path / "state.db")
 
 
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+def test_file_that_is_no_database_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("precious " * 1000)
     with pytest.raises(UsageError, match="cannot be used as a database"):

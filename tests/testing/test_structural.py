@@ -75,7 +75,7 @@ def defaulted(spec: dict[str, Any]) -> Any:
         ({"map": [{"k": "a"}, {"k": "b", "n": 2}]}, {"enum": "a", "map": [{"k": "a", "n": 1}, {"k": "b", "n": 2}]}),
     ],
 )
-def test_missing_fields_get_their_defaults_at_any_depth(spec: dict[str, Any], expected: Any) -> None:
+def test_defaults_are_applied_at_any_depth(spec: dict[str, Any], expected: Any) -> None:
     assert defaulted(spec) == expected
 
 
@@ -99,7 +99,7 @@ def test_defaults_are_not_shared_between_objects() -> None:
         {"map": [{"k": "a", "n": 1}, {"k": "a", "n": 2}], "add": {"x": 1}, "any": {"b": 1}, "one": {"a": 1}},
     ],
 )
-def test_what_the_schema_allows_has_no_causes(spec: dict[str, Any]) -> None:
+def test_valid_object_has_no_causes(spec: dict[str, Any]) -> None:
     assert schema_causes(custom(spec), SCHEMA) == []
 
 
@@ -229,7 +229,7 @@ def test_what_the_schema_allows_has_no_causes(spec: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_the_schema_does_not_allow_is_told_as_the_api_server_tells_it(
+def test_invalid_object_has_the_causes_of_kube_apiserver(
     spec: Any, causes: list[tuple[str, str, str]]
 ) -> None:
     obj = custom(spec)

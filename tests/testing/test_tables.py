@@ -20,13 +20,13 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("resource", [each for each in BUILTIN_RESOURCES if "list" in each.verbs], ids=str)
-def test_even_an_empty_object_fills_its_columns(resource: Resource[Any]) -> None:
+def test_empty_object_fills_all_columns(resource: Resource[Any]) -> None:
     found = layout(resource)
 
     assert len(found.cells({}, NOW)) >= len(found.columns)
 
 
-def test_a_path_that_is_none_is_refused() -> None:
+def test_invalid_json_path_is_refused() -> None:
     with pytest.raises(ValueError, match=r"not understood from '\[!\]' on"):
         jsonpath.find(".spec[!]", {})
 
@@ -50,13 +50,13 @@ def test_a_path_that_is_none_is_refused() -> None:
         (9 * 365 * 86400, "9y"),
     ],
 )
-def test_a_duration_is_told_in_two_or_three_figures(elapsed: int, expected: str) -> None:
+def test_duration_has_two_or_three_figures(elapsed: int, expected: str) -> None:
     assert human_duration(timedelta(seconds=elapsed)) == expected
 
 
 @UNHURRIED
 @given(st.integers(0, 10**10))
-def test_a_duration_is_never_told_longer_than_it_is(elapsed: int) -> None:
+def test_duration_is_rounded_down(elapsed: int) -> None:
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}
     text, told = human_duration(timedelta(seconds=elapsed)), 0
     number = ""

@@ -29,7 +29,7 @@ async def server() -> AsyncIterator[ApiServer]:
         yield running
 
 
-async def test_an_informer_that_trusts_the_authority_is_served(server: ApiServer) -> None:
+async def test_informer_with_the_authority_is_served(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     trusting = ssl.create_default_context(cadata=server.certificate_authority.decode())
     async with HttpTransport(server.url, ssl=trusting) as transport, SharedInformerFactory(transport) as factory:
@@ -38,21 +38,21 @@ async def test_an_informer_that_trusts_the_authority_is_served(server: ApiServer
         assert informer.get_store().list_keys() == ["default/a"]
 
 
-async def test_who_does_not_trust_the_authority_sends_nothing(server: ApiServer) -> None:
+async def test_client_without_the_authority_sends_nothing(server: ApiServer) -> None:
     async with HttpTransport(server.url) as transport:
         with pytest.raises(TransportError, match="certificate"):
             await transport.request(PODS)
     assert not server.requests
 
 
-async def test_a_kubeconfig_has_the_authority(server: ApiServer, tmp_path: Path) -> None:
+async def test_kubeconfig_contains_the_authority(server: ApiServer, tmp_path: Path) -> None:
     async with await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection:
         response = await connection.transport.request(PODS)
         await response.close()
     assert response.status == 200
 
 
-async def test_a_kubeconfig_may_be_that_of_a_user(server: ApiServer, tmp_path: Path) -> None:
+async def test_kubeconfig_can_be_for_a_user(server: ApiServer, tmp_path: Path) -> None:
     mine = server.kubeconfig(tmp_path / "kubeconfig", user="jane,readers")
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     async with await connect(kubeconfig=mine) as connection:
@@ -65,7 +65,7 @@ async def test_a_kubeconfig_may_be_that_of_a_user(server: ApiServer, tmp_path: P
     assert (refused.status, allowed.status) == (403, 200)
 
 
-async def test_the_end_does_not_wait_for_clients_that_watch(server: ApiServer, tmp_path: Path) -> None:
+async def test_stop_does_not_wait_for_watches(server: ApiServer, tmp_path: Path) -> None:
     async with await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection:
         watch = await connection.transport.request(Request(PODS.path, (("watch", "true"),)))
         await server.stop()
@@ -74,7 +74,7 @@ async def test_the_end_does_not_wait_for_clients_that_watch(server: ApiServer, t
         await watch.close()
 
 
-async def test_after_an_outage_it_is_the_same_server(server: ApiServer, tmp_path: Path) -> None:
+async def test_certificate_stays_the_same_after_an_outage(server: ApiServer, tmp_path: Path) -> None:
     async with await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection:
         async with server.fault("outage"):
             with pytest.raises(TransportError):
@@ -84,7 +84,7 @@ async def test_after_an_outage_it_is_the_same_server(server: ApiServer, tmp_path
     assert response.status == 200
 
 
-async def test_a_connection_can_be_cut(server: ApiServer, tmp_path: Path) -> None:
+async def test_tls_connection_can_be_cut(server: ApiServer, tmp_path: Path) -> None:
     async with (
         await connect(kubeconfig=server.kubeconfig(tmp_path / "kubeconfig")) as connection,
         server.fault("half_page", times=1),
@@ -95,7 +95,7 @@ async def test_a_connection_can_be_cut(server: ApiServer, tmp_path: Path) -> Non
             await body(response)
 
 
-def test_without_what_makes_certificates_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_trustme_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trustme", None)
     with pytest.raises(UsageError, match=r"aioinformer\[testing\]"):
         ApiServer(tls=True)

@@ -22,7 +22,7 @@ async def status_of(session: aiohttp.ClientSession, token: str) -> int:
 
 
 @pytest.mark.parametrize(("later", "status"), [(599, 403), (659, 403), (660, 401)])
-async def test_a_token_holds_a_minute_longer_than_it_says(later: float, status: int) -> None:
+async def test_token_is_valid_one_minute_past_its_expiry(later: float, status: int) -> None:
     now = 1_000_000_000.0
     async with (
         ApiServer(clock=lambda: now, authorization_mode="RBAC") as server,
@@ -35,7 +35,7 @@ async def test_a_token_holds_a_minute_longer_than_it_says(later: float, status: 
         assert await status_of(session, token) == status
 
 
-async def test_a_server_accepts_its_own_tokens_only() -> None:
+async def test_token_of_another_server_is_401() -> None:
     async with ApiServer(authorization_mode="RBAC") as server, ApiServer(authorization_mode="RBAC") as other:
         for each in (server, other):
             each.create("serviceaccounts", {"metadata": {"name": "robot"}})
@@ -47,18 +47,18 @@ async def test_a_server_accepts_its_own_tokens_only() -> None:
                 assert response.status == 401
 
 
-async def test_the_program_itself_gives_any_rights() -> None:
+async def test_python_methods_are_not_restricted_by_rbac() -> None:
     async with ApiServer(authorization_mode="RBAC") as server:
         role = {"metadata": {"name": "all"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}
         assert server.create("clusterroles", role)["rules"] == role["rules"]
 
 
-async def test_without_rbac_there_are_no_roles() -> None:
+async def test_server_without_rbac_has_no_roles() -> None:
     async with ApiServer() as server:
         assert server.list("clusterroles") == []
 
 
-async def test_roles_of_the_system_are_kept_as_they_were_changed(tmp_path: Path) -> None:
+async def test_changed_default_roles_are_kept_in_the_database(tmp_path: Path) -> None:
     file = tmp_path / "state.db"
     async with ApiServer(authorization_mode="RBAC", database=file) as server:
         server.patch("clusterroles", "view", {"metadata": {"labels": {"mine": "yes"}}})

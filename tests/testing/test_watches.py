@@ -10,7 +10,7 @@ from tests.testing.api import CONFIGMAPS, Api, told
 
 
 @pytest.mark.conformance("FK-07", "WEAK-29")
-async def test_a_version_before_the_compaction_is_expired_as_an_event(api: Api, server: ApiServer) -> None:
+async def test_watch_before_the_compaction_gets_an_expired_event(api: Api, server: ApiServer) -> None:
     version = server.resource_version
     await api.create("a")
     floor = server.compact()
@@ -20,14 +20,14 @@ async def test_a_version_before_the_compaction_is_expired_as_an_event(api: Api, 
     assert events[0]["object"]["message"] == f"too old resource version: {version} ({floor})"
 
 
-async def test_a_watch_from_the_version_of_the_compaction_goes_on(api: Api, server: ApiServer) -> None:
+async def test_watch_from_the_compacted_version_continues(api: Api, server: ApiServer) -> None:
     version = server.compact()
     await api.create("a")
     assert told(await api.events(f"resourceVersion={version}")) == [("ADDED", "a")]
 
 
 @pytest.mark.conformance("FK-04", "WEAK-29")
-async def test_bookmarks_come_at_their_interval_with_the_version_of_the_server() -> None:
+async def test_bookmarks_have_the_server_version_at_their_interval() -> None:
     async with ApiServer(bookmark_interval=0.02) as server:
         version = server.resource_version
 
@@ -42,13 +42,13 @@ async def test_bookmarks_come_at_their_interval_with_the_version_of_the_server()
     assert int(event["object"]["metadata"]["resourceVersion"]) == int(version) + 1
 
 
-async def test_stopping_the_server_ends_watches_cleanly(api: Api, server: ApiServer) -> None:
+async def test_stop_ends_watches_cleanly(api: Api, server: ApiServer) -> None:
     async with api.session.get(f"{CONFIGMAPS}?watch=true") as response:
         await server.stop()
         assert await response.content.read() == b""
 
 
-async def test_a_watch_that_has_left_the_history_ends_and_is_expired_when_it_comes_back() -> None:
+async def test_slow_watch_ends_once_its_history_is_gone() -> None:
 
     async with ApiServer(history=3) as server, aiohttp.ClientSession(server.url) as session:
         version = server.resource_version

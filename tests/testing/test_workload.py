@@ -12,7 +12,7 @@ def story(server: ApiServer) -> list[Any]:
     return [(obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for r in resources for obj in server.list(r)]
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_same_seed_gives_the_same_changes() -> None:
     servers = ApiServer(), ApiServer()
     for server in servers:
         workload = Workload(server, seed=7)
@@ -33,7 +33,7 @@ def test_every_step_changes_something() -> None:
     assert len(set(versions)) == 200
 
 
-async def test_populated_pods_are_of_the_size_that_real_ones_have(server: ApiServer) -> None:
+async def test_populated_pods_have_realistic_sizes(server: ApiServer) -> None:
     await populate(server, 40, namespaces=2)
     pods = server.list("pods")
     assert len(pods) == 40

@@ -9,26 +9,26 @@ from tests.testing.api import CONFIGMAPS, Api
 
 
 @pytest.mark.conformance("FK-02")
-async def test_a_created_object_has_what_the_server_gives_it(api: Api, server: ApiServer) -> None:
+async def test_created_object_has_server_metadata(api: Api, server: ApiServer) -> None:
     created = await api.create("a", labels={"k": "v"})
     metadata = created["metadata"]
     assert list(metadata)[:6] == ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels"]
     assert metadata["resourceVersion"] == server.resource_version
 
 
-async def test_generated_names_get_five_characters(api: Api) -> None:
+async def test_generated_name_has_five_random_characters(api: Api) -> None:
     _, created = await api("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}})
     assert re.fullmatch("gen-[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
 
 
-async def test_a_write_that_changes_nothing_takes_no_version(api: Api, server: ApiServer) -> None:
+async def test_unchanged_write_keeps_the_version(api: Api, server: ApiServer) -> None:
     first = await api.create("a")
     await api("PUT", f"{CONFIGMAPS}/a", {"metadata": {"name": "a"}})
     await api("POST", f"{CONFIGMAPS}?dryRun=All", {"metadata": {"name": "b"}})
     assert server.resource_version == first["metadata"]["resourceVersion"]
 
 
-async def test_status_and_spec_are_written_apart(server: ApiServer) -> None:
+async def test_status_subresource_separates_spec_and_status(server: ApiServer) -> None:
     spec = {"replicas": 1, "selector": {}, "template": {}}
     made = server.create("deployments", {"metadata": {"name": "d"}, "spec": spec, "status": {"replicas": 9}})
     by_status = server.patch(
@@ -48,7 +48,7 @@ async def test_status_and_spec_are_written_apart(server: ApiServer) -> None:
     )
 
 
-async def test_a_deleted_namespace_takes_its_objects_with_it(api: Api, server: ApiServer) -> None:
+async def test_namespace_deletion_deletes_its_objects(api: Api, server: ApiServer) -> None:
     server.create("namespaces", {"metadata": {"name": "team"}})
     server.create("configmaps", {"metadata": {"name": "a", "namespace": "team"}})
     async with api.session.get("/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dteam") as watch:
@@ -60,7 +60,7 @@ async def test_a_deleted_namespace_takes_its_objects_with_it(api: Api, server: A
 
 
 @pytest.mark.conformance("FK-02")
-async def test_python_and_http_obey_the_same_rules(server: ApiServer) -> None:
+async def test_python_and_http_follow_the_same_rules(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "a"}})
     with pytest.raises(StatusError, match='configmaps "a" already exists'):
         server.create("configmaps", {"metadata": {"name": "a"}})

@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parent.parent.parent
 
 @pytest.mark.conformance("CTL-08", "SI-24", "FAC-08")
 @pytest.mark.timeout(300)
-def test_the_types_of_a_factory_are_known() -> None:
+def test_factory_types_are_inferred() -> None:
     pytest.importorskip("mypy")
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", "tests/typing/accessors.py"],

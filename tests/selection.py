@@ -1,0 +1,79 @@
+"""Selects the tests of a run: all, or a sample of the rows that compare the server for tests with a real API server.
+
+A row is a test with the parameter `side`. The sample has one of ten rows of each module, and at least one. It depends
+only on the names of the rows, so that every worker and every run selects the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pytest
+
+    Row = tuple[str, str]
+
+#: One of so many rows is in the sample.
+ONE_OF = 10
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the options that `make test` and `make test-all` pass."""
+    group = parser.getgroup("aioinformer")
+    group.addoption("--sample", action="store_true", help=f"test one of {ONE_OF} rows of the server for tests")
+    group.addoption("--full-run", action="store_true", help="simulate more seeds")
+    group.addoption("--record-full-run", action="store_true", help="write tests/full_run.json if all tests pass")
+
+
+def is_sample(config: pytest.Config) -> bool:
+    """Return whether this run tests a sample only."""
+    return bool(config.getoption("--sample", default=False))
+
+
+def is_full(config: pytest.Config) -> bool:
+    """Return whether this is a full run, which plays more seeds of the simulation."""
+    return bool(config.getoption("--full-run", default=False))
+
+
+def describe(config: pytest.Config) -> str:
+    """Return a line for the head of the run."""
+    if is_sample(config):
+        return f"selection: sample, one of {ONE_OF} rows of the server for tests (make test-all runs all)"
+    return "selection: all"
+
+
+def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remove the rows that are not in the sample from `items`."""
+    rows = {item: row for item in items if (row := row_of(item)) is not None}
+    chosen = sample(set(rows.values()))
+    dropped = [item for item, row in rows.items() if row not in chosen]
+    config.hook.pytest_deselected(items=dropped)
+    kept = set(items) - set(dropped)
+    items[:] = [item for item in items if item in kept]
+
+
+def row_of(item: pytest.Item) -> Row | None:
+    """Return module and name of a row, without the parameter `side`; None for other tests."""
+    call = getattr(item, "callspec", None)
+    if call is None or "side" not in call.params:
+        return None
+    parameters = [each for each in call.id.split("-") if each not in ("ours", "real")]
+    return item.path.stem, "-".join((getattr(item, "originalname", item.name), *parameters))
+
+
+def sample(rows: Iterable[Row]) -> set[Row]:
+    """Return the sample of some rows: those with the smallest hashes of their names, module by module."""
+    modules: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        modules[row[0]].append(row)
+    return {
+        row
+        for members in modules.values()
+        for row in sorted(members, key=lambda row: hashlib.sha256("/".join(row).encode()).digest())[
+            : -(-len(members) // ONE_OF)
+        ]
+    }
