@@ -89,9 +89,7 @@ async def test_deltas_of_a_key_are_popped_together_in_order() -> None:
         (DeletedFinalStateUnknown("a", None), DeletedFinalStateUnknown("a", obj("a", 0)), ("tombstone", "a", 0)),
     ],
 )
-async def test_second_of_two_deletes_keeps_the_known_state(
-    first: Any, second: Any, kept: Any
-) -> None:
+async def test_second_of_two_deletes_keeps_the_known_state(first: Any, second: Any, kept: Any) -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a")))
     await queue.delete(first)
     await queue.delete(second)

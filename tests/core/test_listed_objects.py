@@ -75,9 +75,7 @@ def test_object_listed_twice_keeps_place_and_last_state() -> None:
 
 
 @pytest.mark.parametrize(("again", "order"), [([], ["a", "c"]), (["b"], ["a", "b", "c"])])
-def test_deleted_and_added_object_moves_to_the_end(
-    again: list[str], order: list[str]
-) -> None:
+def test_deleted_and_added_object_moves_to_the_end(again: list[str], order: list[str]) -> None:
     objects = listed("a", "b", "c")
     del objects["b"]
     for key in again:

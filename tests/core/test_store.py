@@ -195,9 +195,7 @@ def test_invalid_indexers_are_refused_together(more: Any) -> None:
 
 @pytest.mark.conformance("STO-08")
 @pytest.mark.parametrize("returned", [7, "text", [7], [None]])
-def test_invalid_index_values_skip_that_index_only(
-    returned: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_invalid_index_values_skip_that_index_only(returned: Any, caplog: pytest.LogCaptureFixture) -> None:
     store: Indexer[Any] = Indexer(indexers={"bad": lambda each: returned, NAMESPACE_INDEX: meta_namespace_index_func})
     store.add(obj("a"))
     assert store.list_keys() == ["ns/a"]

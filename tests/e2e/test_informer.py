@@ -115,7 +115,9 @@ async def test_selectors_are_applied_by_the_server(operator: Operator, transport
         assert informer.get_store().list_keys() == [f"{namespace}/a"]
 
 
-async def test_metadata_only_informer_receives_no_data(operator: Operator, transport: Transport, namespace: str) -> None:
+async def test_metadata_only_informer_receives_no_data(
+    operator: Operator, transport: Transport, namespace: str
+) -> None:
     await make_configmaps(operator, namespace, "a", tier="web")
     selection = ListWatch(transport, CONFIG_MAPS, namespace, metadata_only=True)
     async with SharedIndexInformer(selection) as informer:

@@ -108,9 +108,7 @@ async def test_fault_after_sync(name: str, params: dict[str, Any], shown: Phase 
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
-async def test_changes_missed_in_an_outage_are_delivered_once(
-    name: str, params: dict[str, Any], queue: str
-) -> None:
+async def test_changes_missed_in_an_outage_are_delivered_once(name: str, params: dict[str, Any], queue: str) -> None:
     async with following(Random(name), queue=queue) as follower, follower.informer:
         await follower.catch_up()
         before = set(follower.witness.present)

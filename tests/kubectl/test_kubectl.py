@@ -59,9 +59,7 @@ class TestReading:
 
         assert (await kubectl("get", "pods", "-l", "app in (y)", "-o", "name")).split() == ["pod/b"]
 
-    async def test_custom_resource_columns(
-        self, kubectl: Kubectl, server: ApiServer, widgets: None
-    ) -> None:
+    async def test_custom_resource_columns(self, kubectl: Kubectl, server: ApiServer, widgets: None) -> None:
         server.create("widgets", widget("w", size=3, colour="red"))
 
         assert await kubectl("get", "wd", "--no-headers", "-o", "wide") == "w     3     red\n"
@@ -102,9 +100,7 @@ class TestExplaining:
         assert "FIELD: size <integer>" in explained
         assert "In metres." in explained
 
-    async def test_explain_follows_a_changed_crd(
-        self, kubectl: Kubectl, server: ApiServer, widgets: None
-    ) -> None:
+    async def test_explain_follows_a_changed_crd(self, kubectl: Kubectl, server: ApiServer, widgets: None) -> None:
         await kubectl("explain", "widget.spec")
         changed = server.get("customresourcedefinitions", "widgets.example.com")
         schema = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -146,9 +142,7 @@ class TestWriting:
             ("poddisruptionbudget made --selector=a=b --min-available=50%", "policy/v1/poddisruptionbudgets"),
         ],
     )
-    async def test_create_subcommands(
-        self, kubectl: Kubectl, server: ApiServer, command: str, gvr: str
-    ) -> None:
+    async def test_create_subcommands(self, kubectl: Kubectl, server: ApiServer, command: str, gvr: str) -> None:
         """It sends them as protobuf; what is stored must be what it would have sent as JSON."""
         made = await kubectl.json("create", *command.split(), "--dry-run=client")
         await kubectl("create", *command.split())

@@ -68,9 +68,7 @@ async def test_token_is_sent_to_authenticated_servers_only(authorities: str, tmp
         await server.stop()
 
 
-async def test_rotated_token_is_used_by_new_requests_only(
-    servers: tuple[Server, Server], tmp_path: Path
-) -> None:
+async def test_rotated_token_is_used_by_new_requests_only(servers: tuple[Server, Server], tmp_path: Path) -> None:
     server, _ = servers
     file = tmp_path / "token"
     file.write_text("first")

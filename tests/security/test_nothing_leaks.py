@@ -156,9 +156,7 @@ async def test_faults_do_not_reveal_secrets(storage: str) -> None:
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value[:12]))
 @pytest.mark.parametrize("what", PLACES)
-def test_errors_never_quote_objects(
-    what: str, value: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_errors_never_quote_objects(what: str, value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     body, options = {"list": (LIST, PAGES), "stream": (STREAM, STREAMS), "watch": (WATCH, PAGES)}[what]
     body = body.replace(b'"metadata": {"name"', b'"data": {"password": "%b"}, "metadata": {"name"' % ENCODED.encode())

@@ -43,9 +43,7 @@ async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReade
     return reader, writer
 
 
-async def test_concurrent_watches_deliver_every_change_once(
-    server: ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_watches_deliver_every_change_once(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audiences, "_AT_ONCE", 1)
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)

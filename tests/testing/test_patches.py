@@ -121,9 +121,7 @@ class TestMergePatch:
 class TestStrategicMergePatch:
     @UNHURRIED
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
-    def test_patched_map_keeps_both_orders(
-        self, before: list[str], order: list[str], have: int, want: int
-    ) -> None:
+    def test_patched_map_keeps_both_orders(self, before: list[str], order: list[str], have: int, want: int) -> None:
         current, wanted = before[:have], order[:want]
         patch = pod(*map(container, wanted))
         patch["spec"]["$setElementOrder/containers"] = [container(name) for name in wanted]

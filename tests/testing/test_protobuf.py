@@ -381,7 +381,9 @@ class TestServer:
             ),
         ],
     )
-    async def test_server_reports_invalid_bodies_as_kube_apiserver(self, server: ApiServer, data: bytes, said: str) -> None:
+    async def test_server_reports_invalid_bodies_as_kube_apiserver(
+        self, server: ApiServer, data: bytes, said: str
+    ) -> None:
         status, refusal = await answered(server, "POST", CONFIG_MAPS, data)
 
         assert (status, refusal["reason"], refusal["message"]) == (400, "BadRequest", said)

@@ -51,9 +51,7 @@ def test_saving_removes_files_of_deleted_resources(tmp_path: Path) -> None:
     assert not (tmp_path / "pods.json").exists()
 
 
-async def test_versions_before_a_load_are_expired(
-    tmp_path: Path, server: ApiServer, api: Api
-) -> None:
+async def test_versions_before_a_load_are_expired(tmp_path: Path, server: ApiServer, api: Api) -> None:
     filled().save_manifests(tmp_path)
     server.load_manifests(tmp_path)
     [event] = await api.events("resourceVersion=3", "/api/v1/pods")

@@ -229,9 +229,7 @@ def test_valid_object_has_no_causes(spec: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_invalid_object_has_the_causes_of_kube_apiserver(
-    spec: Any, causes: list[tuple[str, str, str]]
-) -> None:
+def test_invalid_object_has_the_causes_of_kube_apiserver(spec: Any, causes: list[tuple[str, str, str]]) -> None:
     obj = custom(spec)
     if spec is None:
         del obj["spec"]
