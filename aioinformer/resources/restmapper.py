@@ -28,28 +28,75 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 
-class UnknownResource(UsageError, LookupError):
-    """A complete, successful discovery does not list the resource."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"the server has no resource {name!r}; look for it with `kubectl api-resources`, "
-            "or name it as group/version/plural"
-        )
-        self.name = name
-
-
-class DiscoveryIncomplete(AioinformerError):
-    """The server did not tell enough to say which resource is meant; asking again later may help.
+@dataclass(frozen=True, slots=True)
+class ServedResources:
+    """The answer of one discovery; immutable.
 
     Attributes:
-        failures: what could not be read and why, by group and version.
+        versions: what was found, in the order of the server's preference.
     """
 
-    def __init__(self, name: str, failures: dict[str, str]) -> None:
-        reasons = ", ".join(f"{where} ({why})" for where, why in failures.items())
-        super().__init__(f"cannot tell which resource {name!r} is: discovery lacks {reasons}")
-        self.failures = failures
+    versions: tuple[ServedVersion, ...]
+
+    def __iter__(self) -> Iterator[Resource[Any]]:
+        """Yields every resource of every version, in order of preference."""
+        for served in self.versions:
+            yield from served.resources
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """What could not be read and why, by group and version; empty if the discovery is complete."""
+        return {served.api_version: served.failure for served in self.versions if served.failure}
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything could be read."""
+        return not any(served.failure for served in self.versions)
+
+    def resolve(self, text: str) -> Resource[Any]:
+        """The resource that a name means, as kubectl takes it.
+
+        Raises:
+            UsageError: the text is not the name of a resource.
+            UnknownResource: everything that could hold the resource was read, and does not.
+            DiscoveryIncomplete: something that could decide it was not read.
+        """
+        readings = parse_resource_name(text)
+        for name in readings:
+            for by_prefix in (False, True) if name.group and not name.exact else (False,):
+                for short in (False,) if name.exact else (False, True):
+                    found = self._first(name, by_prefix=by_prefix, short=short)
+                    if found is None:
+                        continue
+                    doubts = self._unread_before(found, name)
+                    if doubts:
+                        raise DiscoveryIncomplete(text, doubts)
+                    return found
+        doubts = {
+            served.api_version: served.failure
+            for served in self.versions
+            if served.failure and any(name.admits(served, by_prefix=not name.exact) for name in readings)
+        }
+        if doubts:
+            raise DiscoveryIncomplete(text, doubts)
+        raise UnknownResource(text)
+
+    def _first(self, name: ResourceName, *, by_prefix: bool, short: bool) -> Resource[Any] | None:
+        for served in self.versions:
+            if name.admits(served, by_prefix=by_prefix):
+                for resource in served.resources:
+                    if name.is_named(resource, short=short):
+                        return resource
+        return None
+
+    def _unread_before(self, found: Resource[Any], name: ResourceName) -> dict[str, str]:
+        unread = {}
+        for served in self.versions:
+            if (served.group, served.version) == (found.group, found.version):
+                break
+            if served.failure and served.group == found.group and name.admits(served, by_prefix=True):
+                unread[served.api_version] = served.failure
+        return unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,72 +173,25 @@ def parse_resource_name(text: str) -> tuple[ResourceName, ...]:
     return (ResourceName(name, group, version), *readings) if second_dot else readings
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResources:
-    """The answer of one discovery; immutable.
+class UnknownResource(UsageError, LookupError):
+    """A complete, successful discovery does not list the resource."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the server has no resource {name!r}; look for it with `kubectl api-resources`, "
+            "or name it as group/version/plural"
+        )
+        self.name = name
+
+
+class DiscoveryIncomplete(AioinformerError):
+    """The server did not tell enough to say which resource is meant; asking again later may help.
 
     Attributes:
-        versions: what was found, in the order of the server's preference.
+        failures: what could not be read and why, by group and version.
     """
 
-    versions: tuple[ServedVersion, ...]
-
-    def __iter__(self) -> Iterator[Resource[Any]]:
-        """Yields every resource of every version, in order of preference."""
-        for served in self.versions:
-            yield from served.resources
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """What could not be read and why, by group and version; empty if the discovery is complete."""
-        return {served.api_version: served.failure for served in self.versions if served.failure}
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything could be read."""
-        return not any(served.failure for served in self.versions)
-
-    def resolve(self, text: str) -> Resource[Any]:
-        """The resource that a name means, as kubectl takes it.
-
-        Raises:
-            UsageError: the text is not the name of a resource.
-            UnknownResource: everything that could hold the resource was read, and does not.
-            DiscoveryIncomplete: something that could decide it was not read.
-        """
-        readings = parse_resource_name(text)
-        for name in readings:
-            for by_prefix in (False, True) if name.group and not name.exact else (False,):
-                for short in (False,) if name.exact else (False, True):
-                    found = self._first(name, by_prefix=by_prefix, short=short)
-                    if found is None:
-                        continue
-                    doubts = self._unread_before(found, name)
-                    if doubts:
-                        raise DiscoveryIncomplete(text, doubts)
-                    return found
-        doubts = {
-            served.api_version: served.failure
-            for served in self.versions
-            if served.failure and any(name.admits(served, by_prefix=not name.exact) for name in readings)
-        }
-        if doubts:
-            raise DiscoveryIncomplete(text, doubts)
-        raise UnknownResource(text)
-
-    def _first(self, name: ResourceName, *, by_prefix: bool, short: bool) -> Resource[Any] | None:
-        for served in self.versions:
-            if name.admits(served, by_prefix=by_prefix):
-                for resource in served.resources:
-                    if name.is_named(resource, short=short):
-                        return resource
-        return None
-
-    def _unread_before(self, found: Resource[Any], name: ResourceName) -> dict[str, str]:
-        unread = {}
-        for served in self.versions:
-            if (served.group, served.version) == (found.group, found.version):
-                break
-            if served.failure and served.group == found.group and name.admits(served, by_prefix=True):
-                unread[served.api_version] = served.failure
-        return unread
+    def __init__(self, name: str, failures: dict[str, str]) -> None:
+        reasons = ", ".join(f"{where} ({why})" for where, why in failures.items())
+        super().__init__(f"cannot tell which resource {name!r} is: discovery lacks {reasons}")
+        self.failures = failures

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from yarl import URL
 
 
-class SocksError(aiohttp.ClientConnectionError):
-    """A SOCKS proxy made no connection to the server; the message names the proxy and the reason."""
-
-
-def authority(url: URL) -> str:
-    """How messages name a server: "host:port", with brackets around an IPv6 address."""
-    host = url.host or ""
-    return f"[{host}]:{url.port}" if ":" in host else f"{host}:{url.port}"
-
-
 def transport_error(server: str, error: BaseException, hint: str = "") -> TransportError:
     """The error to raise instead of one of aiohttp's, its cause set: the other error without its traceback, or a
     stand-in for one that would carry the request. It must not be raised where the other is being handled.
@@ -48,6 +38,16 @@ def transport_error(server: str, error: BaseException, hint: str = "") -> Transp
     return failure
 
 
+class SocksError(aiohttp.ClientConnectionError):
+    """A SOCKS proxy made no connection to the server; the message names the proxy and the reason."""
+
+
+def authority(url: URL) -> str:
+    """How messages name a server: "host:port", with brackets around an IPv6 address."""
+    host = url.host or ""
+    return f"[{host}]:{url.port}" if ":" in host else f"{host}:{url.port}"
+
+
 def bare(error: BaseException) -> BaseException:
     """The error without tracebacks, its own and those of its causes: local variables of their frames hold requests."""
     seen: set[int] = set()
@@ -61,6 +61,16 @@ def bare(error: BaseException) -> BaseException:
                 each.__context__ = None
             rest += [each.__cause__, each.__context__]
     return error
+
+
+def os_reason(error: OSError) -> str:
+    """The system's words for an error, without the address that asyncio puts in their place."""
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "the handshake failed"
+    if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
+        # asyncio puts the address in place of the system's words.
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 def _reason(error: BaseException) -> str:
@@ -95,16 +105,6 @@ def _reason(error: BaseException) -> str:
             return f"the connection broke: {os_reason(error)}"
         case _:
             return f"the connection broke: {type(error).__name__}"
-
-
-def os_reason(error: OSError) -> str:
-    """The system's words for an error, without the address that asyncio puts in their place."""
-    if isinstance(error, ssl.SSLError):
-        return error.reason or "the handshake failed"
-    if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
-        # asyncio puts the address in place of the system's words.
-        return os.strerror(error.errno)
-    return error.strerror or str(error) or type(error).__name__
 
 
 def _certificate_reason(error: Exception) -> str:

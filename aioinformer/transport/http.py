@@ -27,7 +27,7 @@ from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, ask, bearer_flaw, close
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import TLS, Reader, TLSContexts, own_session, send
+from aioinformer.transport.session import TLS, Reader, TLSContexts, full_pool, own_session, send
 
 if TYPE_CHECKING:
     import os
@@ -36,84 +36,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from aioinformer.transport import Request
-
-
-def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
-    """Return which limit of a session's connector is reached and what to do about it, "" if there is one left.
-
-    aiohttp lets requests beyond the limit wait in silence, and a watch gives its connection back when it ends. Where a
-    connector does not tell what it has handed out, the answer is "".
-    """
-    connector = None if session is None else session.connector
-    if connector is None:
-        return ""
-    taken = len(getattr(connector, "_acquired", ()))
-    by_host = getattr(connector, "_acquired_per_host", {})
-    limit, limit_per_host = connector.limit, connector.limit_per_host
-    if limit and taken >= limit:
-        reached = f"limit={limit}"
-    elif limit_per_host and any(len(each) >= limit_per_host for key, each in by_host.items() if _is_of(key, server)):
-        reached = f"limit_per_host={limit_per_host}"
-    else:
-        return ""
-    return (
-        f"all connections that {reached} allows to the connector of the borrowed session are in use, and each watch "
-        "holds one; make it with aiohttp.TCPConnector(limit=0, limit_per_host=0), or leave out session="
-    )
-
-
-def _is_of(key: object, server: URL) -> bool:
-    return (getattr(key, "host", None), getattr(key, "port", None)) == (server.raw_host, server.port)
-
-
-class HttpResponse:
-    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
-
-    __slots__ = ("__weakref__", "_closed", "_response", "_server")
-
-    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
-        self._response = response
-        self._server = server
-        self._closed = False
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        content = self._response.content
-        try:
-            if self._response.content_length is not None:
-                # It comes in large reads. Joined, two that wait are half a megabyte of new memory, for nothing.
-                # It is asked whether it has ended: where no body is, what aiohttp reads never says so a second time.
-                while not content.at_eof():
-                    read, _ = await content.readchunk()
-                    if read:
-                        yield read
-                        read = b""  # not kept while more is waited for
-                return
-            # One buffered piece is handed out as it is; several are joined: a step of the loop for each costs more.
-            while chunk := await content.readany():
-                yield chunk
-                chunk = b""
-        except (aiohttp.ClientError, OSError) as error:
-            if self._closed:
-                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
-            await self.close()
-            failure = transport_error(self._server, error)
-            raise failure from failure.__cause__
-
-    async def close(self) -> None:
-        self._closed = True
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
-
 
 _log = get_logger("aioinformer.transport")
 
@@ -376,6 +298,55 @@ class HttpTransport:
         if self._session.closed:
             raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
         return self._session
+
+
+class HttpResponse:
+    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
+
+    __slots__ = ("__weakref__", "_closed", "_response", "_server")
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
+        self._response = response
+        self._server = server
+        self._closed = False
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        try:
+            if self._response.content_length is not None:
+                # It comes in large reads. Joined, two that wait are half a megabyte of new memory, for nothing.
+                # It is asked whether it has ended: where no body is, what aiohttp reads never says so a second time.
+                while not content.at_eof():
+                    read, _ = await content.readchunk()
+                    if read:
+                        yield read
+                        read = b""  # not kept while more is waited for
+                return
+            # One buffered piece is handed out as it is; several are joined: a step of the loop for each costs more.
+            while chunk := await content.readany():
+                yield chunk
+                chunk = b""
+        except (aiohttp.ClientError, OSError) as error:
+            if self._closed:
+                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
+            await self.close()
+            failure = transport_error(self._server, error)
+            raise failure from failure.__cause__
+
+    async def close(self) -> None:
+        self._closed = True
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
 
 
 def _server_url(base_url: str) -> URL:

@@ -32,50 +32,6 @@ if TYPE_CHECKING:
     from aioinformer.transport.session import Reader
 
 
-class ConfigurationCredentials(RenewedCredentials):
-    """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
-
-    The hook, a function or a coroutine function, runs before requests, as the client itself has it, once for all that
-    wait; and once more after a 401. A run in vain is followed by a pause, as with other sources.
-    """
-
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__()
-        self._configuration = configuration
-
-    async def current(self) -> Credential:
-        if self._configuration.refresh_api_key_hook is None:
-            return await self._read()
-        return await super().current()
-
-    async def renew(self, refused: Credential) -> Credential:
-        if self._configuration.refresh_api_key_hook is None:
-            return await self._read()
-        return await super().renew(refused)
-
-    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        try:
-            return await self._read(), None
-        except AioinformerError as error:
-            failure = TransportError(str(error))
-        except Exception as error:
-            raised = f"{type(error).__name__}{place_of(error)}"
-            failure = TransportError(f"the refresh_api_key_hook of the client's configuration failed: {raised}")
-        # Not in a handler: the words of what was raised, which would be the context, may hold the token.
-        raise failure
-
-    async def _read(self) -> Credential:
-        # A token read from a file by the client's own loaders still has the newline of the file.
-        return Credential(authorization=_token(await self._configuration.auth_settings()))
-
-    def _is_due(self) -> bool:
-        return True  # the hook knows
-
-
-def _token(settings: Mapping[str, Any]) -> str:
-    return str((settings.get("BearerToken") or {}).get("value") or "").strip()
-
-
 class KubernetesTransport:
     """Talks to the server an `ApiClient` is configured for. An async context manager; `aclose()` does the same.
 
@@ -163,6 +119,46 @@ class KubernetesTransport:
         await self.aclose()
 
 
+class ConfigurationCredentials(RenewedCredentials):
+    """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
+
+    The hook, a function or a coroutine function, runs before requests, as the client itself has it, once for all that
+    wait; and once more after a 401. A run in vain is followed by a pause, as with other sources.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__()
+        self._configuration = configuration
+
+    async def current(self) -> Credential:
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().current()
+
+    async def renew(self, refused: Credential) -> Credential:
+        if self._configuration.refresh_api_key_hook is None:
+            return await self._read()
+        return await super().renew(refused)
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        try:
+            return await self._read(), None
+        except AioinformerError as error:
+            failure = TransportError(str(error))
+        except Exception as error:
+            raised = f"{type(error).__name__}{place_of(error)}"
+            failure = TransportError(f"the refresh_api_key_hook of the client's configuration failed: {raised}")
+        # Not in a handler: the words of what was raised, which would be the context, may hold the token.
+        raise failure
+
+    async def _read(self) -> Credential:
+        # A token read from a file by the client's own loaders still has the newline of the file.
+        return Credential(authorization=_token(await self._configuration.auth_settings()))
+
+    def _is_due(self) -> bool:
+        return True  # the hook knows
+
+
 def tls_settings(configuration: Configuration) -> TLS:
     """The TLS settings of a `Configuration`, by file."""
     return TLS(
@@ -173,6 +169,10 @@ def tls_settings(configuration: Configuration) -> TLS:
         strict=not configuration.disable_strict_ssl_verification,
         server_name=configuration.tls_server_name,
     )
+
+
+def _token(settings: Mapping[str, Any]) -> str:
+    return str((settings.get("BearerToken") or {}).get("value") or "").strip()
 
 
 def _is_generated(name: str, value: str) -> bool:

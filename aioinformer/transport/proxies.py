@@ -29,81 +29,16 @@ if TYPE_CHECKING:
 
     from aioinformer.transport.auth.secret import Secret
 
-
 Address: TypeAlias = "IPv4Address | IPv6Address"
 
 _CIDR = re.compile(r"([0-9A-Fa-f.:]+)/([0-9]{1,9})").fullmatch
 _HOST_PORT = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*)):([^\[\]:]*)").fullmatch
 
-
-def is_excluded(no_proxy: str, host: str, port: int) -> bool:
-    """Return whether a server is reached without a proxy by this value of `NO_PROXY`.
-
-    Args:
-        no_proxy: the value of the variable.
-        host: the name or address in the server's URL, an IPv6 address without brackets.
-        port: the server's port.
-    """
-    entries = [entry.strip().lower() for entry in no_proxy.split(",")]
-    if "*" in entries:
-        return True
-    host = _ascii(host.strip().lower())
-    address = address_of(host)
-    return any(_matches(entry, host, address, str(port)) for entry in entries if entry)
-
-
-def address_of(host: str) -> Address | None:
-    """Return the IP address that `host` is, None for a name. An IPv4 address within IPv6 is the IPv4 address."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def _matches(entry: str, host: str, address: Address | None, port: str) -> bool:
-    if (network := _network(entry)) is not None:
-        return address is not None and address in network
-    name, wanted_port = entry, ""
-    if split := _HOST_PORT(entry):
-        name, wanted_port = split[1] or split[2] or "", split[3]
-    if not name or (wanted_port and wanted_port != port):
-        return False
-    if "%" not in name and (excluded := address_of(name)) is not None:
-        return excluded == address
-    if address is not None:
-        return False
-    name = _ascii(name.removeprefix("*") if name.startswith("*.") else name)
-    return host.endswith(name if name.startswith(".") else f".{name}") or host == name
-
-
-def _network(entry: str) -> IPv4Network | IPv6Network | None:
-    cidr = _CIDR(entry)
-    if cidr is None:
-        return None
-    try:
-        network = ip_network(f"{cidr[1]}/{int(cidr[2])}", strict=False)
-    except ValueError:
-        return None
-    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
-    if mapped is not None and network.prefixlen >= 96:
-        return IPv4Network((mapped, network.prefixlen - 96))
-    return network
-
-
-def _ascii(name: str) -> str:
-    """The name as DNS has it (IDNA), or as it is if it has no such form."""
-    if name.isascii():
-        return name
-    bare = name.removeprefix(".")
-    try:
-        return name[: len(name) - len(bare)] + (URL.build(scheme="http", host=bare).raw_host or bare)
-    except ValueError:
-        return name
-
-
 _HTTP = ("http", "https")
 _SOCKS = ("socks5", "socks5h")
+
+_PORT = 1080
+_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,49 +101,29 @@ def is_loopback(host: str | None) -> bool:
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
-def _parsed(text: str, where: str) -> Proxy | None:
+def address_of(host: str) -> Address | None:
+    """Return the IP address that `host` is, None for a name. An IPv4 address within IPv6 is the IPv4 address."""
     try:
-        url = URL(text if "://" in text else f"http://{text}")
+        address = ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    return Proxy(url, where) if url.host else None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
-def _checked(proxy: Proxy | None, where: str) -> Proxy:
-    # The URL is no local variable here: it may hold a password, and tracebacks may show local variables.
-    if proxy is None:
-        raise UsageError(f"{where} is not the URL of a proxy; write it as http://host:port or socks5://host:port")
-    if proxy.url.scheme not in (*_HTTP, *_SOCKS):
-        raise UsageError(
-            f"{where} names a proxy of kind {proxy.url.scheme[:20]}, which is not supported; name one with http://, "
-            "https:// or socks5://, or exclude the server with NO_PROXY"
-        )
-    if proxy.is_socks and find_spec("python_socks") is None:
-        raise UsageError(
-            f"{where} names a SOCKS proxy, which needs the package python-socks; "
-            "install it with: pip install 'aioinformer[socks]'"
-        )
-    return proxy
+def is_excluded(no_proxy: str, host: str, port: int) -> bool:
+    """Return whether a server is reached without a proxy by this value of `NO_PROXY`.
 
-
-_PORT = 1080
-_TIMEOUT = 60.0
-
-
-class _Unresolved(AbstractResolver):
-    """Leaves names to the proxy."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [{"hostname": host, "host": host, "port": port, "family": family, "proto": 0, "flags": 0}]
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-def _no_direct_socket(address: tuple[Any, ...]) -> NoReturn:
-    raise OSError("no direct connection is made beside a SOCKS proxy")
+    Args:
+        no_proxy: the value of the variable.
+        host: the name or address in the server's URL, an IPv6 address without brackets.
+        port: the server's port.
+    """
+    entries = [entry.strip().lower() for entry in no_proxy.split(",")]
+    if "*" in entries:
+        return True
+    host = _ascii(host.strip().lower())
+    address = address_of(host)
+    return any(_matches(entry, host, address, str(port)) for entry in entries if entry)
 
 
 class SocksConnector(aiohttp.TCPConnector):
@@ -270,3 +185,85 @@ class SocksConnector(aiohttp.TCPConnector):
             reason = f"cannot be asked: {type(error).__name__}"
         # Not in the handler: frames of python-socks hold the password, and would be the context of this error.
         raise SocksError(f"the SOCKS proxy {proxy_host}:{proxy_port} ({proxy.where}) {reason}")
+
+
+def _matches(entry: str, host: str, address: Address | None, port: str) -> bool:
+    if (network := _network(entry)) is not None:
+        return address is not None and address in network
+    name, wanted_port = entry, ""
+    if split := _HOST_PORT(entry):
+        name, wanted_port = split[1] or split[2] or "", split[3]
+    if not name or (wanted_port and wanted_port != port):
+        return False
+    if "%" not in name and (excluded := address_of(name)) is not None:
+        return excluded == address
+    if address is not None:
+        return False
+    name = _ascii(name.removeprefix("*") if name.startswith("*.") else name)
+    return host.endswith(name if name.startswith(".") else f".{name}") or host == name
+
+
+def _network(entry: str) -> IPv4Network | IPv6Network | None:
+    cidr = _CIDR(entry)
+    if cidr is None:
+        return None
+    try:
+        network = ip_network(f"{cidr[1]}/{int(cidr[2])}", strict=False)
+    except ValueError:
+        return None
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is not None and network.prefixlen >= 96:
+        return IPv4Network((mapped, network.prefixlen - 96))
+    return network
+
+
+def _ascii(name: str) -> str:
+    """The name as DNS has it (IDNA), or as it is if it has no such form."""
+    if name.isascii():
+        return name
+    bare = name.removeprefix(".")
+    try:
+        return name[: len(name) - len(bare)] + (URL.build(scheme="http", host=bare).raw_host or bare)
+    except ValueError:
+        return name
+
+
+def _parsed(text: str, where: str) -> Proxy | None:
+    try:
+        url = URL(text if "://" in text else f"http://{text}")
+    except ValueError:
+        return None
+    return Proxy(url, where) if url.host else None
+
+
+def _checked(proxy: Proxy | None, where: str) -> Proxy:
+    # The URL is no local variable here: it may hold a password, and tracebacks may show local variables.
+    if proxy is None:
+        raise UsageError(f"{where} is not the URL of a proxy; write it as http://host:port or socks5://host:port")
+    if proxy.url.scheme not in (*_HTTP, *_SOCKS):
+        raise UsageError(
+            f"{where} names a proxy of kind {proxy.url.scheme[:20]}, which is not supported; name one with http://, "
+            "https:// or socks5://, or exclude the server with NO_PROXY"
+        )
+    if proxy.is_socks and find_spec("python_socks") is None:
+        raise UsageError(
+            f"{where} names a SOCKS proxy, which needs the package python-socks; "
+            "install it with: pip install 'aioinformer[socks]'"
+        )
+    return proxy
+
+
+class _Unresolved(AbstractResolver):
+    """Leaves names to the proxy."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [{"hostname": host, "host": host, "port": port, "family": family, "proto": 0, "flags": 0}]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _no_direct_socket(address: tuple[Any, ...]) -> NoReturn:
+    raise OSError("no direct connection is made beside a SOCKS proxy")

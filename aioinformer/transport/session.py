@@ -22,11 +22,25 @@ from aioinformer.transport.streaming import lean_connector
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from yarl import URL
+
     from aioinformer.transport.auth.tokens import Credential
     from aioinformer.transport.proxies import Proxy
 
-
 _log = get_logger("aioinformer.transport")
+
+#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.streaming`.
+Reader: TypeAlias = Literal["lean", "aiohttp"]
+
+#: After 30 s of silence the peer is asked four times, 15 s apart. The first option has another name on macOS; the last
+#: (in ms, Linux) does the same for what was sent and never acknowledged.
+_KEEPALIVE = (
+    ("TCP_KEEPIDLE", 30),
+    ("TCP_KEEPALIVE", 30),
+    ("TCP_KEEPINTVL", 15),
+    ("TCP_KEEPCNT", 4),
+    ("TCP_USER_TIMEOUT", 90_000),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +105,73 @@ class TLSContexts:
         return (*map(stamp_of, files), credential.certificate, credential.key)
 
 
+def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSession:
+    """A session without a limit of connections, without cookies, and with TCP keepalive. Needs a running loop.
+
+    Args:
+        reader: who reads bodies.
+        proxy: used here if it speaks SOCKS; one that speaks HTTP is named in each request.
+    """
+    kind = connector_kind(proxy)
+    session = aiohttp.ClientSession(
+        connector=lean_connector(kind, limit=0) if reader == "lean" else kind(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trace_configs=[_reuse_tracing()],
+    )
+    # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever paces
+    # requests must know of each of them.
+    session._retry_connection = False
+    return session
+
+
+def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
+    """What makes connectors whose sockets have TCP keepalive, and lead through the proxy if that speaks SOCKS."""
+    if proxy is not None and proxy.is_socks:
+        return functools.partial(SocksConnector, proxy, _keep_alive)
+    return functools.partial(aiohttp.TCPConnector, socket_factory=_keepalive_socket)
+
+
+async def send(method: str, request: Callable[[object], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
+    """Sends a request, and once more if it went out on a connection from the pool that the server had closed.
+
+    Args:
+        method: of the request.
+        request: sends it, with the `trace_request_ctx` that it is given. A function, so that nothing of the request is
+            a local variable where errors pass.
+    """
+    connection = _Connection()
+    try:
+        return await request(connection)
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        if method != "GET" or not connection.reused:
+            raise
+    return await request(None)
+
+
+def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
+    """Return which limit of a session's connector is reached and what to do about it, "" if there is one left.
+
+    aiohttp lets requests beyond the limit wait in silence, and a watch gives its connection back when it ends. Where a
+    connector does not tell what it has handed out, the answer is "".
+    """
+    connector = None if session is None else session.connector
+    if connector is None:
+        return ""
+    taken = len(getattr(connector, "_acquired", ()))
+    by_host = getattr(connector, "_acquired_per_host", {})
+    limit, limit_per_host = connector.limit, connector.limit_per_host
+    if limit and taken >= limit:
+        reached = f"limit={limit}"
+    elif limit_per_host and any(len(each) >= limit_per_host for key, each in by_host.items() if _is_of(key, server)):
+        reached = f"limit_per_host={limit_per_host}"
+    else:
+        return ""
+    return (
+        f"all connections that {reached} allows to the connector of the borrowed session are in use, and each watch "
+        "holds one; make it with aiohttp.TCPConnector(limit=0, limit_per_host=0), or leave out session="
+    )
+
+
 def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
     authority = tls.certificate_authority
     try:
@@ -150,64 +231,6 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.streaming`.
-Reader: TypeAlias = Literal["lean", "aiohttp"]
-
-
-def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSession:
-    """A session without a limit of connections, without cookies, and with TCP keepalive. Needs a running loop.
-
-    Args:
-        reader: who reads bodies.
-        proxy: used here if it speaks SOCKS; one that speaks HTTP is named in each request.
-    """
-    kind = connector_kind(proxy)
-    session = aiohttp.ClientSession(
-        connector=lean_connector(kind, limit=0) if reader == "lean" else kind(limit=0),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trace_configs=[_reuse_tracing()],
-    )
-    # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever paces
-    # requests must know of each of them.
-    session._retry_connection = False
-    return session
-
-
-def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
-    """What makes connectors whose sockets have TCP keepalive, and lead through the proxy if that speaks SOCKS."""
-    if proxy is not None and proxy.is_socks:
-        return functools.partial(SocksConnector, proxy, _keep_alive)
-    return functools.partial(aiohttp.TCPConnector, socket_factory=_keepalive_socket)
-
-
-async def send(method: str, request: Callable[[object], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
-    """Sends a request, and once more if it went out on a connection from the pool that the server had closed.
-
-    Args:
-        method: of the request.
-        request: sends it, with the `trace_request_ctx` that it is given. A function, so that nothing of the request is
-            a local variable where errors pass.
-    """
-    connection = _Connection()
-    try:
-        return await request(connection)
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        if method != "GET" or not connection.reused:
-            raise
-    return await request(None)
-
-
-#: After 30 s of silence the peer is asked four times, 15 s apart. The first option has another name on macOS; the last
-#: (in ms, Linux) does the same for what was sent and never acknowledged.
-_KEEPALIVE = (
-    ("TCP_KEEPIDLE", 30),
-    ("TCP_KEEPALIVE", 30),
-    ("TCP_KEEPINTVL", 15),
-    ("TCP_KEEPCNT", 4),
-    ("TCP_USER_TIMEOUT", 90_000),
-)
-
-
 class _Connection:
     """What became known of the connection of one request: whether it had been used before."""
 
@@ -239,3 +262,7 @@ def _keep_alive(opened: socket.socket) -> None:
         option = getattr(socket, name, None)
         if option is not None:
             opened.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _is_of(key: object, server: URL) -> bool:
+    return (getattr(key, "host", None), getattr(key, "port", None)) == (server.raw_host, server.port)

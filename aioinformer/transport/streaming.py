@@ -34,6 +34,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_log = get_logger("aioinformer.transport")
 
 _HEAD_SLICE: Final = 4096
 """More than the longest line of a chunk that is accepted."""
@@ -51,101 +52,6 @@ _FIELDS: Final = rb"(?:" + _NAME + _VALUE + rb"\r\n)*+"
 _TRAILERS: Final = re.compile(_FIELDS + rb"\r\n").match
 _TRAILERS_BEGUN: Final = re.compile(_FIELDS + rb"(?:\r|" + _NAME + rb"(?:" + _VALUE + rb"\r?)?)?").fullmatch
 
-
-class MalformedBody(ValueError):
-    """The bytes are no body of that kind; where it ends cannot be known."""
-
-
-class Body(Protocol):
-    """A body that is still on its way.
-
-    Attributes:
-        ended: it is complete.
-    """
-
-    ended: bool
-
-    def feed(self, data: memoryview) -> tuple[bytes, int]:
-        """Returns what the next bytes carry, and how many of them belong to the message: all, until it has ended.
-
-        Raises:
-            MalformedBody: no body of this kind goes on like this.
-        """
-        ...
-
-
-class SizedBody:
-    """A body of so many bytes, as `Content-Length` says."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-        self.ended = not size
-
-    def feed(self, data: memoryview) -> tuple[bytes, int]:
-        taken = bytes(data[: self._left])
-        self._left -= len(taken)
-        self.ended = not self._left
-        return taken, len(taken)
-
-
-class ChunkedBody:
-    """A body in chunks, each behind a line with its size; trailers are judged, and dropped."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._left = 0  # of the chunk that is under way
-        self._last = False  # the chunk that ends the body was seen
-        self._begun = b"\r\n"  # of a line, or of the trailers
-
-    def feed(self, data: memoryview) -> tuple[bytes, int]:
-        size = len(data)
-        at, left = (0, self._left) if self._left else self._next(data, 0)
-        self._left = 0
-        pieces: list[memoryview] = []
-        while left:
-            stop = at + left
-            pieces.append(data[at:stop])
-            if stop > size:
-                self._left = stop - size
-                at = size
-                break
-            line = _LINE(data, stop)
-            if line is not None:
-                at, left = line.end(), int(line[1], 16)
-            if line is None or not left:
-                at, left = self._next(data, stop)
-        return b"".join(pieces), at
-
-    def _next(self, data: memoryview, at: int) -> tuple[int, int]:
-        """Where the next chunk begins and how long it is; without a length it is not there yet, or there is none."""
-        if not self._last:
-            begun = self._begun + data[at : at + _HEAD_SLICE]
-            line = _LINE(begun)
-            if line is None:
-                if _LINE_BEGUN(begun) is None:
-                    raise MalformedBody("a chunk does not begin with its size, behind the end of the chunk before it")
-                self._begun = begun
-                return len(data), 0
-            at += line.end() - len(self._begun)
-            self._begun = b""
-            if left := int(line[1], 16):
-                return at, left
-            self._last = True
-        begun = self._begun + data[at : at + _MAX_TRAILERS + 1]
-        trailers = _TRAILERS(begun)
-        if len(begun if trailers is None else trailers[0]) > _MAX_TRAILERS:
-            raise MalformedBody(f"the trailers exceed {_MAX_TRAILERS} bytes")
-        if trailers is not None:
-            self.ended = True
-            return at + trailers.end() - len(self._begun), 0
-        if _TRAILERS_BEGUN(begun) is None:
-            raise MalformedBody("behind the last chunk is neither a trailer nor the end")
-        self._begun = begun
-        return len(data), 0
-
-
-_log = get_logger("aioinformer.transport")
-
 _READ = 256 * 1024
 """Bytes that are read at once, at most: one buffer for all connections of a transport."""
 
@@ -154,6 +60,26 @@ _SLICE = 16 * 1024
 
 _BLANK_LINE = b"\r\n\r\n"
 _LENGTH = re.compile("[0-9]{1,15}").fullmatch
+
+
+def lean_connector(
+    kind: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector, **arguments: Any
+) -> aiohttp.TCPConnector:
+    """A connector of aiohttp whose connections read bodies in whole buffers, if that works with this aiohttp.
+
+    Args:
+        kind: makes the connector, `aiohttp.TCPConnector` or a class below it.
+        arguments: of `kind`.
+    """
+    connector = kind(**arguments)
+    loop = asyncio.get_running_loop()
+    factory = getattr(connector, "_factory", None)
+    if getattr(factory, "func", None) is ResponseHandler and _works(loop):
+        make = functools.partial(LeanHandler, loop=loop, buffer=memoryview(bytearray(_READ)))
+        connector._factory = make  # type: ignore[assignment] # of a subclass
+    else:
+        _log.debug("bodies are read by aiohttp %s itself: its connections are not as expected", aiohttp.__version__)
+    return connector
 
 
 class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
@@ -271,6 +197,98 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
             stream.set_exception(error)
 
 
+class Body(Protocol):
+    """A body that is still on its way.
+
+    Attributes:
+        ended: it is complete.
+    """
+
+    ended: bool
+
+    def feed(self, data: memoryview) -> tuple[bytes, int]:
+        """Returns what the next bytes carry, and how many of them belong to the message: all, until it has ended.
+
+        Raises:
+            MalformedBody: no body of this kind goes on like this.
+        """
+        ...
+
+
+class SizedBody:
+    """A body of so many bytes, as `Content-Length` says."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self.ended = not size
+
+    def feed(self, data: memoryview) -> tuple[bytes, int]:
+        taken = bytes(data[: self._left])
+        self._left -= len(taken)
+        self.ended = not self._left
+        return taken, len(taken)
+
+
+class ChunkedBody:
+    """A body in chunks, each behind a line with its size; trailers are judged, and dropped."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._left = 0  # of the chunk that is under way
+        self._last = False  # the chunk that ends the body was seen
+        self._begun = b"\r\n"  # of a line, or of the trailers
+
+    def feed(self, data: memoryview) -> tuple[bytes, int]:
+        size = len(data)
+        at, left = (0, self._left) if self._left else self._next(data, 0)
+        self._left = 0
+        pieces: list[memoryview] = []
+        while left:
+            stop = at + left
+            pieces.append(data[at:stop])
+            if stop > size:
+                self._left = stop - size
+                at = size
+                break
+            line = _LINE(data, stop)
+            if line is not None:
+                at, left = line.end(), int(line[1], 16)
+            if line is None or not left:
+                at, left = self._next(data, stop)
+        return b"".join(pieces), at
+
+    def _next(self, data: memoryview, at: int) -> tuple[int, int]:
+        """Where the next chunk begins and how long it is; without a length it is not there yet, or there is none."""
+        if not self._last:
+            begun = self._begun + data[at : at + _HEAD_SLICE]
+            line = _LINE(begun)
+            if line is None:
+                if _LINE_BEGUN(begun) is None:
+                    raise MalformedBody("a chunk does not begin with its size, behind the end of the chunk before it")
+                self._begun = begun
+                return len(data), 0
+            at += line.end() - len(self._begun)
+            self._begun = b""
+            if left := int(line[1], 16):
+                return at, left
+            self._last = True
+        begun = self._begun + data[at : at + _MAX_TRAILERS + 1]
+        trailers = _TRAILERS(begun)
+        if len(begun if trailers is None else trailers[0]) > _MAX_TRAILERS:
+            raise MalformedBody(f"the trailers exceed {_MAX_TRAILERS} bytes")
+        if trailers is not None:
+            self.ended = True
+            return at + trailers.end() - len(self._begun), 0
+        if _TRAILERS_BEGUN(begun) is None:
+            raise MalformedBody("behind the last chunk is neither a trailer nor the end")
+        self._begun = begun
+        return len(data), 0
+
+
+class MalformedBody(ValueError):
+    """The bytes are no body of that kind; where it ends cannot be known."""
+
+
 def _body_of(message: Any, stream: Any) -> Body | None:
     """How to read the body of an answer; None if that is better left to aiohttp."""
     headers = message.headers
@@ -283,26 +301,6 @@ def _body_of(message: Any, stream: Any) -> Body | None:
     if len(lengths) == 1 and not encodings and _LENGTH(lengths[0]):
         return SizedBody(int(lengths[0]))
     return None
-
-
-def lean_connector(
-    kind: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector, **arguments: Any
-) -> aiohttp.TCPConnector:
-    """A connector of aiohttp whose connections read bodies in whole buffers, if that works with this aiohttp.
-
-    Args:
-        kind: makes the connector, `aiohttp.TCPConnector` or a class below it.
-        arguments: of `kind`.
-    """
-    connector = kind(**arguments)
-    loop = asyncio.get_running_loop()
-    factory = getattr(connector, "_factory", None)
-    if getattr(factory, "func", None) is ResponseHandler and _works(loop):
-        make = functools.partial(LeanHandler, loop=loop, buffer=memoryview(bytearray(_READ)))
-        connector._factory = make  # type: ignore[assignment] # of a subclass
-    else:
-        _log.debug("bodies are read by aiohttp %s itself: its connections are not as expected", aiohttp.__version__)
-    return connector
 
 
 def _works(loop: asyncio.AbstractEventLoop) -> bool:

@@ -17,7 +17,8 @@ from aiohttp import web
 from kubernetes_asyncio.client import CoreV1Api
 
 from aioinformer.errors import UsageError
-from aioinformer.transport import Request, credentials
+from aioinformer.transport import Request
+from aioinformer.transport.auth import credentials
 from aioinformer.transport.auth.credentials import connect
 from tests.transport.loopback import Server, body, fetch
 

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import Request, lean
+from aioinformer.transport import Request, streaming
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
 from aioinformer.transport.session import TLS
 from aioinformer.transport.streaming import LeanHandler, lean_connector
@@ -157,7 +157,7 @@ async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
         first = await anext(chunks)
         await until_it_waits(response)
         waiting = await anext(chunks)
-        assert 2 * READ_BUFFER < len(waiting) <= 2 * READ_BUFFER + lean._READ
+        assert 2 * READ_BUFFER < len(waiting) <= 2 * READ_BUFFER + streaming._READ
         assert len(first) + len(waiting) + sum([len(part) async for part in chunks]) == len(sent)
 
 
@@ -169,7 +169,7 @@ async def test_of_a_body_that_nobody_wants_yet_no_more_is_read_than_came_with_th
         response = await transport.request(Request("/"))
         await until_it_waits(response)
         chunks = [part async for part in response.chunks()]
-    assert len(chunks[0]) < lean._SLICE
+    assert len(chunks[0]) < streaming._SLICE
     assert b"".join(chunks) == sent
 
 
@@ -206,7 +206,7 @@ async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> No
         chunks = [await anext(reading)]
         await until_it_waits(response)
         chunks += [part async for part in reading]
-    assert max(map(len, chunks)) <= lean._READ
+    assert max(map(len, chunks)) <= streaming._READ
     assert b"".join(chunks) == sent
 
 
@@ -292,7 +292,7 @@ class Wire(asyncio.Transport):
 
 
 def on_a_wire(**options: Any) -> tuple[LeanHandler, Wire]:
-    handler, wire = LeanHandler(asyncio.get_running_loop(), memoryview(bytearray(lean._READ))), Wire()
+    handler, wire = LeanHandler(asyncio.get_running_loop(), memoryview(bytearray(streaming._READ))), Wire()
     handler.connection_made(wire)
     handler.set_response_params(**options)
     return handler, wire

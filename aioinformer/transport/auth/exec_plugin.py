@@ -34,6 +34,29 @@ _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
+def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: str) -> ExecPlugin:
+    """Reads the `exec` section of a kubeconfig's user.
+
+    Args:
+        settings: the section, its paths absolute.
+        cluster: the cluster's section, for plugins with `provideClusterInfo`.
+        where: "kubeconfig FILE: users[NAME]", for messages.
+
+    Raises:
+        UsageError: a field is missing or wrong, or the program is not there.
+    """
+    settings, cluster = private(settings), private(cluster)
+    if (mistake := _mistake(settings)) is not None:
+        raise UsageError(f"{where}.exec.{mistake}")
+    return ExecPlugin(
+        command=str(settings["command"]),
+        args=tuple(map(str, settings.get("args") or ())),
+        env=_variables(settings),
+        api_version=str(settings["apiVersion"]),
+        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
     """What a kubeconfig says of a plugin.
@@ -63,58 +86,6 @@ class ExecPlugin:
             spec["cluster"] = self.cluster
         info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
         return {**os.environ, **self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
-
-
-def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: str) -> ExecPlugin:
-    """Reads the `exec` section of a kubeconfig's user.
-
-    Args:
-        settings: the section, its paths absolute.
-        cluster: the cluster's section, for plugins with `provideClusterInfo`.
-        where: "kubeconfig FILE: users[NAME]", for messages.
-
-    Raises:
-        UsageError: a field is missing or wrong, or the program is not there.
-    """
-    settings, cluster = private(settings), private(cluster)
-    if (mistake := _mistake(settings)) is not None:
-        raise UsageError(f"{where}.exec.{mistake}")
-    return ExecPlugin(
-        command=str(settings["command"]),
-        args=tuple(map(str, settings.get("args") or ())),
-        env=_variables(settings),
-        api_version=str(settings["apiVersion"]),
-        cluster=_cluster_info(cluster, where) if settings.get("provideClusterInfo") else None,
-    )
-
-
-def _mistake(settings: Mapping[str, Any]) -> str | None:
-    """What is wrong with a section, and what to do about it. Raises nothing, for arguments may be secret."""
-    command = settings.get("command")
-    if not isinstance(command, str) or not command:
-        return "command is missing; name the program that gets the credentials"
-    version = settings.get("apiVersion")
-    if version not in _VERSIONS:
-        return f"apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}"
-    if settings.get("interactiveMode") == "Always":
-        return (
-            "interactiveMode is Always, but there is no terminal to ask on; "
-            "use a plugin that can do without, and IfAvailable or Never"
-        )
-    args, env = settings.get("args") or [], settings.get("env") or []
-    if not isinstance(args, list):
-        return "args must be a list of strings"
-    if not isinstance(env, list) or not all(isinstance(item, dict) and "name" in item for item in env):
-        return "env must be a list of names and values"
-    if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
-        hint = settings.get("installHint")
-        remedy = str(hint).strip() if hint else "install it, or correct the name"
-        return f"command {command!r} is not an executable that can be found; {remedy}"
-    return None
-
-
-def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
-    return {str(item["name"]): str(item.get("value") or "") for item in settings.get("env") or ()}
 
 
 class ExecCredentials(RenewedCredentials):
@@ -181,6 +152,35 @@ class ExecCredentials(RenewedCredentials):
         if isinstance(expiry, str):
             return expiry
         return Credential(f"Bearer {token.strip()}" if token else "", certificate, key), expiry
+
+
+def _mistake(settings: Mapping[str, Any]) -> str | None:
+    """What is wrong with a section, and what to do about it. Raises nothing, for arguments may be secret."""
+    command = settings.get("command")
+    if not isinstance(command, str) or not command:
+        return "command is missing; name the program that gets the credentials"
+    version = settings.get("apiVersion")
+    if version not in _VERSIONS:
+        return f"apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}"
+    if settings.get("interactiveMode") == "Always":
+        return (
+            "interactiveMode is Always, but there is no terminal to ask on; "
+            "use a plugin that can do without, and IfAvailable or Never"
+        )
+    args, env = settings.get("args") or [], settings.get("env") or []
+    if not isinstance(args, list):
+        return "args must be a list of strings"
+    if not isinstance(env, list) or not all(isinstance(item, dict) and "name" in item for item in env):
+        return "env must be a list of names and values"
+    if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
+        hint = settings.get("installHint")
+        remedy = str(hint).strip() if hint else "install it, or correct the name"
+        return f"command {command!r} is not an executable that can be found; {remedy}"
+    return None
+
+
+def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {str(item["name"]): str(item.get("value") or "") for item in settings.get("env") or ()}
 
 
 def _expiry(timestamp: str) -> float | str | None:

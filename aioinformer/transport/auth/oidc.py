@@ -40,113 +40,6 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 
-@dataclass(frozen=True, slots=True)
-class OIDCProvider:
-    """What a kubeconfig says of a provider, its tokens apart.
-
-    Attributes:
-        issuer: URL of the provider.
-        client_id: of this client.
-        client_secret: "" for a public client.
-        authority: PEM certificates to trust for the provider, "" for those of the system.
-    """
-
-    issuer: str
-    client_id: str
-    client_secret: str = field(default="", repr=False)
-    authority: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The tokens of one user, "" for one that is not there."""
-
-    id_token: str = field(default="", repr=False)
-    refresh_token: str = field(default="", repr=False)
-
-
-def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
-    """Reads the `config` of the auth-provider `oidc`, its paths absolute.
-
-    Args:
-        settings: the section.
-        where: "kubeconfig FILE: users[NAME]", for messages.
-
-    Raises:
-        UsageError: a field is missing or wrong.
-    """
-    where = f"{where}.auth-provider.config"
-    settings = private(settings)
-    for name in ("idp-issuer-url", "client-id"):
-        if not settings.get(name):
-            raise UsageError(f"{where}.{name} is missing; log in again with the tool that wrote this file")
-    if not _is_private(str(settings["idp-issuer-url"])):
-        raise UsageError(f"{where}.idp-issuer-url must begin with https://, for secrets are sent to it")
-    authority = ""
-    try:
-        if settings.get("idp-certificate-authority-data"):
-            authority = b64decode(str(settings["idp-certificate-authority-data"]), validate=True).decode("ascii")
-        elif settings.get("idp-certificate-authority"):
-            with open(str(settings["idp-certificate-authority"]), encoding="ascii") as file:
-                authority = file.read()
-        if authority:
-            ssl.create_default_context(cadata=authority)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{where}.idp-certificate-authority cannot be used: {type(error).__name__}; it must be PEM certificates"
-        ) from error
-    return OIDCProvider(
-        issuer=str(settings["idp-issuer-url"]).rstrip("/"),
-        client_id=str(settings["client-id"]),
-        client_secret=str(settings.get("client-secret") or ""),
-        authority=authority,
-    )
-
-
-class TokenStore:
-    """The tokens of one user of a kubeconfig file. Blocking.
-
-    Args:
-        path: the file.
-        user: the user's name in it.
-    """
-
-    def __init__(self, path: Path, user: str) -> None:
-        self._path = path
-        self._user = user
-
-    def load(self) -> Tokens:
-        """The tokens that the file holds now. Raises `UsageError` as `read_kubeconfig` does."""
-        settings = self._settings(read_kubeconfig(self._path) or {})
-        return Tokens(str(settings.get("id-token") or ""), str(settings.get("refresh-token") or ""))
-
-    def save(self, tokens: Tokens) -> None:
-        """Writes tokens into the file, which is replaced as a whole, permissions kept. Raises `OSError`."""
-        import yaml
-
-        content = read_kubeconfig(self._path) or PrivateDict()
-        self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
-        target = os.path.realpath(self._path)
-        mode = os.stat(target).st_mode & 0o777
-        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                yaml.safe_dump(plain(content), file, default_flow_style=False, sort_keys=False, allow_unicode=True)
-            os.chmod(draft, mode)
-            os.replace(draft, target)
-        except BaseException:
-            os.unlink(draft)
-            raise
-
-    def _settings(self, content: dict[str, Any]) -> dict[str, Any]:
-        for entry in content.get("users") or ():
-            if isinstance(entry, dict) and entry.get("name") == self._user:
-                config = ((entry.get("user") or {}).get("auth-provider") or {}).get("config")
-                if isinstance(config, dict):
-                    return config
-        return {}
-
-
 class OIDCCredentials(RenewedCredentials):
     """The ID token of a user, exchanged for a new one by the refresh token shortly before it expires.
 
@@ -245,6 +138,113 @@ class OIDCCredentials(RenewedCredentials):
 
     def _because(self, reason: str) -> TransportError:
         return TransportError(f"OIDC provider {self._provider.issuer}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class OIDCProvider:
+    """What a kubeconfig says of a provider, its tokens apart.
+
+    Attributes:
+        issuer: URL of the provider.
+        client_id: of this client.
+        client_secret: "" for a public client.
+        authority: PEM certificates to trust for the provider, "" for those of the system.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    authority: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one user, "" for one that is not there."""
+
+    id_token: str = field(default="", repr=False)
+    refresh_token: str = field(default="", repr=False)
+
+
+class TokenStore:
+    """The tokens of one user of a kubeconfig file. Blocking.
+
+    Args:
+        path: the file.
+        user: the user's name in it.
+    """
+
+    def __init__(self, path: Path, user: str) -> None:
+        self._path = path
+        self._user = user
+
+    def load(self) -> Tokens:
+        """The tokens that the file holds now. Raises `UsageError` as `read_kubeconfig` does."""
+        settings = self._settings(read_kubeconfig(self._path) or {})
+        return Tokens(str(settings.get("id-token") or ""), str(settings.get("refresh-token") or ""))
+
+    def save(self, tokens: Tokens) -> None:
+        """Writes tokens into the file, which is replaced as a whole, permissions kept. Raises `OSError`."""
+        import yaml
+
+        content = read_kubeconfig(self._path) or PrivateDict()
+        self._settings(content).update({"id-token": tokens.id_token, "refresh-token": tokens.refresh_token})
+        target = os.path.realpath(self._path)
+        mode = os.stat(target).st_mode & 0o777
+        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".kubeconfig-")
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                yaml.safe_dump(plain(content), file, default_flow_style=False, sort_keys=False, allow_unicode=True)
+            os.chmod(draft, mode)
+            os.replace(draft, target)
+        except BaseException:
+            os.unlink(draft)
+            raise
+
+    def _settings(self, content: dict[str, Any]) -> dict[str, Any]:
+        for entry in content.get("users") or ():
+            if isinstance(entry, dict) and entry.get("name") == self._user:
+                config = ((entry.get("user") or {}).get("auth-provider") or {}).get("config")
+                if isinstance(config, dict):
+                    return config
+        return {}
+
+
+def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
+    """Reads the `config` of the auth-provider `oidc`, its paths absolute.
+
+    Args:
+        settings: the section.
+        where: "kubeconfig FILE: users[NAME]", for messages.
+
+    Raises:
+        UsageError: a field is missing or wrong.
+    """
+    where = f"{where}.auth-provider.config"
+    settings = private(settings)
+    for name in ("idp-issuer-url", "client-id"):
+        if not settings.get(name):
+            raise UsageError(f"{where}.{name} is missing; log in again with the tool that wrote this file")
+    if not _is_private(str(settings["idp-issuer-url"])):
+        raise UsageError(f"{where}.idp-issuer-url must begin with https://, for secrets are sent to it")
+    authority = ""
+    try:
+        if settings.get("idp-certificate-authority-data"):
+            authority = b64decode(str(settings["idp-certificate-authority-data"]), validate=True).decode("ascii")
+        elif settings.get("idp-certificate-authority"):
+            with open(str(settings["idp-certificate-authority"]), encoding="ascii") as file:
+                authority = file.read()
+        if authority:
+            ssl.create_default_context(cadata=authority)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{where}.idp-certificate-authority cannot be used: {type(error).__name__}; it must be PEM certificates"
+        ) from error
+    return OIDCProvider(
+        issuer=str(settings["idp-issuer-url"]).rstrip("/"),
+        client_id=str(settings["client-id"]),
+        client_secret=str(settings.get("client-secret") or ""),
+        authority=authority,
+    )
 
 
 @dataclass(frozen=True, slots=True)

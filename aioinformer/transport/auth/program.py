@@ -29,8 +29,36 @@ _TAIL: Final = 64 * 1024
 """Bytes of standard error that are kept: its end."""
 
 
-class TooMuchOutput(Exception):
-    """The program wrote more to its standard output than it may."""
+async def run_program(
+    command: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]], most: int
+) -> Ended:
+    """Run a program without input and without a terminal, in a session of its own.
+
+    Args:
+        command: gives the program and its arguments; a function, for they may be secret, and so may be variables.
+        environment: gives all its variables.
+        most: bytes that it may write to standard output.
+
+    Raises:
+        OSError: it cannot be run.
+        TooMuchOutput: it wrote more than `most`.
+    """
+    outputs = _Outputs(most)
+    process, _ = await asyncio.get_running_loop().subprocess_exec(
+        lambda: outputs, *command(), env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        await outputs.finished
+        await asyncio.wait({outputs.drained}, timeout=_AFTERWARDS)
+    finally:
+        _kill(process)
+        process.close()
+        with anyio.CancelScope(shield=True):
+            await outputs.closed
+    if outputs.is_full:
+        raise TooMuchOutput
+    status = process.get_returncode()
+    return Ended(-signal.SIGKILL if status is None else status, bytes(outputs.output), bytes(outputs.complaint))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +74,10 @@ class Ended:
     status: int
     output: bytes = field(repr=False)
     complaint: bytes = field(repr=False)
+
+
+class TooMuchOutput(Exception):
+    """The program wrote more to its standard output than it may."""
 
 
 class _Outputs(asyncio.SubprocessProtocol):
@@ -88,38 +120,6 @@ class _Outputs(asyncio.SubprocessProtocol):
         _set(self.finished)
         _set(self.drained)
         _set(self.closed)
-
-
-async def run_program(
-    command: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]], most: int
-) -> Ended:
-    """Run a program without input and without a terminal, in a session of its own.
-
-    Args:
-        command: gives the program and its arguments; a function, for they may be secret, and so may be variables.
-        environment: gives all its variables.
-        most: bytes that it may write to standard output.
-
-    Raises:
-        OSError: it cannot be run.
-        TooMuchOutput: it wrote more than `most`.
-    """
-    outputs = _Outputs(most)
-    process, _ = await asyncio.get_running_loop().subprocess_exec(
-        lambda: outputs, *command(), env=environment(), stdin=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        await outputs.finished
-        await asyncio.wait({outputs.drained}, timeout=_AFTERWARDS)
-    finally:
-        _kill(process)
-        process.close()
-        with anyio.CancelScope(shield=True):
-            await outputs.closed
-    if outputs.is_full:
-        raise TooMuchOutput
-    status = process.get_returncode()
-    return Ended(-signal.SIGKILL if status is None else status, bytes(outputs.output), bytes(outputs.complaint))
 
 
 def _kill(process: asyncio.SubprocessTransport) -> None:

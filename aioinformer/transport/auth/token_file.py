@@ -66,6 +66,17 @@ class TokenFile(RenewedCredentials):
         return self._now() >= self._read_at + self._interval or stamp_of(self._path) != self._stamp
 
 
+def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None:
+    """What changes when a file's content does; None for a file that is not there. Links are followed."""
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def _token_in(path: Path) -> Secret | OSError | str:
     """The text of a file, or why it cannot be read. Nothing is raised here, where the text is."""
     try:
@@ -86,14 +97,3 @@ def _token_in(path: Path) -> Secret | OSError | str:
         return Secret(content.decode())
     except UnicodeDecodeError:
         return "it is not a text file"
-
-
-def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None:
-    """What changes when a file's content does; None for a file that is not there. Links are followed."""
-    if path is None:
-        return None
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

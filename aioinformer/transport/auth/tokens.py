@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 MOST: Final = 1024 * 1024
 """Bytes that a source of credentials may give, at most: a token file, a plugin, a provider."""
 
+_CALM: Final = 120.0
+_LONGEST_PAUSE: Final = 60.0
+_LAST_SECOND: Final = 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -70,127 +74,6 @@ class Credentials(Protocol):
     async def renew(self, refused: Credential) -> Credential:
         """Another credential than the refused one if there is any, otherwise an equal one. Raises as `current`."""
         ...
-
-
-async def ask(credentials: Credentials, refused: Credential | None = None) -> Credential:
-    """Ask a source for a credential: the only place that does.
-
-    Args:
-        credentials: the source.
-        refused: what the server has refused, None if a credential is needed for a new request.
-
-    Raises:
-        TransportError: the source raised an exception of any type, or gave something that is no credential. Of a
-            foreign exception the message has the type and the place, and not the words, which may hold a token.
-    """
-    try:
-        answer: object = await (credentials.current() if refused is None else credentials.renew(refused))
-    except TransportError:
-        raise
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        failure = TransportError(f"{_name(credentials)} was cancelled")
-    except Exception as error:
-        failure = failure_of(credentials, error)
-    else:
-        if isinstance(answer, Credential) and (flaw := _flaw(answer)) is None:
-            return answer
-        reason = flaw if isinstance(answer, Credential) else f"gave an object of type {type(answer).__name__}"
-        del answer  # it may be the bare token, and tracebacks may show local variables
-        failure = TransportError(f"{_name(credentials)} {reason}; it must give a Credential")
-    # Not in a handler, or what was raised would be the context of this.
-    raise failure
-
-
-def failure_of(source: object, error: Exception) -> TransportError:
-    """The error to raise for one that a source of credentials did not foresee."""
-    if isinstance(error, AioinformerError):
-        return TransportError(str(error))
-    return TransportError(f"{_name(source)} raised {type(error).__name__}{place_of(error)}")
-
-
-def place_of(error: Exception) -> str:
-    """Where an exception was raised, as " at file.py:31"."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace is not None else ""
-
-
-def _name(source: object) -> str:
-    return f"the source of credentials {type(source).__name__}"
-
-
-def _flaw(credential: Credential) -> str | None:
-    texts: list[object] = [credential.authorization, credential.certificate, credential.key]
-    if not all(isinstance(text, str) for text in texts):
-        return "gave a Credential whose fields are not all of type str"
-    if not credential.authorization.isprintable():
-        return "gave an authorization with control characters or line breaks"
-    return None
-
-
-def bearer(token: Secret, source: str) -> str:
-    """The header's value for a token, without the white space that files end with.
-
-    Raises:
-        TransportError: the token cannot be sent in a header; the message names the source, not the token.
-    """
-    if (flaw := bearer_flaw(token.text)) is not None:
-        raise TransportError(f"{source} {flaw}")
-    return f"Bearer {token.text.strip()}"
-
-
-def bearer_flaw(token: str) -> str | None:
-    """Why a token cannot be sent in a header, None if it can. Raises nothing, for the token is an argument here."""
-    token = token.strip()
-    if not token:
-        return "holds no token"
-    if not token.isascii() or not token.isprintable() or " " in token:
-        return "holds something that is not one token: it has spaces or control characters"
-    return None
-
-
-_CALM: Final = 120.0
-_LONGEST_PAUSE: Final = 60.0
-_LAST_SECOND: Final = 1e15
-
-
-class Pause:
-    """The time between two renewals, while they are in vain: doubled from `first` with each of them, to a minute.
-
-    Args:
-        first: seconds after the first, 0 for no pause ever.
-        clock: monotonic, in seconds.
-    """
-
-    def __init__(self, first: float, clock: Callable[[], float]) -> None:
-        self._first = first
-        self._clock = clock
-        self._in_a_row = 0
-        self._last = self._until = -math.inf
-
-    def is_over(self) -> bool:
-        """Whether the source may be asked."""
-        return self._clock() >= self._until
-
-    def count(self, *, in_vain: bool) -> None:
-        """Count a renewal that has just ended. After two minutes without one, the next is the first again."""
-        now = self._clock()
-        if not in_vain or now - self._last > _CALM:
-            self._in_a_row = 0
-        self._last = now
-        if in_vain:
-            self._until = now + min(self._first * 2.0 ** min(self._in_a_row, 10), _LONGEST_PAUSE)
-            self._in_a_row += 1
-
-
-async def close(credentials: Credentials) -> None:
-    """End what a source of credentials does in the background, if it does something."""
-    if isinstance(credentials, RenewedCredentials):
-        await credentials.aclose()
 
 
 class FixedCredentials:
@@ -324,3 +207,119 @@ class RenewedCredentials(ABC):
 
     def _is_usable(self) -> bool:
         return self._credential is not None and (self._expires is None or self._now() < self._expires)
+
+
+class Pause:
+    """The time between two renewals, while they are in vain: doubled from `first` with each of them, to a minute.
+
+    Args:
+        first: seconds after the first, 0 for no pause ever.
+        clock: monotonic, in seconds.
+    """
+
+    def __init__(self, first: float, clock: Callable[[], float]) -> None:
+        self._first = first
+        self._clock = clock
+        self._in_a_row = 0
+        self._last = self._until = -math.inf
+
+    def is_over(self) -> bool:
+        """Whether the source may be asked."""
+        return self._clock() >= self._until
+
+    def count(self, *, in_vain: bool) -> None:
+        """Count a renewal that has just ended. After two minutes without one, the next is the first again."""
+        now = self._clock()
+        if not in_vain or now - self._last > _CALM:
+            self._in_a_row = 0
+        self._last = now
+        if in_vain:
+            self._until = now + min(self._first * 2.0 ** min(self._in_a_row, 10), _LONGEST_PAUSE)
+            self._in_a_row += 1
+
+
+async def ask(credentials: Credentials, refused: Credential | None = None) -> Credential:
+    """Ask a source for a credential: the only place that does.
+
+    Args:
+        credentials: the source.
+        refused: what the server has refused, None if a credential is needed for a new request.
+
+    Raises:
+        TransportError: the source raised an exception of any type, or gave something that is no credential. Of a
+            foreign exception the message has the type and the place, and not the words, which may hold a token.
+    """
+    try:
+        answer: object = await (credentials.current() if refused is None else credentials.renew(refused))
+    except TransportError:
+        raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        failure = TransportError(f"{_name(credentials)} was cancelled")
+    except Exception as error:
+        failure = failure_of(credentials, error)
+    else:
+        if isinstance(answer, Credential) and (flaw := _flaw(answer)) is None:
+            return answer
+        reason = flaw if isinstance(answer, Credential) else f"gave an object of type {type(answer).__name__}"
+        del answer  # it may be the bare token, and tracebacks may show local variables
+        failure = TransportError(f"{_name(credentials)} {reason}; it must give a Credential")
+    # Not in a handler, or what was raised would be the context of this.
+    raise failure
+
+
+async def close(credentials: Credentials) -> None:
+    """End what a source of credentials does in the background, if it does something."""
+    if isinstance(credentials, RenewedCredentials):
+        await credentials.aclose()
+
+
+def failure_of(source: object, error: Exception) -> TransportError:
+    """The error to raise for one that a source of credentials did not foresee."""
+    if isinstance(error, AioinformerError):
+        return TransportError(str(error))
+    return TransportError(f"{_name(source)} raised {type(error).__name__}{place_of(error)}")
+
+
+def place_of(error: Exception) -> str:
+    """Where an exception was raised, as " at file.py:31"."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace is not None else ""
+
+
+def bearer(token: Secret, source: str) -> str:
+    """The header's value for a token, without the white space that files end with.
+
+    Raises:
+        TransportError: the token cannot be sent in a header; the message names the source, not the token.
+    """
+    if (flaw := bearer_flaw(token.text)) is not None:
+        raise TransportError(f"{source} {flaw}")
+    return f"Bearer {token.text.strip()}"
+
+
+def bearer_flaw(token: str) -> str | None:
+    """Why a token cannot be sent in a header, None if it can. Raises nothing, for the token is an argument here."""
+    token = token.strip()
+    if not token:
+        return "holds no token"
+    if not token.isascii() or not token.isprintable() or " " in token:
+        return "holds something that is not one token: it has spaces or control characters"
+    return None
+
+
+def _name(source: object) -> str:
+    return f"the source of credentials {type(source).__name__}"
+
+
+def _flaw(credential: Credential) -> str | None:
+    texts: list[object] = [credential.authorization, credential.certificate, credential.key]
+    if not all(isinstance(text, str) for text in texts):
+        return "gave a Credential whose fields are not all of type str"
+    if not credential.authorization.isprintable():
+        return "gave an authorization with control characters or line breaks"
+    return None
