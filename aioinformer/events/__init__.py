@@ -1,4 +1,4 @@
-"""Record Events: client-go's tools/record and tools/events."""
+"""Record Events, as in client-go's tools/record and tools/events."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""From recorders to sinks, logs and functions: client-go's EventBroadcaster (EV-01, EV-09).
+"""Deliver Events from recorders to sinks, logs and functions, as client-go's EventBroadcaster does.
 
     async with EventBroadcaster() as broadcaster:
         broadcaster.start_recording_to_sink(await discover_event_sink(transport))
         recorder = broadcaster.new_recorder("my-controller")
         recorder.event(pod, "Normal", "Started", "it runs")
 
-Recording never waits. Everybody who takes Events has a bounded queue of their own, so nobody waits for another.
+Recording never waits. Each receiver has its own bounded queue, so a slow receiver does not delay the others.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _log = get_logger("aioinformer.events")
 
 
 class EventWatch:
-    """A function that is told of each Event, one at a time and in order.
+    """Calls a handler with each Event, one at a time and in order.
 
     Args:
-        handler: (event), sync or async; what it raises is logged and counted, and that is all.
-        size: so many Events wait for it at most; what is more is dropped.
+        handler: a function of an Event, sync or async. Its exceptions are logged and counted.
+        size: how many Events may wait for the handler; further Events are dropped.
 
     Attributes:
         errors: how often the handler raised.
-        dropped: how many Events it was not told of.
+        dropped: how many Events were not delivered.
     """
 
     def __init__(self, handler: Callable[[Event], Any], size: int) -> None:
@@ -60,7 +60,7 @@ class EventWatch:
         self._finished = asyncio.Event()
 
     def record(self, event: Event) -> None:
-        """Takes an Event, if there is room for it."""
+        """Enqueue an Event, or drop it if the queue is full."""
         if self._stopped:
             return
         try:
@@ -69,13 +69,13 @@ class EventWatch:
             self.dropped += 1
 
     def stop(self) -> None:
-        """Tells it of nothing more but what waits already. Idempotent."""
+        """Accept no more Events; queued ones are still delivered. Idempotent."""
         self._stopped = True
         if self._events.empty():
             self._events.put_nowait(None)
 
     async def run(self) -> None:
-        """Calls the handler, until stopped and told of all that waits."""
+        """Call the handler until stopped and the queue is empty."""
         try:
             while not (self._stopped and self._events.empty()):
                 event = await self._events.get()
@@ -85,12 +85,12 @@ class EventWatch:
             self._finished.set()
 
     async def drain(self) -> None:
-        """Stops, and returns when the handler was told of all that waits."""
+        """Stop, and wait until all queued Events have been delivered."""
         self.stop()
         await self._finished.wait()
 
     def close(self) -> None:
-        """Counts what it was not told of before the end."""
+        """Drop and count the Events that are still queued."""
         while not self._events.empty():
             self.dropped += self._events.get_nowait() is not None
 
@@ -108,35 +108,35 @@ class EventWatch:
 
 
 class EventBroadcaster:
-    """Hands what recorders record to sinks, logs and functions.
+    """Delivers recorded Events to sinks, logs and functions.
 
-    Use it as `async with EventBroadcaster() as broadcaster`: what stands in the block may record. On leaving, what
-    waits has `grace` seconds to be written; after that it is dropped, and the log says how much. It runs once.
+    Use it as `async with EventBroadcaster() as broadcaster` around the code that records. On leaving the block, queued
+    Events have `grace` seconds to be written; the rest is dropped, and the log says how many. It runs once.
 
     Args:
-        grace: in seconds.
-        queue_size: so many Events wait for each function or log at most.
-        wall: nanoseconds since 1970, for the times of Events.
+        grace: seconds for writing queued Events at the end.
+        queue_size: how many Events may wait for each function or log.
+        wall: returns nanoseconds since 1970, for the times of Events.
     """
 
     def __init__(self, *, grace: float = 5.0, queue_size: int = 1000, wall: Callable[[], int] = time.time_ns) -> None:
         self._grace = grace
         self._queue_size = queue_size
         self._wall = wall
-        self._takers: list[EventRecording | EventWatch] = []
+        self._receivers: list[EventRecording | EventWatch] = []
         self._tasks: asyncio.TaskGroup | None = None
         self._started = self._closed = False
         self._dropped = 0
         self._owner = Owner()
 
-    # Who records.
+    # Recording.
 
     def new_recorder(self, component: str, instance: str | None = None) -> EventRecorder:
-        """A recorder for one component.
+        """Return a recorder for one component.
 
         Args:
-            component: who says it.
-            instance: which one of those; by default, the name of the host.
+            component: the name of the component that reports the Events.
+            instance: the name of its instance; the host name by default.
 
         Raises:
             UsageError: the component is empty.
@@ -144,35 +144,35 @@ class EventBroadcaster:
         return EventRecorder(self.record, component, instance, wall=self._wall)
 
     def record(self, event: Event) -> None:
-        """Hands an Event to all who take them. A plain call that never waits; after the end, it is dropped."""
+        """Enqueue an Event for all receivers, without waiting. After the end, the Event is dropped."""
         if self._closed:
             self._dropped += 1
             return
-        for taker in self._takers:
-            taker.record(event)
+        for receiver in self._receivers:
+            receiver.record(event)
 
     @property
     def dropped(self) -> int:
-        """How many Events came after the end."""
+        """How many Events were recorded after the end."""
         return self._dropped
 
-    # Who takes.
+    # Receivers.
 
     def start_recording_to_sink(
         self, sink: EventSink, correlator: Correlator | None = None, options: RecordingOptions | None = None
     ) -> EventRecording:
-        """Writes what is recorded from now on to a sink, once the broadcaster runs.
+        """Write the Events that are recorded from now on to a sink, once the broadcaster runs.
 
         Args:
-            sink: such as `CoreEventSink(transport)`, or what `discover_event_sink(transport)` finds.
-            correlator: what decides which Events are written; each sink has its own.
-            options: how they are written.
+            sink: such as `CoreEventSink(transport)` or `await discover_event_sink(transport)`.
+            correlator: decides which Events are written; by default, a new one of the sink's kind.
+            options: how Events are written.
 
         Returns:
-            Whose `statistics()` say what becomes of them.
+            The recording; its `statistics()` count what happened to the Events.
 
         Raises:
-            UsageError: the broadcaster has ended, or writes to this sink already.
+            UsageError: the broadcaster has ended, or already writes to this sink.
         """
         self._check_open()
         if not all(callable(getattr(sink, method, None)) for method in ("create", "patch")):
@@ -180,21 +180,21 @@ class EventBroadcaster:
             hint = ""
             if inspect.iscoroutine(given):
                 hint = f"; write `await {given.__name__}(...)`"
-                given.close()  # or it would warn that it was never awaited, which this says better
+                given.close()  # otherwise Python warns that it was never awaited; the hint is clearer
             raise UsageError(f"sink: expected a sink such as CoreEventSink(transport), not {type(sink).__name__}{hint}")
         name = f"event recording to {type(sink).__name__}"
-        if any(isinstance(taker, EventRecording) and taker.sink is sink for taker in self._takers):
+        if any(isinstance(receiver, EventRecording) and receiver.sink is sink for receiver in self._receivers):
             raise UsageError(f"{name} was started already; a second one would write every event twice")
-        return self._take(EventRecording(sink, correlator, options, name=name))
+        return self._add_receiver(EventRecording(sink, correlator, options, name=name))
 
     def start_event_watcher(self, handler: Callable[[Event], Any]) -> EventWatch:
-        """Tells a function of each Event that is recorded from now on, as it was recorded, once the broadcaster runs.
+        """Call a function with each Event that is recorded from now on, uncorrelated, once the broadcaster runs.
 
         Args:
-            handler: (event), sync or async.
+            handler: a function of an Event, sync or async.
 
         Returns:
-            Whose `stop()` ends it.
+            The watch; its `stop()` ends the calls.
 
         Raises:
             UsageError: the broadcaster has ended.
@@ -202,17 +202,17 @@ class EventBroadcaster:
         self._check_open()
         if not callable(handler):
             raise UsageError(f"handler: expected a function of an Event, not {type(handler).__name__}")
-        return self._take(EventWatch(handler, self._queue_size))
+        return self._add_receiver(EventWatch(handler, self._queue_size))
 
     def start_logging(self, logger: logging.Logger = _log, level: int = logging.INFO) -> EventWatch:
-        """Logs each Event that is recorded from now on, messages included.
+        """Log each Event that is recorded from now on, messages included.
 
         Args:
-            logger: where to.
-            level: as which.
+            logger: the logger to use.
+            level: the level of the log lines.
 
         Returns:
-            Whose `stop()` ends it.
+            The watch; its `stop()` ends the logging.
 
         Raises:
             UsageError: the broadcaster has ended.
@@ -226,11 +226,11 @@ class EventBroadcaster:
 
         return self.start_event_watcher(log)
 
-    # Life.
+    # Running.
 
     async def __aenter__(self) -> Self:
         if self._started:
-            raise UsageError("an event broadcaster runs once; make another one")
+            raise UsageError("an event broadcaster runs once; make another one for another block")
         self._owner.start(self._run, "event broadcaster")
         self._started = True
         return self
@@ -240,39 +240,39 @@ class EventBroadcaster:
     ) -> None:
         self._closed = True
         try:
-            # A scope that was cancelled around this must not cost what the grace is for.
+            # Shielded: queued Events are written even if a scope around the block was cancelled.
             with anyio.move_on_after(self._grace, shield=True):
-                await self._drain()  # each recording says what it has not written
+                await self._drain()
         finally:
-            takers, self._takers = self._takers, []
+            receivers, self._receivers = self._receivers, []
             try:
                 await self._owner.stop()
             finally:
-                for taker in takers:
-                    taker.close()
+                for receiver in receivers:
+                    receiver.close()  # counts and logs what was not written
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            for taker in self._takers:
-                self._start(taker, tasks)
+            for receiver in self._receivers:
+                self._start(receiver, tasks)
             await asyncio.get_running_loop().create_future()
 
-    def _take(self, taker: T) -> T:
-        self._takers.append(taker)
+    def _add_receiver(self, receiver: T) -> T:
+        self._receivers.append(receiver)
         if self._tasks is not None:
-            self._start(taker, self._tasks)
-        return taker
+            self._start(receiver, self._tasks)
+        return receiver
 
-    def _start(self, taker: EventRecording | EventWatch, tasks: asyncio.TaskGroup) -> None:
-        task: asyncio.Task[None] = tasks.create_task(Root(taker.run()), name=taker.name)
-        task.add_done_callback(lambda _: self._takers.remove(taker) if taker in self._takers else None)
+    def _start(self, receiver: EventRecording | EventWatch, tasks: asyncio.TaskGroup) -> None:
+        task: asyncio.Task[None] = tasks.create_task(Root(receiver.run()), name=receiver.name)
+        task.add_done_callback(lambda _: self._receivers.remove(receiver) if receiver in self._receivers else None)
 
     async def _drain(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for taker in self._takers:
-                tasks.create_task(taker.drain(), name=f"{taker.name}: drain")
+            for receiver in self._receivers:
+                tasks.create_task(receiver.drain(), name=f"{receiver.name}: drain")
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the event broadcaster has ended; nothing takes its events any more")
+            raise UsageError("the event broadcaster has ended and delivers no more events; make another one")

@@ -1,15 +1,14 @@
-"""Which of many Events are written, and as what: client-go's correlation for core/v1, without loop or clock.
+"""Decide which core/v1 Events are written, and how, as client-go's correlator does; without event loop or clock.
 
-An Event goes through three steps, in this order (EV-04):
+An Event passes three steps, in this order:
 
-1. *Aggregation.* Events that differ in nothing but their message are similar. From the tenth different message on,
-   without ten minutes of silence in between, they become one Event that says that it stands for several (EV-05).
-2. *Counting.* An Event that was seen before is no new one: it keeps the name of the first, and its count goes up, which
-   is a patch (EV-06).
-3. *The spam filter.* Each source has a bucket of 25 Events for each object, refilled with one in five minutes. What
-   finds it empty is not written; it has been counted all the same, and the next that is written says so (EV-07).
+1. *Aggregation.* Events that differ only in their message are similar. From the tenth different message on, unless
+   there were ten minutes without one, they are combined into one Event whose message says so.
+2. *Counting.* A repeated Event keeps the name of the first one; its count grows, which is written as a patch.
+3. *Spam filter.* Each source has a bucket of 25 Events for each object; one is added every five minutes. If the bucket
+   is empty, the Event is not written. It is counted, and the next Event that is written includes it in its count.
 
-Each step remembers 4096 things, the least recently used of which is forgotten first (EV-08).
+Each step remembers up to 4096 entries, and forgets the least recently used one first.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ V = TypeVar("V")
 
 
 class EventCorrelateResult(NamedTuple):
-    """What becomes of an Event.
+    """How to write an Event.
 
     Attributes:
-        key: the same for all that is written to one Event on the server, and for the Events of that sort after it.
-        event: what to write: a new Event if its count is 1, or else a patch of the one that has its name.
-        skip: write nothing.
+        key: identifies the kind of Event; repetitions have the same key.
+        event: the Event to create if its count is 1, otherwise the patch of the Event with its name.
+        skip: whether to write nothing.
     """
 
     key: Hashable
@@ -43,70 +42,62 @@ class EventCorrelateResult(NamedTuple):
 
 
 class Correlator(Protocol):
-    """Decides what is written; times are seconds on any clock that does not go back."""
+    """Decides how Events are written. Times are seconds on a monotonic clock."""
 
-    #: How often `due` wants to be asked, in seconds; 0 for never.
+    #: How often to call `due`, in seconds; 0 for never.
     period: float
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:
-        """What becomes of an Event that happens now."""
+        """Decide how to write an Event that is recorded now."""
         ...
 
     def due(self, now: float) -> Sequence[EventCorrelateResult]:
-        """What is to be written by now although nothing happened."""
+        """Return the writes that are due now without a new Event."""
         ...
 
     def finish(self) -> Sequence[EventCorrelateResult]:
-        """What is to be written before the end."""
+        """Return the writes that are left at the end."""
         ...
 
 
 def event_key(event: Event) -> Hashable:
-    """The same for Events that say the same of the same object."""
-    return (*_about(event), event.regarding.field_path, event.type, event.reason, event.note)
+    """Return a key that is equal for repetitions of an Event."""
+    return (*_source_and_object(event), event.regarding.field_path, event.type, event.reason, event.note)
 
 
 def event_aggregator_by_reason(event: Event) -> tuple[Hashable, Hashable]:
-    """The same for Events that are similar, and what tells them from each other: their message."""
-    return (*_about(event), event.type, event.reason), event.note
+    """Return a key that is equal for similar Events, and what distinguishes them: their message."""
+    return (*_source_and_object(event), event.type, event.reason), event.note
 
 
 def combined_message(event: Event) -> str:
-    """What an Event says that stands for several."""
+    """Return the message of an Event that combines similar ones."""
     return f"(combined from similar events): {event.note}"
 
 
 def spam_key(event: Event) -> Hashable:
-    """The same for Events that share a bucket: those of one source about one object."""
-    return _about(event)
+    """Return a key that is equal for Events that share a bucket: those of one source about one object."""
+    return _source_and_object(event)
 
 
-def _about(event: Event) -> tuple[str, ...]:
-    about = event.regarding
-    return (
-        event.controller,
-        event.instance,
-        about.kind,
-        about.namespace,
-        about.name,
-        about.uid,
-        about.api_version,
-    )
+def _source_and_object(event: Event) -> tuple[str, ...]:
+    obj = event.regarding
+    return (event.controller, event.instance, obj.kind, obj.namespace, obj.name, obj.uid, obj.api_version)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrelatorOptions:
-    """The numbers and functions of the correlation; the defaults are client-go's.
+    """The limits and functions of the correlation; the defaults are client-go's.
 
     Attributes:
-        lru_cache_size: so many things each of the three steps remembers.
-        burst_size: so many Events of one source about one object may be written at once.
-        qps: so many more in a second.
-        max_events: with so many different messages, similar Events become one.
-        max_interval: unless there was silence for longer than this, in seconds.
-        key_func: Event -> what is similar, and what tells the similar ones from each other.
-        message_func: Event -> what the one that stands for several says.
-        spam_key_func: Event -> which bucket it takes from.
+        lru_cache_size: how many entries each of the three steps remembers.
+        burst_size: how many Events of one source about one object may be written at once.
+        qps: how many Events are added to that burst each second.
+        max_events: from this number of different messages on, similar Events are combined.
+        max_interval: similar Events are counted anew after this many seconds without one.
+        key_func: returns the key of similar Events, and what distinguishes them.
+        message_func: returns the message of a combined Event.
+        spam_key_func: returns the key of the bucket that an Event belongs to.
     """
 
     lru_cache_size: int = 4096
@@ -128,32 +119,32 @@ class CorrelatorOptions:
 
 
 class LRUCache(Generic[V]):
-    """Remembers so many values by key, and forgets the least recently used first."""
+    """A mapping with a limited size that forgets the least recently used entry first."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._values: OrderedDict[Hashable, V] = OrderedDict()
 
     def get(self, key: Hashable) -> V | None:
-        """The value, which has been used now; None if there is none."""
+        """Return the value and mark it as used; None if there is none."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
         return value
 
     def put(self, key: Hashable, value: V) -> None:
-        """Remembers a value."""
+        """Store a value."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._size:
             self._values.popitem(last=False)
 
     def pop(self, key: Hashable) -> None:
-        """Forgets a value."""
+        """Remove a value."""
         self._values.pop(key, None)
 
     def items(self) -> list[tuple[Hashable, V]]:
-        """Everything, the least recently used first."""
+        """Return all entries, the least recently used first."""
         return list(self._values.items())
 
     def __len__(self) -> int:
@@ -162,21 +153,21 @@ class LRUCache(Generic[V]):
 
 @dataclass(slots=True)
 class _Similar:
-    """The different messages of similar Events, and when the last one came."""
+    """The different messages of similar Events, and the time of the last Event."""
 
     last: float
     messages: set[Hashable] = field(default_factory=set)
 
 
 class EventAggregator:
-    """Makes one Event of many similar ones."""
+    """Combines similar Events into one."""
 
     def __init__(self, options: CorrelatorOptions) -> None:
         self._options = options
         self._seen: LRUCache[_Similar] = LRUCache(options.lru_cache_size)
 
     def event_aggregate(self, event: Event, now: float) -> tuple[Hashable, Event]:
-        """The Event, or the one that stands for it and others; and by which key it is counted."""
+        """Return the key to count the Event by, and the Event, or the combined one in its place."""
         options = self._options
         similar_key, local_key = options.key_func(event)
         similar = self._seen.get(similar_key)
@@ -191,13 +182,13 @@ class EventAggregator:
 
 
 class EventLogger:
-    """Counts how often each Event happened."""
+    """Counts the repetitions of each Event."""
 
     def __init__(self, options: CorrelatorOptions) -> None:
         self._first: LRUCache[Event] = LRUCache(options.lru_cache_size)
 
     def event_observe(self, event: Event, key: Hashable) -> Event:
-        """The Event; if it is known, with the name of the first one, and counted."""
+        """Return the Event; a repetition gets the name of the first one and a higher count."""
         known = self._first.get(key)
         if known is not None:
             event = replace(event, name=known.name, first_time=known.first_time, count=known.count + 1)
@@ -206,14 +197,14 @@ class EventLogger:
 
 
 class EventSourceObjectSpamFilter:
-    """Holds back who says too much of one object."""
+    """Limits how many Events a source writes about one object."""
 
     def __init__(self, options: CorrelatorOptions) -> None:
         self._options = options
         self._buckets: LRUCache[TokenBucket] = LRUCache(options.lru_cache_size)
 
     def filter(self, event: Event, now: float) -> bool:
-        """Whether the Event is too much."""
+        """Count the Event against its limit; return whether to skip it."""
         key = self._options.spam_key_func(event)
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -223,10 +214,10 @@ class EventSourceObjectSpamFilter:
 
 
 class EventCorrelator:
-    """Aggregates, counts and filters.
+    """Aggregates, counts and filters Events.
 
     Args:
-        options: numbers and functions.
+        options: limits and functions.
     """
 
     period = 0.0
@@ -238,15 +229,15 @@ class EventCorrelator:
         self._spam_filter = EventSourceObjectSpamFilter(options)
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:
-        """What becomes of an Event that happens now."""
+        """Decide how to write an Event that is recorded now."""
         key, aggregated = self._aggregator.event_aggregate(event, now)
         observed = self._logger.event_observe(aggregated, key)
         return EventCorrelateResult(key, observed, self._spam_filter.filter(observed, now))
 
     def due(self, now: float) -> Sequence[EventCorrelateResult]:
-        """Nothing: what happened was written when it happened."""
+        """Return nothing: each Event is written when it is recorded."""
         return ()
 
     def finish(self) -> Sequence[EventCorrelateResult]:
-        """Nothing: what happened was written when it happened."""
+        """Return nothing: each Event is written when it is recorded."""
         return ()

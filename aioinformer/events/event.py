@@ -1,7 +1,7 @@
-"""An Event of Kubernetes: what a component says of an object, in the two forms that the API has for it.
+"""A Kubernetes Event, and its representation in the two APIs.
 
-The older form (core/v1) counts repetitions in `count`, and has no action; the newer one (events.k8s.io/v1) counts them
-in `series`, and wants to know who did what. Both are one collection on the server.
+core/v1 counts repetitions in `count`. events.k8s.io/v1 counts them in `series`, and requires an action and a reporting
+instance. On the server, both APIs are views of the same collection.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
-#: Longer ones are refused by events.k8s.io/v1; in bytes.
-_LONGEST_NOTE = 1024
+#: events.k8s.io/v1 refuses longer notes; in bytes.
+_MAX_NOTE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One Event, or a number of the same.
+    """One Event with its repetitions.
 
     Attributes:
-        namespace: where it is kept: that of the object, or "default".
-        name: of the Event itself.
-        regarding: the object it is about.
+        namespace: the namespace of the Event: that of the object, or "default".
+        name: the name of the Event.
+        regarding: the object that the Event is about.
         type: "Normal" or "Warning".
-        reason: why, for machines: "FailedScheduling".
-        note: what, for people.
-        action: what was done, for machines.
-        related: another object that plays a part in it.
-        controller: who says it.
-        instance: which one of those.
-        annotations: of the Event.
+        reason: the reason, for machines, such as "FailedScheduling".
+        note: the message, for people.
+        action: the action taken, for machines.
+        related: another object that is involved.
+        controller: the component that reports the Event.
+        instance: the instance of that component.
+        annotations: the annotations of the Event.
         first_time: when it happened first, in nanoseconds since 1970.
         last_time: when it happened last.
         count: how often it happened.
@@ -59,7 +59,7 @@ class Event:
     count: int = 1
 
     def to_core(self) -> dict[str, Any]:
-        """As core/v1 has it."""
+        """Return the core/v1 object."""
         return {
             "apiVersion": "v1",
             "kind": "Event",
@@ -76,11 +76,11 @@ class Event:
         }
 
     def core_changes(self) -> dict[str, Any]:
-        """What a repetition changes in core/v1."""
+        """Return the core/v1 fields that a repetition changes."""
         return {"count": self.count, "lastTimestamp": _seconds(self.last_time), "message": self.note}
 
     def to_events(self) -> dict[str, Any]:
-        """As events.k8s.io/v1 has it; a note that is too long for it is cut."""
+        """Return the events.k8s.io/v1 object; a note that is too long is truncated."""
         event = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -88,7 +88,7 @@ class Event:
             "regarding": self.regarding.to_dict(),
             "type": self.type,
             "reason": self.reason,
-            "note": self.note.encode()[:_LONGEST_NOTE].decode(errors="ignore"),
+            "note": self.note.encode()[:_MAX_NOTE_BYTES].decode(errors="ignore"),
             "reportingController": self.controller,
             "reportingInstance": self.instance or self.controller,
             "eventTime": _microseconds(self.first_time),
@@ -97,7 +97,7 @@ class Event:
         return event if self.count == 1 else {**event, **self.events_changes()}
 
     def events_changes(self) -> dict[str, Any]:
-        """What a repetition changes in events.k8s.io/v1."""
+        """Return the events.k8s.io/v1 fields that a repetition changes."""
         return {"series": {"count": self.count, "lastObservedTime": _microseconds(self.last_time)}}
 
     def _metadata(self) -> dict[str, Any]:
@@ -118,6 +118,6 @@ def _microseconds(nanoseconds: int) -> str:
 
 
 def _at(nanoseconds: int) -> datetime:
-    # In whole numbers: a float of seconds since 1970 is not exact to the microsecond.
+    # Integers only: a float of seconds since 1970 is not exact to the microsecond.
     seconds, rest = divmod(nanoseconds, 10**9)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)

@@ -1,4 +1,4 @@
-"""What components call to record Events: client-go's EventRecorder, and one for tests."""
+"""The recorders that components call: `EventRecorder`, as in client-go, and `FakeRecorder` for tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]
 
 
 class Recorder(Protocol):
-    """What a component needs to record Events; `EventRecorder` and `FakeRecorder` are it."""
+    """The interface for recording Events; `EventRecorder` and `FakeRecorder` implement it."""
 
     def event(
         self,
@@ -36,11 +36,11 @@ class Recorder(Protocol):
         related: Any = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Records an Event about an object."""
+        """Record an Event about an object."""
         ...
 
     def eventf(self, obj: Any, type: str, reason: str, message: str, *args: object, **options: Any) -> None:
-        """The same, with a message whose `%` are filled from the arguments, as in `logging`."""
+        """Record an Event with a message in %-format, as in `logging`."""
         ...
 
     def annotated_eventf(
@@ -53,12 +53,12 @@ class Recorder(Protocol):
         *args: object,
         **options: Any,
     ) -> None:
-        """The same, with annotations for the Event."""
+        """Record an Event with annotations and a message in %-format."""
         ...
 
 
-class _Recording(ABC):
-    """The forms of `event`, for those who say what becomes of an Event that can be like this."""
+class _BaseRecorder(ABC):
+    """Checks the arguments of the three methods and passes them to `_record_event`."""
 
     def event(
         self,
@@ -71,28 +71,28 @@ class _Recording(ABC):
         related: Any = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Records an Event about an object.
+        """Record an Event about an object.
 
         Args:
-            obj: what it is about: what the cache hands out, a model, a mapping with `apiVersion` and `kind`, or an
+            obj: the object: one from the cache, a model, a mapping with `apiVersion` and `kind`, or an
                 `ObjectReference`.
             type: "Normal" or "Warning".
-            reason: why, for machines: one word in UpperCamelCase, of a small set.
-            message: what, for people. It is stored on the server, for everybody who may read Events.
-            action: what was done, for machines; the reason by default. Only the newer API shows it.
-            related: another object that plays a part in it.
-            annotations: of the Event.
+            reason: the reason, for machines: one word in UpperCamelCase, from a small set.
+            message: the message, for people. Everyone who may read Events on the server can read it.
+            action: the action taken, for machines; the reason by default. Only events.k8s.io/v1 shows it.
+            related: another object that is involved.
+            annotations: annotations for the Event.
 
         Raises:
-            UsageError: the type is another, the reason is empty, or nothing says of which kind the object is.
+            UsageError: the type is neither of the two, the reason is empty, or the kind of the object is unknown.
             KeyFuncError: the object has no name.
         """
         check(type, reason, message)
         other = get_reference(related) if related is not None else None
-        self._take(get_reference(obj), type, reason, message, action or reason, other, annotations)
+        self._record_event(get_reference(obj), type, reason, message, action or reason, other, annotations)
 
     @abstractmethod
-    def _take(
+    def _record_event(
         self,
         regarding: ObjectReference,
         type: str,
@@ -104,14 +104,14 @@ class _Recording(ABC):
     ) -> None: ...
 
     def eventf(self, obj: Any, type: str, reason: str, message: str, *args: object, **options: Any) -> None:
-        """As `event`, with a message whose `%` are filled from the arguments, as in `logging`.
+        """Record an Event with a message in %-format, as in `logging`.
 
         Args:
-            obj: what it is about.
+            obj: the object.
             type: "Normal" or "Warning".
-            reason: why, for machines.
-            message: a format.
-            args: fill it.
+            reason: the reason, for machines.
+            message: the format of the message.
+            args: the arguments of the format.
             options: `action`, `related` and `annotations`, as for `event`.
         """
         self.event(obj, type, reason, message % args if args else message, **options)
@@ -126,31 +126,35 @@ class _Recording(ABC):
         *args: object,
         **options: Any,
     ) -> None:
-        """As `eventf`, with annotations for the Event.
+        """Record an Event with annotations and a message in %-format.
 
         Args:
-            obj: what it is about.
-            annotations: of the Event.
+            obj: the object.
+            annotations: annotations for the Event.
             type: "Normal" or "Warning".
-            reason: why, for machines.
-            message: a format.
-            args: fill it.
+            reason: the reason, for machines.
+            message: the format of the message.
+            args: the arguments of the format.
             options: `action` and `related`, as for `event`.
         """
         self.eventf(obj, type, reason, message, *args, annotations=annotations, **options)
 
 
-class EventRecorder(_Recording):
-    """Records Events of one component; a broadcaster makes it.
+class EventRecorder(_BaseRecorder):
+    """Records Events of one component; `EventBroadcaster.new_recorder` returns one.
 
-    Every method is a plain call that never waits, made on the thread of the event loop; other threads call
+    No method waits. Call them on the thread of the event loop; on other threads, call
     `loop.call_soon_threadsafe(recorder.event, …)`.
 
     Args:
-        record: takes the Events.
-        component: who says it, as `reportingController`: "example.com/my-controller", or without a domain.
-        instance: which one of those; by default, the name of the host.
-        wall: nanoseconds since 1970.
+        record: called with each Event.
+        component: the component that reports the Events (`reportingController`), such as
+            "example.com/my-controller" or "my-controller".
+        instance: the name of its instance; the host name by default.
+        wall: returns nanoseconds since 1970.
+
+    Raises:
+        UsageError: the component is empty.
     """
 
     def __init__(
@@ -162,14 +166,14 @@ class EventRecorder(_Recording):
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
         if not component:
-            raise UsageError("component must say who records the events; it must not be empty")
+            raise UsageError('component must not be empty; pass the name of your component, such as "my-controller"')
         self._record = record
         self._component = component
         self._instance = socket.gethostname() if instance is None else instance
         self._wall = wall
-        self._last_name = 0
+        self._last_number = 0
 
-    def _take(
+    def _record_event(
         self,
         regarding: ObjectReference,
         type: str,
@@ -199,40 +203,40 @@ class EventRecorder(_Recording):
         )
 
     def _name(self, obj: str, at: int) -> str:
-        # Clocks may show the same twice, or go back; a name must not come twice.
-        self._last_name = max(at, self._last_name + 1)
-        return generate_event_name(obj, self._last_name)
+        # Clocks may repeat a value or go back; names must be unique.
+        self._last_number = max(at, self._last_number + 1)
+        return generate_event_name(obj, self._last_number)
 
 
-class FakeRecorder(_Recording):
-    """Keeps what is recorded, for tests.
+class FakeRecorder(_BaseRecorder):
+    """Keeps recorded Events as text, for tests.
 
     Attributes:
-        events: as "type reason message", oldest first.
+        events: the Events as "type reason message", oldest first.
     """
 
     def __init__(self) -> None:
         self.events: list[str] = []
 
-    def _take(self, regarding: ObjectReference, type: str, reason: str, message: str, *rest: object) -> None:
+    def _record_event(self, regarding: ObjectReference, type: str, reason: str, message: str, *rest: object) -> None:
         self.events.append(f"{type} {reason} {message}")
 
 
 def check(type: str, reason: str, message: str) -> None:
-    """Does nothing if Events can be like this.
+    """Raise unless an Event may have this type, reason and message.
 
     Raises:
-        UsageError: the type is unknown, the reason is empty, or the message is no text.
+        UsageError: the type is unknown, the reason is empty, or the message is not a string.
     """
     if type not in _TYPES:
         raise UsageError(f"type of an event must be {' or '.join(map(repr, _TYPES))}, not {type!r}")
     if not reason or not isinstance(reason, str):
-        raise UsageError(f"reason of an event must be a word for machines, not {reason!r}")
+        raise UsageError(f'reason of an event must be a word such as "FailedMount", not {reason!r}')
     if not isinstance(message, str):
-        raise UsageError(f"message of an event must be a text, not {message!r}")
+        raise UsageError(f"message of an event must be a string, not {message!r}")
 
 
 def generate_event_name(obj: str, number: int) -> str:
-    """A name for an Event: that of the object and a number, or any if objects are named as Events cannot be."""
+    """Return the object's name with a number, or a random name if that is not a valid name for an Event."""
     name = f"{obj}.{number:x}"
     return name if _SUBDOMAIN.fullmatch(name) else str(uuid4())

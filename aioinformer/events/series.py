@@ -1,12 +1,11 @@
-"""Which of many Events are written, and as what: client-go's series for events.k8s.io/v1, without loop or clock.
+"""Decide how events.k8s.io/v1 Events are written, in series as in client-go; without event loop or clock.
 
-An Event that says the same as one of the last minutes, whatever its note, makes a series of it (EV-10). The second one
-is written at once, so that everybody sees a series; those that follow are counted, and written every half an hour, and
-when the series is over: after six minutes without another one (EV-11). So an Event that happens a thousand times costs
-three writes.
+Events that are equal except for their note form a series. The second one is written at once, so that the series is
+visible. Further ones are counted; the count is written every 30 minutes, and when the series ends, after six minutes
+without an Event. So an Event that happens a thousand times within minutes costs three writes.
 
-Where client-go is not followed: it keeps what it has counted to itself when it ends. Here the end of the recorder is
-the end of every series. And it remembers as many series as there are; here it is a number of them.
+Differences to client-go: when recording ends, all counts are written (client-go loses them); the number of remembered
+series is limited (client-go's is not).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SeriesOptions:
-    """The numbers of series; times in seconds.
+    """The times and the size of the correlation; times in seconds.
 
     Attributes:
-        refresh: a series that goes on is written so often.
-        finish: a series, or a single Event, is over after so long.
-        size: so many are remembered; the one that was seen longest ago is forgotten first, with what was not written.
+        refresh: how often the count of a running series is written.
+        finish: a series ends after this time without an Event.
+        size: how many series are remembered. The least recently used one is forgotten first, with its unwritten count.
     """
 
     refresh: float = 1800.0
@@ -45,7 +44,7 @@ class SeriesOptions:
 
 @dataclass(slots=True)
 class _Series:
-    """What is remembered of an Event: as it is now, how much of it was written, and when that and the last one were."""
+    """The state of a series: its Event with the current count, the written count, and the times of both."""
 
     event: Event
     last: float
@@ -54,7 +53,7 @@ class _Series:
 
 
 def series_key(event: Event) -> Hashable:
-    """The same for Events that make a series."""
+    """Return a key that is equal for the Events of one series."""
     return (
         event.type,
         event.action,
@@ -67,10 +66,10 @@ def series_key(event: Event) -> Hashable:
 
 
 class EventSeriesCorrelator:
-    """Makes series of Events that repeat.
+    """Combines repeated Events into series.
 
     Args:
-        options: numbers.
+        options: times and size.
     """
 
     def __init__(self, options: SeriesOptions | None = None) -> None:
@@ -79,7 +78,7 @@ class EventSeriesCorrelator:
         self.period = self._options.finish
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:
-        """What becomes of an Event that happens now."""
+        """Decide how to write an Event that is recorded now."""
         key = series_key(event)
         known = self._series.get(key)
         if known is None:
@@ -92,7 +91,7 @@ class EventSeriesCorrelator:
         return self._write(key, known, now)
 
     def due(self, now: float) -> Sequence[EventCorrelateResult]:
-        """The last word on series that are over, which are forgotten; and on those that go on, every half an hour."""
+        """Return the unwritten counts of series that have ended, and of running ones every `refresh` seconds."""
         results = []
         for key, series in self._series.items():
             over = now - series.last >= self._options.finish
@@ -103,7 +102,7 @@ class EventSeriesCorrelator:
         return results
 
     def finish(self) -> Sequence[EventCorrelateResult]:
-        """The last word on all series; nothing is remembered after that."""
+        """Return the unwritten counts of all series, and forget the series."""
         series, self._series = self._series.items(), LRUCache(self._options.size)
         return [EventCorrelateResult(key, each.event) for key, each in series if each.event.count > each.written]
 

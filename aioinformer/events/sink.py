@@ -1,107 +1,130 @@
-"""Where Events go: the two APIs of the server that take them, and what else has these two methods."""
+"""The sinks that Events are written to: the two APIs of the server, and the interface for other sinks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-import msgspec
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from aioinformer.errors import UsageError
 from aioinformer.events.correlator import EventCorrelator
 from aioinformer.events.series import EventSeriesCorrelator
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
-from aioinformer.transport import Request
 from aioinformer.transport.clients import transport_of
-from aioinformer.transport.exchange import exchange
+from aioinformer.transport.exchange import exchange, json_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aioinformer.events.correlator import Correlator
     from aioinformer.events.event import Event
-    from aioinformer.transport import Transport
+    from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
 
 _TIMEOUT = 30.0
-_JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
 
 
 class EventSink(Protocol):
-    """Takes Events. What it raises decides what becomes of one: see `aioinformer.events.writer`."""
+    """Writes Events. `aioinformer.events.writer` says which errors are retried."""
 
     def new_correlator(self) -> Correlator:
-        """What decides which Events are written here, unless somebody else says it."""
+        """Return the default correlator for this sink."""
         ...
 
     async def create(self, event: Event) -> None:
-        """Writes a new Event."""
+        """Create an Event."""
         ...
 
     async def patch(self, event: Event) -> None:
-        """Brings up to date how often and when last an Event happened that was written under this name."""
+        """Update the count and the last time of the Event with this name."""
         ...
 
 
-class CoreEventSink:
-    """Events of core/v1: repetitions are counted, similar ones become one, too many are left out.
+class _ApiEventSink(ABC):
+    """Writes Events to one API of the server.
 
     Args:
-        transport: reaches the server.
+        transport: sends the requests; a `Connection` or a transport.
+    """
+
+    _group: ClassVar[str]
+
+    def __init__(self, transport: Transport | Connection) -> None:
+        resource = catalog.find(self._group, "v1", "events")
+        assert resource is not None, "Events are built in"
+        self._resource = resource
+        self._transport = transport_of(transport)
+
+    async def create(self, event: Event) -> None:
+        """Create an Event."""
+        path = self._resource.path(event.namespace)
+        await self._send(json_request("POST", path, self._document(event), total_timeout=_TIMEOUT))
+
+    async def patch(self, event: Event) -> None:
+        """Update the Event with this name after a repetition."""
+        path = self._resource.path(event.namespace, event.name)
+        changes = self._changes(event)
+        await self._send(json_request("PATCH", path, changes, total_timeout=_TIMEOUT, content_type=_MERGE_PATCH))
+
+    async def _send(self, request: Request) -> None:
+        await exchange(self._transport, request, "Event")
+
+    @abstractmethod
+    def _document(self, event: Event) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _changes(self, event: Event) -> dict[str, Any]: ...
+
+
+class CoreEventSink(_ApiEventSink):
+    """Writes Events to core/v1: counts repetitions, combines similar Events, and limits each source.
+
+    Args:
+        transport: sends the requests; a `Connection` or a transport.
     """
 
     api_version = "v1"
-
-    def __init__(self, transport: Transport | Connection) -> None:
-        self._api = _EventApi(transport, "")
+    _group = ""
 
     def new_correlator(self) -> Correlator:
-        """client-go's correlation, with its numbers."""
+        """Return client-go's correlator with its default limits."""
         return EventCorrelator()
 
-    async def create(self, event: Event) -> None:
-        """Writes a new Event."""
-        await self._api.create(event.namespace, event.to_core())
+    def _document(self, event: Event) -> dict[str, Any]:
+        return event.to_core()
 
-    async def patch(self, event: Event) -> None:
-        """Writes count, message and time of one that is there."""
-        await self._api.patch(event.namespace, event.name, event.core_changes())
+    def _changes(self, event: Event) -> dict[str, Any]:
+        return event.core_changes()
 
 
-class SeriesEventSink:
-    """Events of events.k8s.io/v1: repetitions make a series.
+class SeriesEventSink(_ApiEventSink):
+    """Writes Events to events.k8s.io/v1, with repetitions as a series.
 
     Args:
-        transport: reaches the server.
+        transport: sends the requests; a `Connection` or a transport.
     """
 
     api_version = "events.k8s.io/v1"
-
-    def __init__(self, transport: Transport | Connection) -> None:
-        self._api = _EventApi(transport, "events.k8s.io")
+    _group = "events.k8s.io"
 
     def new_correlator(self) -> Correlator:
-        """client-go's series, with its numbers."""
+        """Return client-go's series correlator with its default times."""
         return EventSeriesCorrelator()
 
-    async def create(self, event: Event) -> None:
-        """Writes a new Event."""
-        await self._api.create(event.namespace, event.to_events())
+    def _document(self, event: Event) -> dict[str, Any]:
+        return event.to_events()
 
-    async def patch(self, event: Event) -> None:
-        """Writes the series of one that is there."""
-        await self._api.patch(event.namespace, event.name, event.events_changes())
+    def _changes(self, event: Event) -> dict[str, Any]:
+        return event.events_changes()
 
 
 async def discover_event_sink(transport: Transport | Connection) -> CoreEventSink | SeriesEventSink:
-    """The sink for the newer API where the server has it, for the older one where not (EV-13).
+    """Return a sink for events.k8s.io/v1 if the server has it, otherwise for core/v1.
 
     Raises:
         TransportError: the server was not reached.
-        ApiError: the server refuses to tell what it serves.
-        DecodeError: it tells something that is no discovery document.
-        DiscoveryIncomplete: it cannot tell whether it has the newer API.
+        ApiError: the server refused discovery.
+        DecodeError: the server's answer is not a discovery document.
+        DiscoveryIncomplete: discovery does not show whether the server has events.k8s.io/v1.
     """
     served = await Discovery(transport).resources()
     try:
@@ -109,24 +132,3 @@ async def discover_event_sink(transport: Transport | Connection) -> CoreEventSin
     except UsageError:
         return CoreEventSink(transport)
     return SeriesEventSink(transport)
-
-
-class _EventApi:
-    """Creates and patches Events of one API."""
-
-    def __init__(self, transport: Transport | Connection, group: str) -> None:
-        resource = catalog.find(group, "v1", "events")
-        assert resource is not None
-        self._resource = resource
-        self._transport = transport_of(transport)
-
-    async def create(self, namespace: str, event: Mapping[str, Any]) -> None:
-        await self._send("POST", self._resource.path(namespace), _JSON, event)
-
-    async def patch(self, namespace: str, name: str, changes: Mapping[str, Any]) -> None:
-        await self._send("PATCH", self._resource.path(namespace, name), _MERGE_PATCH, changes)
-
-    async def _send(self, method: str, path: str, content_type: str, body: Mapping[str, Any]) -> None:
-        headers = {"Accept": _JSON, "Content-Type": content_type}
-        request = Request(path, method=method, headers=headers, body=msgspec.json.encode(body), total_timeout=_TIMEOUT)
-        await exchange(self._transport, request, "Event")

@@ -1,20 +1,20 @@
-"""Writes Events to a sink, in the background: whoever records one never waits, whatever the sink does.
+"""Write Events to a sink in the background, so that recording never waits for the sink.
 
-The rules (EV-01, EV-03, EV-12):
+The rules:
 
-- What becomes of an Event is decided when it is recorded. What is to be written waits by key, one place for each: a
-  patch that waits behind another one, or behind the Event that it is about, takes its place. So repetitions of a few
-  Events need little room, however long the sink is away.
-- There is room for 1000 keys. What comes when all of it is taken is dropped, counted, and the log is told of the first.
-- Eight workers write; two of them never the same key, so an Event is there before it is patched.
-- A patch of something that the server does not know (any more) becomes a new Event.
-- What fails without an answer, or with one that cannot be read, is tried again after ten seconds and a little, twelve
-  times altogether. It waits for that in its place: no worker does. A refusal is final, unless the server says when it
-  wants to be asked again. That an Event exists already means that it was written, and that the answer got lost.
-- At the end, what waits has a grace: it is written, at once and once. What is left then is counted as lost.
+- An Event is correlated when it is recorded. The resulting writes are queued by key, at most one for each key: a newer
+  patch replaces the queued write. So repetitions of a few Events need little memory while the sink is unreachable.
+- At most 1000 keys are queued. Further Events are dropped and counted; the first drop is logged.
+- Eight workers write. No two of them write the same key, so an Event is created before it is patched.
+- If the Event to patch does not exist (any more), it is created.
+- A write without an answer, or with an unreadable one, is retried after about ten seconds, up to twelve tries in total.
+  Waiting for a retry occupies no worker. A refusal is final unless it has `Retry-After`. `AlreadyExists` means that an
+  earlier try succeeded and its answer was lost.
+- At the end, each queued write gets one more try, at once. Writes that do not finish within the grace are counted as
+  dropped.
 
-Where client-go is not followed: its core/v1 sink writes one after the other, and sleeps between two tries of one while
-all others wait; a series is written by whichever worker comes first.
+Differences to client-go: its core/v1 sink writes one Event after another, and sleeps between two tries of one Event
+while all others wait; its series are written without a fixed order.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class RecordingOptions:
     """How Events are written to a sink; times in seconds.
 
     Attributes:
-        queue_size: so many Events wait at most; what is more is dropped.
-        workers: so many are written at a time.
-        tries: for each, the first included.
-        retry_period: between two tries.
-        retry_jitter: each period is longer by a random share, up to this one.
+        queue_size: how many Events may wait; further ones are dropped.
+        workers: how many Events are written at a time.
+        tries: how many tries each write gets, including the first.
+        retry_period: the time between two tries.
+        retry_jitter: each period is extended by a random share of up to this fraction.
     """
 
     queue_size: int = 1000
@@ -68,16 +68,16 @@ class RecordingOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordingStatistics:
-    """What became of what was recorded, so far.
+    """Counts of recorded Events and their writes, so far.
 
     Attributes:
-        recorded: Events that came.
-        skipped: of them, those that the correlation held back; they are counted in others, or were too many.
-        written: writes that came through, patches included.
+        recorded: recorded Events.
+        skipped: Events that the correlator did not write by themselves: counted in others, or too many.
+        written: successful writes, patches included.
         retries: tries after the first.
-        refused: given up because the sink did not want them, or after the last try.
-        dropped: nowhere written because too many waited, or the grace of the end was over.
-        waiting: not yet written.
+        refused: writes that failed: refused by the sink, or out of tries.
+        dropped: writes dropped because too many waited, or because the grace at the end was over.
+        waiting: writes not finished yet.
     """
 
     recorded: int = 0
@@ -98,17 +98,17 @@ class _Waiting:
 
 
 class EventRecording:
-    """What is recorded, on its way to one sink.
+    """Correlates recorded Events and writes them to one sink.
 
     Args:
-        sink: where to.
-        correlator: what is written of it; by default, what the sink says.
-        options: how.
-        name: for tasks and logs.
-        random: for the jitter, gives numbers in [0, 1).
+        sink: the sink.
+        correlator: decides which Events are written; `sink.new_correlator()` by default.
+        options: how Events are written.
+        name: for tasks and log lines.
+        random: returns a number in [0, 1), for the jitter.
 
     Attributes:
-        sink: as given.
+        sink: the sink.
     """
 
     def __init__(
@@ -131,33 +131,33 @@ class EventRecording:
         self._recorded = self._skipped = self._written = self._retries = self._refused = self._dropped = 0
 
     def record(self, event: Event) -> None:
-        """Takes an Event. A plain call that never waits."""
+        """Correlate an Event and enqueue the resulting write, without waiting."""
         self._recorded += 1
         result = self._correlator.event_correlate(event, running_loop("an event is recorded").time())
         if result.skip:
             self._skipped += 1
         else:
-            self._put(result)
+            self._enqueue(result)
 
     async def run(self) -> None:
-        """Writes, until cancelled or `drain()`ed."""
+        """Write Events until cancelled or drained."""
         async with asyncio.TaskGroup() as tasks:
-            period = tasks.create_task(self._periodically(), name=f"{self.name}: series")
+            due_writes = tasks.create_task(self._enqueue_due_writes(), name=f"{self.name}: series")
             workers = [
                 tasks.create_task(self._work(), name=f"{self.name}: worker {number}")
                 for number in range(self._options.workers)
             ]
             await asyncio.wait(workers)
-            period.cancel()
+            due_writes.cancel()
 
     async def drain(self) -> None:
-        """Takes nothing in any more, and returns when everything was written or given up; `run()` ends with it."""
+        """Accept no more Events, and wait until each queued write has finished or failed. Then `run()` returns."""
         for result in self._correlator.finish():
-            self._put(result)
+            self._enqueue(result)
         await self._queue.shut_down_with_drain(delayed="now")
 
     def statistics(self) -> RecordingStatistics:
-        """What became of what was recorded."""
+        """Return the counts so far."""
         return RecordingStatistics(
             recorded=self._recorded,
             skipped=self._skipped,
@@ -169,36 +169,37 @@ class EventRecording:
         )
 
     def close(self) -> None:
-        """Nothing is written any more: what still waits is lost."""
+        """Drop the queued writes, and log how many."""
         lost = len(self._waiting) + self._under_way
         if lost:
-            _log.warning("%s: %d events were not written before the end", self.name, lost)
+            _log.warning("%s: %d events were dropped: not written before the end", self.name, lost)
         self._dropped += lost
         self._waiting.clear()
         self._under_way = 0
         self._queue.shut_down()
 
-    # What waits.
+    # Queueing.
 
-    def _put(self, result: EventCorrelateResult) -> None:
-        key = result.key, result.event.name  # what one says must not take the place of what another one of it said
+    def _enqueue(self, result: EventCorrelateResult) -> None:
+        key = result.key, result.event.name  # the name keeps the last write of an ended series apart
         waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.event = result.event
         elif self._queue.shutting_down or len(self._waiting) >= self._options.queue_size:
             if not self._dropped:
-                _log.warning("%s: events are dropped, because too many wait or it has ended", self.name)
+                reason = "recording has ended" if self._queue.shutting_down else f"{len(self._waiting)} are waiting"
+                _log.warning("%s: events are dropped, because %s", self.name, reason)
             self._dropped += 1
         else:
             self._waiting[key] = _Waiting(result.event, is_new=result.event.count == 1)
             self._queue.add(key)
 
-    async def _periodically(self) -> None:
+    async def _enqueue_due_writes(self) -> None:
         loop = asyncio.get_running_loop()
         while self._correlator.period:
             await asyncio.sleep(self._correlator.period)
             for result in self._correlator.due(loop.time()):
-                self._put(result)
+                self._enqueue(result)
 
     # Writing.
 
@@ -217,26 +218,26 @@ class EventRecording:
             delay = await self._write(waiting)
             self._under_way -= 1
             if delay is not None:
-                self._put_back(key, waiting, delay)
+                self._requeue(key, waiting, delay)
 
     async def _write(self, waiting: _Waiting) -> float | None:
-        """One try; returns the seconds until the next one, None if there is none to be."""
+        """Try once to write; return the seconds until the next try, or None if there is none."""
         waiting.tries += 1
         failure: Exception
         try:
             await self._send(waiting.event, is_new=waiting.is_new)
         except ApiError as error:
-            # To be patched it was not there, and to be created it was: the next try finds out.
-            failure, worth_another = error, error.reason == "AlreadyExists" or error.retry_after is not None
+            # AlreadyExists: the patch found no Event, but creating it did; the next try patches it.
+            failure, retriable = error, error.reason == "AlreadyExists" or error.retry_after is not None
         except (TransportError, DecodeError, OSError) as error:
-            failure, worth_another = error, True
+            failure, retriable = error, True
         except Exception as error:
-            failure, worth_another = error, False
+            failure, retriable = error, False
         else:
             self._written += 1
             return None
-        if worth_another and waiting.tries < self._options.tries and not self._queue.shutting_down:
-            return self._delay(waiting, failure)
+        if retriable and waiting.tries < self._options.tries and not self._queue.shutting_down:
+            return self._retry_delay(waiting, failure)
         self._refused += 1
         event = waiting.event
         _log.warning("%s: event %s/%s was not written: %s", self.name, event.namespace, event.name, failure)
@@ -260,13 +261,13 @@ class EventRecording:
                 raise
             await self.sink.create(event)
 
-    def _delay(self, waiting: _Waiting, failure: Exception) -> float:
+    def _retry_delay(self, waiting: _Waiting, failure: Exception) -> float:
         options = self._options
-        # The first pause is of any length up to the whole: many that fail at the same time do not come back together.
+        # The first delay is a random share of the period: writes that fail together are not retried together.
         share = self._random() if waiting.tries == 1 else 1 + options.retry_jitter * self._random()
         return max(share * options.retry_period, getattr(failure, "retry_after", None) or 0.0)
 
-    def _put_back(self, key: Hashable, waiting: _Waiting, delay: float) -> None:
+    def _requeue(self, key: Hashable, waiting: _Waiting, delay: float) -> None:
         self._retries += 1
         newer = self._waiting.get(key)
         if newer is not None:

@@ -1,4 +1,4 @@
-"""Recorders, sinks, logs and functions, brought together by a broadcaster."""
+"""Recorders, sinks, logs and watchers of a broadcaster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aioinformer.events.broadcaster import EventBroadcaster
 from aioinformer.events.recorder import EventRecorder, FakeRecorder
 from aioinformer.events.series import EventSeriesCorrelator
 from aioinformer.resources.references import ObjectReference
-from tests.recorder.samples import AT, POD, Sink, event
+from tests.events.samples import AT, POD, Sink, event
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
 
 
-class Ledger:
-    """Takes what a recorder records."""
+class RecordedEvents:
+    """A recorder with the Events that it recorded."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -33,58 +33,58 @@ class Ledger:
 
 
 @pytest.mark.conformance("EV-02")
-def test_an_event_says_who_says_what_of_which_object_and_when() -> None:
-    ledger = Ledger()
-    ledger.recorder.event(POD, "Normal", "Started", "it runs", action="Start")
-    assert ledger.events == [event(name=f"cart.{AT:x}")]
+def test_recorded_event_has_all_fields() -> None:
+    recorded = RecordedEvents()
+    recorded.recorder.event(POD, "Normal", "Started", "it runs", action="Start")
+    assert recorded.events == [event(name=f"cart.{AT:x}")]
 
 
 @pytest.mark.conformance("EV-02")
-def test_messages_are_filled_from_arguments_only_if_there_are_any() -> None:
-    ledger = Ledger()
-    ledger.recorder.eventf(POD, "Warning", "Failed", "try %d of %s failed", 2, "five")
-    ledger.recorder.eventf(POD, "Warning", "Failed", "100 %")
-    assert [each.note for each in ledger.events] == ["try 2 of five failed", "100 %"]
+def test_message_is_formatted_only_with_arguments() -> None:
+    recorded = RecordedEvents()
+    recorded.recorder.eventf(POD, "Warning", "Failed", "try %d of %s failed", 2, "five")
+    recorded.recorder.eventf(POD, "Warning", "Failed", "100 %")
+    assert [each.note for each in recorded.events] == ["try 2 of five failed", "100 %"]
 
 
 @pytest.mark.conformance("EV-02")
-def test_events_may_have_annotations_and_a_related_object() -> None:
-    ledger = Ledger()
-    ledger.recorder.annotated_eventf(POD, {"a": "1"}, "Normal", "Bound", "to %s", "node-1", related=NODE)
-    [seen] = ledger.events
+def test_event_with_annotations_and_related_object() -> None:
+    recorded = RecordedEvents()
+    recorded.recorder.annotated_eventf(POD, {"a": "1"}, "Normal", "Bound", "to %s", "node-1", related=NODE)
+    [seen] = recorded.events
     assert (seen.annotations, seen.note, seen.action) == ({"a": "1"}, "to node-1", "Bound")
     assert seen.related == ObjectReference("v1", "Node", "node-1")
 
 
 @pytest.mark.conformance("EV-02")
-def test_events_of_objects_without_namespace_are_kept_in_default() -> None:
-    ledger = Ledger()
-    ledger.recorder.event(NODE, "Normal", "Ready", "it is ready")
-    assert (ledger.events[0].namespace, ledger.events[0].regarding.namespace) == ("default", "")
+def test_events_of_cluster_objects_are_in_default() -> None:
+    recorded = RecordedEvents()
+    recorded.recorder.event(NODE, "Normal", "Ready", "it is ready")
+    assert (recorded.events[0].namespace, recorded.events[0].regarding.namespace) == ("default", "")
 
 
 @pytest.mark.conformance("EV-02")
-def test_no_name_comes_twice_whatever_the_clock_does() -> None:
-    ledger = Ledger()
-    for ledger.now in (AT, AT, AT - 1000, AT + 1):
-        ledger.recorder.event(POD, "Normal", "Started", "it runs")
-    assert len({each.name for each in ledger.events}) == 4
+def test_event_names_are_unique_even_if_the_clock_goes_back() -> None:
+    recorded = RecordedEvents()
+    for recorded.now in (AT, AT, AT - 1000, AT + 1):
+        recorded.recorder.event(POD, "Normal", "Started", "it runs")
+    assert len({each.name for each in recorded.events}) == 4
 
 
 @pytest.mark.conformance("EV-02")
 @pytest.mark.parametrize("name", ["system:node", "x" * 250], ids=["signs", "length"])
-def test_an_object_whose_name_no_event_can_have_has_events_of_any_name(name: str) -> None:
-    ledger = Ledger()
-    ledger.recorder.event(
+def test_event_of_an_object_with_an_unusual_name_gets_a_random_one(name: str) -> None:
+    recorded = RecordedEvents()
+    recorded.recorder.event(
         ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", name), "Normal", "Made", "it is there"
     )
-    assert len(ledger.events[0].name) == 36
-    assert name not in ledger.events[0].name
+    assert len(recorded.events[0].name) == 36
+    assert name not in recorded.events[0].name
 
 
 @pytest.mark.conformance("EV-02")
-@pytest.mark.parametrize("recorder", [Ledger().recorder, FakeRecorder()], ids=["real", "fake"])
-def test_what_no_event_can_say_is_refused_where_it_is_said(recorder: EventRecorder | FakeRecorder) -> None:
+@pytest.mark.parametrize("recorder", [RecordedEvents().recorder, FakeRecorder()], ids=["real", "fake"])
+def test_invalid_arguments_are_refused_when_recording(recorder: EventRecorder | FakeRecorder) -> None:
     with pytest.raises(UsageError, match="type of an event must be 'Normal' or 'Warning', not 'Info'"):
         recorder.event(POD, "Info", "Started", "it runs")
     with pytest.raises(UsageError, match="reason"):
@@ -94,20 +94,20 @@ def test_what_no_event_can_say_is_refused_where_it_is_said(recorder: EventRecord
 
 
 @pytest.mark.conformance("EV-13")
-def test_the_fake_keeps_what_was_recorded_as_text() -> None:
+def test_fake_recorder_keeps_events_as_text() -> None:
     fake = FakeRecorder()
     fake.event(POD, "Normal", "Started", "it runs")
     fake.eventf(POD, "Warning", "Failed", "%d times", 3)
     assert fake.events == ["Normal Started it runs", "Warning Failed 3 times"]
 
 
-def test_a_recorder_without_component_is_refused() -> None:
+def test_empty_component_is_refused() -> None:
     with pytest.raises(UsageError, match="component"):
         EventBroadcaster().new_recorder("")
 
 
 @pytest.mark.conformance("EV-01", "EV-09")
-async def test_every_sink_has_every_event_and_a_correlation_of_its_own() -> None:
+async def test_each_sink_gets_all_events_and_correlates_separately() -> None:
     counting, series = Sink(), Sink(EventSeriesCorrelator())
     async with EventBroadcaster() as broadcaster:
         for sink in (counting, series):
@@ -121,7 +121,7 @@ async def test_every_sink_has_every_event_and_a_correlation_of_its_own() -> None
 
 
 @pytest.mark.conformance("EV-09")
-async def test_what_was_recorded_before_the_start_and_just_before_the_end_is_written() -> None:
+async def test_events_before_the_start_and_at_the_end_are_written() -> None:
     sink = Sink()
     broadcaster = EventBroadcaster()
     broadcaster.start_recording_to_sink(sink)
@@ -133,7 +133,7 @@ async def test_what_was_recorded_before_the_start_and_just_before_the_end_is_wri
 
 
 @pytest.mark.conformance("EV-09")
-async def test_the_end_waits_for_a_sink_that_hangs_for_its_grace_and_counts_what_is_lost(
+async def test_end_waits_for_a_hanging_sink_up_to_the_grace(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sink = Sink()
@@ -146,11 +146,11 @@ async def test_the_end_waits_for_a_sink_that_hangs_for_its_grace_and_counts_what
         left = loop.time()
     assert loop.time() - left == pytest.approx(5.0)
     assert (to_sink.statistics().dropped, to_sink.statistics().waiting) == (1, 0)
-    assert "1 events were not written before the end" in caplog.text
+    assert "1 events were dropped: not written before the end" in caplog.text
 
 
 @pytest.mark.conformance("EV-09")
-async def test_what_waits_is_written_when_a_scope_around_the_block_is_cancelled() -> None:
+async def test_queued_events_are_written_in_a_cancelled_scope() -> None:
     sink = Sink()
     sink.answering.clear()
     asyncio.get_running_loop().call_later(3, sink.answering.set)
@@ -163,24 +163,24 @@ async def test_what_waits_is_written_when_a_scope_around_the_block_is_cancelled(
     assert [each.reason for each in sink.events.values()] == ["Started"]
 
 
-async def test_a_cancelled_end_leaves_no_task_behind() -> None:
+async def test_cancelled_end_leaves_no_task() -> None:
     sink = Sink()
     sink.answering.clear()
 
-    async def live() -> None:
+    async def run() -> None:
         async with EventBroadcaster(grace=1000.0) as broadcaster:
             broadcaster.start_recording_to_sink(sink)
             broadcaster.new_recorder("web").event(POD, "Normal", "Started", "it runs")
 
-    life = asyncio.create_task(live())
+    running = asyncio.create_task(run())
     await settled()
-    life.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await life
+        await running
 
 
 @pytest.mark.conformance("EV-09")
-async def test_what_is_recorded_after_the_end_is_dropped_and_counted() -> None:
+async def test_events_after_the_end_are_dropped_and_counted() -> None:
     sink = Sink()
     async with EventBroadcaster() as broadcaster:
         broadcaster.start_recording_to_sink(sink)
@@ -192,7 +192,7 @@ async def test_what_is_recorded_after_the_end_is_dropped_and_counted() -> None:
 
 
 @pytest.mark.conformance("EV-09")
-async def test_a_broadcaster_runs_once() -> None:
+async def test_broadcaster_runs_once() -> None:
     async with EventBroadcaster() as broadcaster:
         pass
     with pytest.raises(UsageError, match="make another one"):
@@ -201,7 +201,7 @@ async def test_a_broadcaster_runs_once() -> None:
 
 
 @pytest.mark.conformance("EV-12")
-async def test_a_sink_that_is_there_already_is_refused() -> None:
+async def test_second_recording_to_a_sink_is_refused() -> None:
     sink = Sink()
     async with EventBroadcaster() as broadcaster:
         broadcaster.start_recording_to_sink(sink)
@@ -211,7 +211,7 @@ async def test_a_sink_that_is_there_already_is_refused() -> None:
 
 @pytest.mark.conformance("EV-09")
 @pytest.mark.parametrize("form", ["sync", "async"])
-async def test_functions_are_told_of_each_event_as_it_was_recorded_until_stopped(form: str) -> None:
+async def test_watcher_gets_each_event_until_stopped(form: str) -> None:
     seen: list[str] = []
 
     async def coroutine(event: Event) -> None:
@@ -232,7 +232,7 @@ async def test_functions_are_told_of_each_event_as_it_was_recorded_until_stopped
 
 
 @pytest.mark.conformance("EV-01")
-async def test_a_function_that_hangs_or_raises_costs_nobody_else_anything(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_watchers_do_not_affect_other_receivers(caplog: pytest.LogCaptureFixture) -> None:
     sink = Sink()
 
     async def hang(event: Event) -> None:
@@ -253,24 +253,24 @@ async def test_a_function_that_hangs_or_raises_costs_nobody_else_anything(caplog
     assert "raised for event shop/cart" in caplog.text
 
 
-async def test_a_function_that_awaits_something_cancelled_goes_on_like_one_that_raises() -> None:
-    told: list[str] = []
+async def test_watcher_that_awaits_a_cancelled_future_continues() -> None:
+    received: list[str] = []
 
     async def cut(event: Event) -> None:
-        told.append(event.reason)
-        someones = asyncio.get_running_loop().create_future()
-        someones.cancel()
-        await someones
+        received.append(event.reason)
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
+        await cancelled
 
     async with EventBroadcaster() as broadcaster:
         watch = broadcaster.start_event_watcher(cut)
         recorder = broadcaster.new_recorder("web")
         for reason in ("A", "B"):
             recorder.event(POD, "Normal", reason, "it runs")
-    assert (told, watch.errors) == (["A", "B"], 2)
+    assert (received, watch.errors) == (["A", "B"], 2)
 
 
-async def test_what_a_function_was_not_told_before_the_end_is_counted_and_nothing_else() -> None:
+async def test_events_not_delivered_before_the_end_are_counted() -> None:
     async def hang(event: Event) -> None:
         await asyncio.Event().wait()
 
@@ -285,7 +285,7 @@ async def test_what_a_function_was_not_told_before_the_end_is_counted_and_nothin
 
 
 @pytest.mark.conformance("EV-09")
-async def test_events_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_events_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "audit"):
         async with EventBroadcaster() as broadcaster:
             broadcaster.start_logging(logging.getLogger("audit"))

@@ -1,4 +1,4 @@
-"""Events, and a sink that can be made to fail."""
+"""Sample Events, and a sink with faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POD = {
 }
 REFERENCE = ObjectReference("v1", "Pod", "cart", "shop", "u1", "7")
 
-#: Half a second after a time that is easy to read, in nanoseconds.
+#: 2023-11-14T22:13:20.5Z in nanoseconds.
 AT = 1_700_000_000_500_000_000
 
 _EVENT = Event("shop", "cart.1", REFERENCE, "Normal", "Started", "it runs", "Start", "web", "host-1", AT, AT)
@@ -33,13 +33,13 @@ def event(**changes: Any) -> Event:
 
 
 class Sink:
-    """Keeps what is written, by name.
+    """Keeps written Events by name.
 
     Attributes:
-        events: what is there.
-        writes: "create name count" or "patch name count", those that failed included.
-        failures: to be raised by the next writes.
-        answering: cleared, no write ends.
+        events: the stored Events.
+        writes: "create name count" or "patch name count" for each write, failed ones included.
+        failures: the errors of the next writes.
+        answering: while cleared, writes do not return.
     """
 
     def __init__(self, correlator: Correlator | None = None) -> None:

@@ -1,11 +1,11 @@
-"""One Event in the two forms of the API."""
+"""The representation of an Event in the two APIs."""
 
 from __future__ import annotations
 
 from aioinformer.resources.references import ObjectReference
-from tests.recorder.samples import AT, event
+from tests.events.samples import AT, event
 
-ABOUT = {
+POD_REFERENCE = {
     "apiVersion": "v1",
     "kind": "Pod",
     "namespace": "shop",
@@ -15,12 +15,12 @@ ABOUT = {
 }
 
 
-def test_the_older_form_counts_in_count() -> None:
+def test_core_event_has_a_count() -> None:
     assert event(count=3, last_time=AT + 10**9).to_core() == {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"namespace": "shop", "name": "cart.1"},
-        "involvedObject": ABOUT,
+        "involvedObject": POD_REFERENCE,
         "type": "Normal",
         "reason": "Started",
         "action": "Start",
@@ -34,13 +34,13 @@ def test_the_older_form_counts_in_count() -> None:
     }
 
 
-def test_the_newer_form_counts_in_a_series() -> None:
+def test_events_k8s_io_event_has_a_series() -> None:
     node = ObjectReference("v1", "Node", "node-1")
     assert event(count=3, last_time=AT + 10**9, related=node, annotations={"a": "1"}).to_events() == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"namespace": "shop", "name": "cart.1", "annotations": {"a": "1"}},
-        "regarding": ABOUT,
+        "regarding": POD_REFERENCE,
         "related": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
         "type": "Normal",
         "reason": "Started",
@@ -53,10 +53,10 @@ def test_the_newer_form_counts_in_a_series() -> None:
     }
 
 
-def test_a_single_event_of_the_newer_form_is_no_series() -> None:
+def test_single_event_has_no_series() -> None:
     assert "series" not in event().to_events()
 
 
-def test_a_note_that_the_newer_form_refuses_for_its_length_is_cut_between_two_signs() -> None:
+def test_long_note_is_truncated_between_characters() -> None:
     assert event(note="é" * 600).to_events()["note"] == "é" * 512
     assert event(note="x" + "é" * 600).to_events()["note"] == "x" + "é" * 511

@@ -1,4 +1,4 @@
-"""A recorder against an API server, over real sockets."""
+"""A recorder with the embedded API server, over real sockets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
 
 
 class OlderServer:
-    """A server that has the core group alone."""
+    """A server that serves only the core group."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -52,22 +52,22 @@ async def record_three(server: ApiServer, sink: CoreEventSink | SeriesEventSink)
 
 
 @pytest.mark.conformance("EV-03")
-async def test_the_older_api_has_one_event_with_a_count(server: ApiServer, transport: HttpTransport) -> None:
+async def test_core_sink_writes_one_event_with_a_count(server: ApiServer, transport: HttpTransport) -> None:
     await record_three(server, CoreEventSink(transport))
     [event] = server.list("v1/events")
-    about = (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["source"]["component"])
-    assert about == ("Pod", make_pod("default", 0)["metadata"]["name"], "example.com/web")
+    fields = (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["source"]["component"])
+    assert fields == ("Pod", make_pod("default", 0)["metadata"]["name"], "example.com/web")
     assert (event["count"], event["message"], event["reportingInstance"]) == (3, "it runs", "web-0")
 
 
 @pytest.mark.conformance("EV-10")
-async def test_the_newer_api_has_one_event_with_a_series(server: ApiServer, transport: HttpTransport) -> None:
+async def test_series_sink_writes_one_event_with_a_series(server: ApiServer, transport: HttpTransport) -> None:
     await record_three(server, SeriesEventSink(transport))
     [event] = server.list("events.k8s.io/v1/events")
     assert (event["regarding"]["kind"], event["series"]["count"], event["action"]) == ("Pod", 3, "Start")
 
 
 @pytest.mark.conformance("EV-13")
-async def test_discovery_chooses_the_newer_api_where_there_is_one(transport: HttpTransport) -> None:
+async def test_discovery_prefers_events_k8s_io(transport: HttpTransport) -> None:
     assert type(await discover_event_sink(transport)) is SeriesEventSink
     assert type(await discover_event_sink(OlderServer(transport))) is CoreEventSink

@@ -1,4 +1,4 @@
-"""References to objects, whatever form the objects have."""
+"""References to objects in all forms that objects have."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import find
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.references import ObjectReference, get_partial_reference, get_reference
-from tests.recorder.samples import POD, REFERENCE
+from tests.events.samples import POD, REFERENCE
 
 
 def cached() -> Any:
-    """A pod as the cache hands it out; in lists, objects do not say their kind."""
+    """Return a pod as the cache returns it; objects in lists have no kind."""
     pods = find("", "v1", "pods")
     assert pods is not None
     raw = b'{"metadata":{"namespace":"shop","name":"cart","uid":"u1","resourceVersion":"7"}}'
@@ -30,21 +30,21 @@ def cached() -> Any:
     [POD, REFERENCE, cached(), DeletedFinalStateUnknown("shop/cart", POD)],
     ids=["mapping", "reference", "cached", "tombstone"],
 )
-def test_a_reference_says_which_object_is_meant(obj: Any) -> None:
+def test_reference_to_each_form_of_object(obj: Any) -> None:
     assert get_reference(obj) == REFERENCE
 
 
-def test_a_model_that_does_not_say_its_kind_is_known_by_its_class() -> None:
+def test_kind_of_a_model_is_known_by_its_class() -> None:
     deployment = V1Deployment(metadata=V1ObjectMeta(name="web", namespace="shop"))
     assert get_reference(deployment) == ObjectReference("apps/v1", "Deployment", "web", "shop")
 
 
-def test_an_object_of_an_unknown_kind_is_refused_with_the_remedy() -> None:
+def test_object_without_kind_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="web does not say its kind: set apiVersion and kind"):
         get_reference({"metadata": {"name": "web"}})
 
 
-def test_a_part_of_an_object_is_named_by_its_path() -> None:
+def test_partial_reference_has_a_field_path() -> None:
     reference = get_partial_reference(POD, "spec.containers{web}")
     assert reference.to_dict() == {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""All tests of this folder run on virtual time, and must keep quiet."""
+"""Run all tests of this folder on virtual time; asyncio must report no leftover tasks or errors."""
 
 from __future__ import annotations
 
