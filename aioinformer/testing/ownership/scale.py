@@ -1,4 +1,4 @@
-"""The scale subresource: one view of `replicas` for whatever has them."""
+"""The scale subresource."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BUILTIN = {
 
 
 def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = False) -> dict[str, Any]:
-    """The `Scale` of an object.
+    """Return the `Scale` of an object.
 
     Args:
-        must_exist: whether a custom resource must have the field; to be written it need not.
+        must_exist: whether a custom resource must have the replicas field. Writes do not need it.
 
     Raises:
-        StatusError: 500, it has not.
+        StatusError: 500, the field is missing.
     """
     paths = served.scale or _BUILTIN
     metadata = obj["metadata"]
@@ -49,12 +49,12 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
 
 
 def replicas_path(served: Served) -> list[str]:
-    """Where the number of replicas is: the names on the way to it."""
+    """Return the path of the replicas field."""
     return str((served.scale or _BUILTIN)["specReplicasPath"]).strip(".").split(".")
 
 
 def scale_owners(served: Served, obj: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Who owns the number of replicas, as owners of a `Scale`."""
+    """Return the field managers of the replicas field as managers of a `Scale`."""
     steps = [f"f:{name}" for name in replicas_path(served)]
     owners = []
     for entry in obj["metadata"].get("managedFields") or ():
@@ -66,8 +66,8 @@ def scale_owners(served: Served, obj: Mapping[str, Any]) -> list[dict[str, Any]]
     return owners
 
 
-def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
-    """The object with the replicas that a `Scale` asks for, under the version and the uid that the `Scale` names.
+def apply_scale(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
+    """Set the replicas of an object, and the preconditions that the `Scale` has.
 
     Args:
         obj: is changed.
@@ -87,7 +87,7 @@ def scaled(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -> dic
 
 
 def set_replicas(served: Served, obj: dict[str, Any], replicas: int) -> None:
-    """Writes the number where the resource has it."""
+    """Set the replicas field of an object."""
     *parents, last = (served.scale or _BUILTIN)["specReplicasPath"].strip(".").split(".")
     place: dict[str, Any] = obj
     for part in parents:

@@ -1,10 +1,10 @@
-"""Objects held against the schemas of their kinds.
+"""Checks of objects against the schemas of their kinds.
 
-Fields that a kind does not have are dropped, and told or refused, as the request's `fieldValidation` wants it.
+Unknown fields are dropped. The request's `fieldValidation` decides whether the server also warns of them or rejects the
+request.
 
-`kubectl create` and `kubectl apply` ask for "Strict", which is how a typing error in a manifest is found. Without the
-parameter a server warns. The field is gone from what is stored in any case: a Go struct has no place for it, and custom
-resources are pruned to their schema.
+`kubectl create` and `kubectl apply` request "Strict", to find typing errors in manifests. The default is "Warn". The
+fields are never stored: Go structs have no place for them, and custom resources are pruned.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from aioinformer.testing.patches.media_types import PatchSchema
 
 _NESTED = (dict, list)
-# Larger numbers Go writes with an exponent.
-_IN_FULL = 1e21
-# Rules are not for objects that are not even of the form that they are written for.
+# Go writes larger numbers with an exponent.
+_WITHOUT_EXPONENT = 1e21
+# Rules are not evaluated for objects with these faults.
 _BLOCKING = frozenset(
     {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
 )
@@ -49,18 +49,18 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: Sequence[str] = ()) -> list[str]:
-    """Makes of the object of a create or update request what the server's decoder makes of it.
+    """Decode the object of a create or update request as the server does.
 
     Args:
-        obj: is changed: values as Go writes them, unknown fields dropped.
+        obj: is changed: values get the form that Go decodes, unknown fields are dropped.
         directive: "Ignore", "Warn" or "Strict".
-        repeated: what is to be told of its form.
+        repeated: messages about repeated keys.
 
     Returns:
-        What to warn of.
+        The warnings.
 
     Raises:
-        StatusError: 400, a value does not fit its field; or there are unknown fields, and the client is strict.
+        StatusError: 400, a value does not fit its field, or there are unknown fields and the directive is "Strict".
     """
     resource = served.resource
     prefix = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
@@ -69,23 +69,23 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
     except GoValueError as error:
         raise statuses.bad_request(f"{prefix}: {error}") from None
     unknown = drop_unknown_fields(served, obj)
-    told = [*_not_within(repeated, unknown, served), *unknown]
-    if told and directive == "Strict":
-        if told[0].startswith("line "):
-            told[:1] = [f"yaml: unmarshal errors:\n  {told[0]}"]
-        raise statuses.bad_request(f"{prefix}: strict decoding error: {', '.join(told)}")
-    return told if directive == "Warn" else []
+    messages = [*_not_within(repeated, unknown, served), *unknown]
+    if messages and directive == "Strict":
+        if messages[0].startswith("line "):
+            messages[:1] = [f"yaml: unmarshal errors:\n  {messages[0]}"]
+        raise statuses.bad_request(f"{prefix}: strict decoding error: {', '.join(messages)}")
+    return messages if directive == "Warn" else []
 
 
 def check_values(served: Served, obj: dict[str, Any], *, converted: bool = False) -> None:
-    """Writes values as Go does.
+    """Convert values to the form that Go decodes.
 
     Args:
-        obj: of any kind; what the values of a custom resource are is seen when its schema is checked.
-        converted: whether the server makes the object from maps rather than from JSON.
+        obj: of any kind. Values of custom resources are checked later, with their schema.
+        converted: whether the server decodes the object from maps instead of from JSON.
 
     Raises:
-        GoValueError: one does not fit its field.
+        GoValueError: a value does not fit its field.
     """
     if not served.custom and (schema := kind_schema(served)) is not None:
         decode_values(obj, schema.schemas, schema.node, served.resource.kind, converted=converted)
@@ -100,20 +100,19 @@ def check_patched(
     converted: bool,
     repeated: Sequence[str] = (),
 ) -> list[str]:
-    """Drops unknown fields from what a patch made of an object.
+    """Drop unknown fields from a patched object.
 
     Args:
         obj: is changed.
         directive: "Ignore", "Warn" or "Strict".
-        shown: gives what the server shows as the value that is invalid: the patch, or the patched object.
-        converted: whether the server makes the object from maps rather than from JSON, as it does after a strategic
-            merge patch.
+        shown: returns what the server quotes as the invalid value: the patch or the patched object.
+        converted: whether the server decodes the object from maps, as after a strategic merge patch.
 
     Returns:
-        What to warn of.
+        The warnings.
 
     Raises:
-        StatusError: 422, a value does not fit its field; or there are unknown fields, and the client is strict.
+        StatusError: 422, a value does not fit its field, or there are unknown fields and the directive is "Strict".
     """
     text = shown()
     has_version = served.custom or converted or bool(obj.get("apiVersion"))
@@ -123,14 +122,14 @@ def check_patched(
     except GoValueError as error:
         raise unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
     unknown = drop_unknown_fields(served, obj) if has_version else _drop_all_fields(obj)
-    told = [*_not_within(repeated, unknown, served), *unknown]
-    if told and directive == "Strict":
-        raise unfit_patch(text, f"strict decoding error: {', '.join(told)}")
-    return told if directive == "Warn" else []
+    messages = [*_not_within(repeated, unknown, served), *unknown]
+    if messages and directive == "Strict":
+        raise unfit_patch(text, f"strict decoding error: {', '.join(messages)}")
+    return messages if directive == "Warn" else []
 
 
 def _not_within(repeated: Sequence[str], unknown: Sequence[str], served: Served) -> Sequence[str]:
-    """What is told of repeated keys, but for those in fields that structs do not have: nobody looks into these."""
+    """Return the messages about repeated keys that are not inside of unknown fields."""
     if served.custom or not repeated:
         return repeated
     names = [each.removeprefix('unknown field "').removesuffix('"') for each in unknown]
@@ -139,7 +138,7 @@ def _not_within(repeated: Sequence[str], unknown: Sequence[str], served: Served)
 
 
 def _drop_all_fields(obj: dict[str, Any]) -> list[str]:
-    """Drops what is unknown in an object of no version: the form that the server has for itself has other names."""
+    """Drop all fields of an object without a version: Go's internal form has no JSON names."""
     unknown = sorted(obj.keys() - {"kind", "apiVersion"})
     for name in unknown:
         del obj[name]
@@ -147,10 +146,10 @@ def _drop_all_fields(obj: dict[str, Any]) -> list[str]:
 
 
 def unfit_patch(shown: str, why: str) -> StatusError:
-    """The refusal of what a patch has made.
+    """Return the error for an invalid result of a patch.
 
     Args:
-        shown: what the server shows as the value that is invalid.
+        shown: what the server quotes as the invalid value.
         why: what is wrong with it.
     """
     quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -161,16 +160,16 @@ def unfit_patch(shown: str, why: str) -> StatusError:
 
 
 def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
-    """Says what the client left out."""
+    """Fill in the defaults of an object."""
     if served.schema is not None:
         default_fields(obj, served.schema)
     elif not served.custom:
-        _take_form(obj)
+        _normalize(obj)
         default_object(served.resource.group_resource, obj)
 
 
-def _take_form(obj: dict[str, Any]) -> None:
-    """Gives an object the form that it has as a struct; its metadata stay the mapping that they are."""
+def _normalize(obj: dict[str, Any]) -> None:
+    """Give an object the form of its struct, in place. Its metadata stay the same mapping."""
     written, metadata = dict(go_json(obj)), obj["metadata"]
     kept = dict(written.pop("metadata"))
     metadata.clear()
@@ -180,45 +179,45 @@ def _take_form(obj: dict[str, Any]) -> None:
 
 
 def check_schema(served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
-    """Checks the values of a custom resource, and warns of rules that what did not change goes on breaking.
+    """Validate a custom resource. Warn of rules that unchanged values violate.
 
     Args:
-        obj: about to be stored; is changed: once it is checked, whole numbers are written without a point.
-        old: what it replaces. What was wrong in it already, under a schema that has become narrower since, does not
-            stand in the way of a change.
+        obj: the object to store; is changed: integral numbers are written without a fraction.
+        old: the object that it replaces. Faults that it already has, such as after its schema became stricter, do not
+            fail the update.
 
     Raises:
-        StatusError: 422, with everything that its schema does not allow; 501, a rule cannot be evaluated here.
+        StatusError: 422, with all faults; 501, a rule cannot be evaluated by this server.
     """
     if not served.custom:
         return
     causes = [] if served.schema is None else schema_causes(obj, served.schema)
-    _with_whole_numbers(obj)
+    _with_integers(obj)
     if served.schema is None:
         return
     if causes and old is not None:
         known = schema_causes(old, served.schema)
         causes = [cause for cause in causes if cause not in known]
     if (rules := _rules(served)) is not None:
-        causes += _broken_rules(served, rules, obj, old, causes)
+        causes += _rule_faults(served, rules, obj, old, causes)
     if causes:
         raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
 
 
-def _broken_rules(
+def _rule_faults(
     served: Served, rules: Rules, obj: Mapping[str, Any], old: Mapping[str, Any] | None, causes: Sequence[Cause]
 ) -> list[Cause]:
     if any(cause.reason in _BLOCKING for cause in causes):
         return [Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}")]
     try:
-        broken, tolerated = rule_causes(rules, obj, old)
+        faults, tolerated = rule_causes(rules, obj, old)
     except RuleError as error:
-        # Nobody should take for right what was not looked at.
+        # Fail the request: an unchecked object must not pass as valid.
         why = f"this server cannot evaluate a rule of {served.resource.group_resource}: {error}"
         raise StatusError(501, "NotImplemented", why) from None
     for cause in tolerated:
         warn(f"{cause.field}: {cause.message}")
-    return broken
+    return faults
 
 
 @lru_cache(maxsize=64)
@@ -226,22 +225,22 @@ def _rules(served: Served) -> Rules | None:
     try:
         return None if served.schema is None else read_rules(served.schema)
     except CheckFault as fault:
-        # Such a definition was not asked for, but loaded.
+        # Only definitions that were loaded from files can have such rules.
         why = f"a rule of {served.resource.group_resource} does not compile: {fault}"
         raise StatusError(501, "NotImplemented", why) from None
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:
-    """The `Warning` headers, one for each text that a header can have: none that has control characters."""
+    """Return a `Warning` header for each text. Texts with control characters are left out."""
     plain = (each for each in warnings if not _CONTROL.search(each))
     return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
 
 
 def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
-    """Removes the fields that the kind does not have.
+    """Remove the fields that the kind does not have.
 
     Returns:
-        The server's words for each of them, in the order of the object; those of a custom resource are sorted.
+        The server's message for each, in the order of the object; sorted for custom resources.
     """
     type_ = kind_type(served)
     unknown: list[str] = []
@@ -251,7 +250,7 @@ def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:
 
 
 def kind_schema(served: Served) -> PatchSchema | None:
-    """The schema of a kind, None if the server knows none (beta versions that were added by hand)."""
+    """Return the schema of a kind, or None if it is unknown, as for added beta versions."""
     resource = served.resource
     if not served.custom:
         return patch_schema(resource.api_version, resource.kind)
@@ -260,7 +259,7 @@ def kind_schema(served: Served) -> PatchSchema | None:
 
 @lru_cache(maxsize=256)
 def kind_type(served: Served) -> FieldType | None:
-    """The same schema as what says which fields there are."""
+    """Return the schema of a kind as a field type."""
     schema = kind_schema(served)
     return None if schema is None else FieldType(schema.schemas, schema.node)
 
@@ -270,14 +269,14 @@ def _custom_schema(served: Served) -> PatchSchema:
     return custom_schema(served.schema or {})
 
 
-def _with_whole_numbers(value: Any) -> Any:
+def _with_integers(value: Any) -> Any:
     if isinstance(value, dict):
         for key, inner in value.items():
-            value[key] = _with_whole_numbers(inner)
+            value[key] = _with_integers(inner)
     elif isinstance(value, list):
-        value[:] = map(_with_whole_numbers, value)
-    elif isinstance(number := go_number(value), float) and number.is_integer() and abs(number) < _IN_FULL:
-        # As many digits as tell it from others, and zeros.
+        value[:] = map(_with_integers, value)
+    elif isinstance(number := go_number(value), float) and number.is_integer() and abs(number) < _WITHOUT_EXPONENT:
+        # The shortest digits that identify the float, padded with zeros.
         return int(Decimal(repr(number)))
     return value
 
@@ -298,13 +297,13 @@ def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: li
         declared = key in properties
         if declared or isinstance(others, dict):
             if isinstance(inner, _NESTED):
-                # What metadata looks like is not the custom schema's to say.
+                # The schema of a custom resource does not apply to its metadata.
                 own = structural and not (declared and key == "metadata" and "$ref" in str(properties[key]))
-                _drop(inner, type_.field(key), _joined(path, key), own, unknown)
+                _drop(inner, type_.field(key), _join(path, key), own, unknown)
         elif not keeps_others:
             del value[key]
-            unknown.append(f'unknown field "{_joined(path, key)}"')
+            unknown.append(f'unknown field "{_join(path, key)}"')
 
 
-def _joined(path: str, key: str) -> str:
+def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key

@@ -1,7 +1,7 @@
-"""What the API does to an object of each resource before it stores it: admission, status isolation, generations.
+"""What the API changes in objects before it stores them: admission, status isolation and generations.
 
-All of this is the server's own doing: nobody who writes an object owns it. What clients may say, and the server says
-for those who do not, is in `defaults`.
+These changes belong to the server, not to the client's field manager. Defaults, which belong to the client, are in
+`defaults`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aioinformer.testing.admission.common.job_selectors import settle_selector
 from aioinformer.testing.admission.common.label_keys import with_label_keys
 from aioinformer.testing.admission.kinds.pod_defaults import admit_pod, readmit_pod
 from aioinformer.testing.admission.kinds.pod_parts import POD_PARTS, keep_other_parts
-from aioinformer.testing.admission.kinds.pod_status import first_pod_status, keep_unsaid
+from aioinformer.testing.admission.kinds.pod_status import first_pod_status, keep_unsent_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,22 +50,12 @@ _WITH_GENERATION = frozenset(
         "deviceclasses.resource.k8s.io",
     }
 )
-#: These have no generation before they are changed.
-_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
-#: What is said of it in an update is not even looked at.
-_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
-#: These have no generation before they are changed.
-_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
-#: The generation of these is 1 for ever.
-_COUNTS_NO_CHANGES = frozenset({"priorityclasses.scheduling.k8s.io"})
-#: What is said of it in an update is not even looked at.
-_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
-#: These have no generation before they are changed.
-_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
-#: What is said of it in an update is not even looked at.
-_SPEC_STAYS = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
-#: These have no generation before they are changed.
-_COUNTS_CHANGES = frozenset({"csidrivers.storage.k8s.io"})
+#: Objects of these kinds get a generation with their first change.
+_GENERATION_ON_CHANGE = frozenset({"csidrivers.storage.k8s.io"})
+#: Objects of these kinds keep the generation 1.
+_CONSTANT_GENERATION = frozenset({"priorityclasses.scheduling.k8s.io"})
+#: Updates ignore the spec.
+_IMMUTABLE_SPEC = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
     {
@@ -127,36 +117,36 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
         "storedVersions": [],
     },
 }
-# What a write of the status may not change of some kinds, although it may of most.
+# The metadata field that a write of the status may not change.
 _KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 def needs_version(served: Served) -> bool:
-    """Whether an update has to say which version it is made of."""
+    """Return whether an update must have a resourceVersion."""
     return served.custom or served.resource.group_resource in _NEEDS_VERSION
 
 
 def returns_deleted(served: Served) -> bool:
-    """Whether a deletion is answered with the object rather than with a Status."""
+    """Return whether a deletion is answered with the object instead of a Status."""
     return served.resource.group_resource in _RETURNS_DELETED
 
 
 def is_created_by_update(served: Served) -> bool:
-    """Whether an update of what is not there creates it."""
+    """Return whether an update creates a missing object."""
     return served.resource.group_resource in _CREATED_BY_UPDATE
 
 
 def default_policy(served: Served) -> str:
-    """What becomes of an object's dependents when nobody says it: they are left alone by the oldest kinds."""
+    """Return the default propagation policy of deletions: the oldest kinds orphan their dependents."""
     return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
 
 
 def prepare_create(served: Served, obj: dict[str, Any]) -> None:
-    """Makes a client's object what is stored at first: its status is the server's."""
+    """Set the initial values of a new object. A status from the client is dropped."""
     name = served.resource.group_resource
     if name == "serviceaccounts":
-        _keep_names(obj)
+        _keep_secret_names(obj)
     if "status" in served.subresources:
         if name not in _KEEPS_STATUS_ON_CREATE:
             obj.pop("status", None)
@@ -170,9 +160,11 @@ def prepare_create(served: Served, obj: dict[str, Any]) -> None:
 
 
 def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str) -> None:
-    """Takes from the old object what this kind of write may not change.
+    """Restore the fields of the old object that this kind of write may not change.
 
     Args:
+        obj: is changed.
+        old: the object that it replaces.
         subresource: "" for the object itself, or "status".
     """
     if subresource in ("status", "approval"):
@@ -182,7 +174,7 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         if not kept_metadata["managedFields"]:
             del kept_metadata["managedFields"]
         if not served.custom:
-            # Built-in kinds let a status write change labels, annotations and finalizers as well.
+            # For built-in kinds, status writes may also change labels, annotations and finalizers.
             for name in ("labels", "annotations", "finalizers", "ownerReferences"):
                 if name == _KEPT_BY_STATUS.get(served.resource.group_resource):
                     continue
@@ -196,7 +188,7 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         if replaced is not None:
             obj["status"] = replaced
         if served.resource.group_resource == "pods":
-            keep_unsaid(obj.setdefault("status", {}), old.get("status") or {})
+            keep_unsent_fields(obj.setdefault("status", {}), old.get("status") or {})
         return
     if subresource in POD_PARTS and served.resource.group_resource == "pods":
         keep_other_parts(obj, old, subresource)
@@ -207,10 +199,10 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
     if served.resource.group_resource == "services" and obj["spec"]["type"] != "LoadBalancer":
         obj["status"] = {**(obj.get("status") or {}), "loadBalancer": {}}
     if served.resource.group_resource == "serviceaccounts":
-        _keep_names(obj)
+        _keep_secret_names(obj)
     if served.resource.group_resource == "pods":
         readmit_pod(obj["spec"], old["spec"])
-    if served.resource.group_resource in _SPEC_STAYS:
+    if served.resource.group_resource in _IMMUTABLE_SPEC:
         obj["spec"] = old.get("spec", {})
     if served.resource.group_resource == "statefulsets.apps":
         _admit_stateful_set(obj)
@@ -221,7 +213,7 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
     if served.resource.group_resource == "endpointslices.discovery.k8s.io":
         _drop_topology(obj)
     generation = old["metadata"].get("generation")
-    if generation is None and served.resource.group_resource in _COUNTS_CHANGES and _spec(obj) != _spec(old):
+    if generation is None and served.resource.group_resource in _GENERATION_ON_CHANGE and _spec(obj) != _spec(old):
         generation = 0
     if generation is None:
         obj["metadata"].pop("generation", None)
@@ -232,13 +224,13 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
             served.resource.group_resource == "deployments.apps"
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
         )
-        if served.resource.group_resource in _COUNTS_NO_CHANGES:
+        if served.resource.group_resource in _CONSTANT_GENERATION:
             changed = False
         obj["metadata"]["generation"] = generation + changed
 
 
-def _keep_names(account: dict[str, Any]) -> None:
-    """Of the secrets of a service account nothing is kept but their names."""
+def _keep_secret_names(account: dict[str, Any]) -> None:
+    """Drop everything but the names of a service account's secrets."""
     if account.get("secrets"):
         account["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in account["secrets"]]
 
@@ -253,7 +245,7 @@ def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drop_topology(obj: dict[str, Any]) -> None:
-    """Drops what the newer version of slices can only show."""
+    """Drop the deprecated topology, which clients cannot write in v1."""
     for endpoint in obj.get("endpoints") or ():
         endpoint.pop("deprecatedTopology", None)
 
@@ -292,13 +284,13 @@ def _admit_node(obj: dict[str, Any]) -> None:
 
 
 def _admit_stateful_set(obj: dict[str, Any]) -> None:
-    """That more than one pod may be away at a time is a feature that is off unless somebody turns it on."""
+    """Drop `maxUnavailable`, whose feature gate is off by default."""
     rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     rolling.pop("maxUnavailable", None)
 
 
 def _admit_lease(obj: dict[str, Any]) -> None:
-    """That leases are given to whoever is fit for them is a feature that is off unless somebody turns it on."""
+    """Drop the fields of coordinated leader election, whose feature gate is off by default."""
     for field in ("strategy", "preferredHolder"):
         obj["spec"].pop(field, None)
 

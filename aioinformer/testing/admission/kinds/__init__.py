@@ -1,1 +1,1 @@
-"""What the API knows of its built-in kinds: defaults, what the server says itself, what it warns of."""
+"""Built-in kinds: defaults, initial values and warnings."""

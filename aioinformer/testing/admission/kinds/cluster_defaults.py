@@ -1,4 +1,4 @@
-"""What the API adds to objects that rule a cluster: admission, storage, priority and fairness, devices."""
+"""Defaults of the kinds that configure a cluster: admission, storage, priority and fairness, devices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _hooks(obj: dict[str, Any]) -> None:
         _rules(hook.get("rules") or ())
 
 
-def _changing_hooks(obj: dict[str, Any]) -> None:
+def _mutating_hooks(obj: dict[str, Any]) -> None:
     _hooks(obj)
     for hook in obj.get("webhooks") or ():
         fill(hook, reinvocationPolicy="Never")
@@ -43,16 +43,16 @@ def _policy(obj: dict[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     fill(spec, failurePolicy="Fail")
     if spec.get("matchConstraints") is not None:
-        _matched(spec["matchConstraints"])
+        _match_resources(spec["matchConstraints"])
 
 
 def _policy_binding(obj: dict[str, Any]) -> None:
     matched = (obj.get("spec") or {}).get("matchResources")
     if matched is not None:
-        _matched(matched)
+        _match_resources(matched)
 
 
-def _matched(resources: dict[str, Any]) -> None:
+def _match_resources(resources: dict[str, Any]) -> None:
     fill(resources, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
     _rules((*(resources.get("resourceRules") or ()), *(resources.get("excludeResourceRules") or ())))
 
@@ -87,14 +87,14 @@ def _priority_level(obj: dict[str, Any]) -> None:
 
 
 def _device_claim(obj: dict[str, Any]) -> None:
-    _claimed(obj.get("spec") or {})
+    _device_requests(obj.get("spec") or {})
 
 
 def _device_template(obj: dict[str, Any]) -> None:
-    _claimed((obj.get("spec") or {}).get("spec") or {})
+    _device_requests((obj.get("spec") or {}).get("spec") or {})
 
 
-def _claimed(spec: Mapping[str, Any]) -> None:
+def _device_requests(spec: Mapping[str, Any]) -> None:
     for request in (spec.get("devices") or {}).get("requests") or ():
         for exact in (request.get("exactly"), *(request.get("firstAvailable") or ())):
             if exact is not None:
@@ -106,7 +106,7 @@ def _claimed(spec: Mapping[str, Any]) -> None:
 CLUSTER_DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "csidrivers.storage.k8s.io": _driver,
     "flowschemas.flowcontrol.apiserver.k8s.io": _flow_schema,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _changing_hooks,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _mutating_hooks,
     "mutatingadmissionpolicies.admissionregistration.k8s.io": _policy,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _policy_binding,
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _priority_level,

@@ -1,4 +1,4 @@
-"""What the API warns of when something is written that it would rather not have."""
+"""Warnings of the API about created and updated objects."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.kinds.pod_warnings import (
     pod_template_warnings,
     pod_warnings,
-    set_warnings,
     template_warnings,
+    workload_warnings,
 )
 from aioinformer.testing.api.addresses import cidr_warnings, ip_warnings
 from aioinformer.testing.api.encoding import decode
@@ -31,23 +31,23 @@ _TOKENS = (
 
 
 def creation_warnings(group_resource: str, obj: Mapping[str, Any]) -> list[str]:
-    """What is to be said of a new object.
+    """Return the warnings for a new object.
 
     Args:
-        group_resource: "services".
-        obj: as it is stored.
+        group_resource: such as "services".
+        obj: as stored.
     """
     warn = _WARNINGS.get(group_resource)
     return [] if warn is None else list(warn(obj))
 
 
 def update_warnings(group_resource: str, body: bytes, subresource: str) -> list[str]:
-    """What is to be said of an object that was changed.
+    """Return the warnings for a changed object.
 
     Args:
-        group_resource: "services".
-        body: as it is stored.
-        subresource: what of it was written, "" for the object itself.
+        group_resource: such as "services".
+        body: as stored.
+        subresource: the subresource that was written; "" for the object itself.
     """
     warn = _UPDATE_WARNINGS.get(f"{group_resource}/{subresource}")
     return [] if warn is None else list(warn(decode(body)))
@@ -81,7 +81,7 @@ def _service(obj: Mapping[str, Any]) -> Iterator[str]:
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
-def _points_of_entry(obj: Mapping[str, Any]) -> Iterator[str]:
+def _load_balancer(obj: Mapping[str, Any]) -> Iterator[str]:
     for index, point in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         yield from ip_warnings(f"status.loadBalancer.ingress[{index}]", point.get("ip") or "")
 
@@ -112,7 +112,7 @@ def _ingress(obj: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _secret(obj: Mapping[str, Any]) -> Iterator[str]:
-    """Of pairs of keys it is only looked at whether they have the form of some."""
+    """Warn of certificates and keys without PEM data. Their content is not checked."""
     if obj.get("type") == "kubernetes.io/tls":
         for name, what in (("tls.crt", "certificate"), ("tls.key", "key")):
             if b"-----BEGIN" not in base64.b64decode((obj.get("data") or {}).get(name) or ""):
@@ -167,7 +167,7 @@ def _driver(obj: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
-    yield from set_warnings(obj)
+    yield from workload_warnings(obj)
     if obj["spec"]["revisionHistoryLimit"] < 0:
         kept = "a negative value retains all historical revisions; a value >= 0 is recommended"
         yield f"spec.revisionHistoryLimit: {kept}"
@@ -176,7 +176,7 @@ def _stateful_set(obj: Mapping[str, Any]) -> Iterator[str]:
 _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "cronjobs.batch": template_warnings,
     "csidrivers.storage.k8s.io": _driver,
-    "daemonsets.apps": set_warnings,
+    "daemonsets.apps": workload_warnings,
     "deployments.apps": template_warnings,
     "endpoints": _endpoints,
     "endpointslices.discovery.k8s.io": _slice,
@@ -198,10 +198,10 @@ _WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
 _UPDATE_WARNINGS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "endpoints/": _endpoints,
     "endpointslices.discovery.k8s.io/": _slice_addresses,
-    "ingresses.networking.k8s.io/status": _points_of_entry,
+    "ingresses.networking.k8s.io/status": _load_balancer,
     "networkpolicies.networking.k8s.io/": _network_policy,
     "nodes/": _node,
     "secrets/": _secret,
     "services/": _service,
-    "services/status": _points_of_entry,
+    "services/status": _load_balancer,
 }

@@ -1,7 +1,7 @@
-"""What the API adds to objects of built-in kinds that their clients left out.
+"""Defaults of built-in kinds.
 
-Defaults belong to whoever wrote the object, as if he had said them. What admission and storage add later is in
-`strategies`.
+Defaults belong to the manager that wrote the object, as if it had set them. Values that admission and storage add later
+are in `strategies`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.kinds.cluster_defaults import CLUSTER_DEFAULTS
 from aioinformer.testing.admission.kinds.pod_defaults import default_pod_spec, fill
-from aioinformer.testing.admission.kinds.pod_status import agree_on_addresses
+from aioinformer.testing.admission.kinds.pod_status import align_pod_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,18 +21,18 @@ _ROLLING = "RollingUpdate"
 
 
 def default_object(group_resource: str, obj: dict[str, Any]) -> None:
-    """Completes an object.
+    """Fill in the defaults of an object.
 
     Args:
-        group_resource: "deployments.apps".
+        group_resource: such as "deployments.apps".
         obj: is changed.
     """
-    complete = _DEFAULTS.get(group_resource)
-    if complete is not None:
+    set_defaults = _DEFAULTS.get(group_resource)
+    if set_defaults is not None:
         try:
-            complete(obj)
+            set_defaults(obj)
         except (AttributeError, KeyError, TypeError):
-            # Its shape is wrong somewhere; whoever checks shapes says where.
+            # A value has the wrong type; the validation reports it.
             return
 
 
@@ -48,7 +48,7 @@ def _default_template(spec: dict[str, Any]) -> None:
 
 def _pod(obj: dict[str, Any]) -> None:
     default_pod_spec(_spec(obj), in_template=False)
-    agree_on_addresses(obj.get("status") or {})
+    align_pod_addresses(obj.get("status") or {})
 
 
 def _pod_template(obj: dict[str, Any]) -> None:
@@ -164,10 +164,10 @@ def _service(obj: dict[str, Any]) -> None:
     for port in spec.get("ports") or ():
         fill(port, protocol="TCP")
         port["targetPort"] = port.get("targetPort") or port.get("port")
-    reached = spec["type"] in ("NodePort", "LoadBalancer")
-    if reached or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+    is_external = spec["type"] in ("NodePort", "LoadBalancer")
+    if is_external or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
         fill(spec, externalTrafficPolicy="Cluster")
-    if reached or spec["type"] == "ClusterIP":
+    if is_external or spec["type"] == "ClusterIP":
         fill(spec, internalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
         fill(spec, allocateLoadBalancerNodePorts=True)
@@ -216,9 +216,13 @@ def _limit_range(obj: dict[str, Any]) -> None:
         if limit.get("type") == "Container":
             if limit.get("max"):
                 limit["default"] = {**limit["max"], **(limit.get("default") or {})}
-            asked = {**(limit.get("min") or {}), **(limit.get("default") or {}), **(limit.get("defaultRequest") or {})}
-            if asked:
-                limit["defaultRequest"] = asked
+            requests = {
+                **(limit.get("min") or {}),
+                **(limit.get("default") or {}),
+                **(limit.get("defaultRequest") or {}),
+            }
+            if requests:
+                limit["defaultRequest"] = requests
 
 
 def _network_policy(obj: dict[str, Any]) -> None:

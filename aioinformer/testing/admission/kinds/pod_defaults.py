@@ -1,4 +1,4 @@
-"""What the API adds to the specification of a pod, wherever there is one: alone, or in the template of a controller."""
+"""Defaults of pod specs, in pods and in templates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG, _DIGEST = r"\w[\w.-]{0,127}", "[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::({_TAG}))?(@{_DIGEST})?", re.ASCII)
-_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_SECONDS_TOLERATED = 300
-_OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
+_TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATION_SECONDS = 300
+_VOLUME_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "configMap": {"defaultMode": _MODE},
     "secret": {"defaultMode": _MODE},
     "downwardAPI": {"defaultMode": _MODE},
@@ -31,18 +31,18 @@ _OF_VOLUMES: Mapping[str, Mapping[str, Any]] = {
 
 
 def fill(target: dict[str, Any], **defaults: Any) -> None:
-    """Sets what is not there."""
+    """Set the values that are missing."""
     for name, value in defaults.items():
         if target.get(name) is None:
             target[name] = value
 
 
 def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
-    """Completes a specification.
+    """Fill in the defaults of a pod spec.
 
     Args:
         spec: is changed.
-        in_template: whether it is that of pods to come.
+        in_template: whether it is the spec of a template.
     """
     fill(
         spec,
@@ -56,34 +56,34 @@ def default_pod_spec(spec: dict[str, Any], *, in_template: bool = True) -> None:
         fill(spec, enableServiceLinks=True)
         if spec["terminationGracePeriodSeconds"] < 0:
             spec["terminationGracePeriodSeconds"] = 1
-    # One field under two names; the old one follows the new one.
+    # Both names are the same field; the deprecated name follows the new one.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    for container in _all(spec, "initContainers", "containers", "ephemeralContainers"):
+    for container in _items(spec, "initContainers", "containers", "ephemeralContainers"):
         _default_container(container, host_network=bool(spec.get("hostNetwork")), in_template=in_template)
     if not in_template:
         default_pod_resources(spec)
-    for volume in _all(spec, "volumes"):
+    for volume in _items(spec, "volumes"):
         _default_volume(volume)
 
 
 def admit_pod(spec: dict[str, Any]) -> None:
-    """What is added to a pod of its own after its client's part is settled: who wrote it does not own this."""
-    _tolerate(spec)
+    """Add the tolerations that admission gives to new pods. They do not belong to the client's field manager."""
+    _add_tolerations(spec)
 
 
 def readmit_pod(spec: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """The same for one that takes the place of another: what it was given it keeps."""
+    """Add what admission gives to updated pods: tolerations, and the priority of the old pod."""
     fill(spec, **{name: old[name] for name in ("preemptionPolicy", "priority") if name in old})
-    _tolerate(spec)
+    _add_tolerations(spec)
 
 
-def _tolerate(spec: dict[str, Any]) -> None:
+def _add_tolerations(spec: dict[str, Any]) -> None:
     tolerations = spec.setdefault("tolerations", [])
-    for key in _TOLERATED:
+    for key in _TOLERATED_TAINTS:
         if not any(each.get("key", key) == key for each in tolerations):
             tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS_TOLERATED}
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS}
             )
 
 
@@ -95,11 +95,11 @@ def _default_container(container: dict[str, Any], *, host_network: bool, in_temp
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
     )
-    for port in _all(container, "ports"):
+    for port in _items(container, "ports"):
         fill(port, protocol="TCP")
         if host_network:
             fill(port, hostPort=port.get("containerPort"))
-    for variable in _all(container, "env"):
+    for variable in _items(container, "env"):
         if reference := (variable.get("valueFrom") or {}).get("fieldRef"):
             fill(reference, apiVersion="v1")
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -110,13 +110,13 @@ def _default_container(container: dict[str, Any], *, host_network: bool, in_temp
         if isinstance(hook, dict) and hook.get("httpGet"):
             fill(hook["httpGet"], path="/", scheme="HTTP")
     if not in_template and (limits := container["resources"].get("limits")):
-        # Requests are as high as limits unless somebody says so.
+        # Requests default to the limits.
         requests = container["resources"].setdefault("requests", {})
         fill(requests, **limits)
 
 
 def _pull_policy(image: str) -> str:
-    """Images whose name says nothing of their version are looked for each time; what is no name is not understood."""
+    """Return the default pull policy: "Always" for "latest" or no version. Invalid references get "IfNotPresent"."""
     found = _IMAGE.fullmatch(image)
     if found is None:
         return "IfNotPresent"
@@ -135,7 +135,7 @@ def _default_probe(probe: dict[str, Any]) -> None:
 def _default_volume(volume: dict[str, Any]) -> None:
     if volume.keys() <= {"name"}:
         volume["emptyDir"] = {}
-    for source, defaults in _OF_VOLUMES.items():
+    for source, defaults in _VOLUME_DEFAULTS.items():
         if volume.get(source) is not None:
             fill(volume[source], **defaults)
     if (image := volume.get("image")) is not None:
@@ -144,19 +144,19 @@ def _default_volume(volume: dict[str, Any]) -> None:
         item
         for source in ("downwardAPI", "projected")
         for each in _parts(volume.get(source) or {})
-        for item in _all(each, "items")
+        for item in _items(each, "items")
     ]
     for item in items:
         if item.get("fieldRef"):
             fill(item["fieldRef"], apiVersion="v1")
-    for each in _all(volume.get("projected") or {}, "sources"):
+    for each in _items(volume.get("projected") or {}, "sources"):
         if each.get("serviceAccountToken"):
             fill(each["serviceAccountToken"], expirationSeconds=3600)
 
 
 def _parts(source: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    return [source, *(each["downwardAPI"] for each in _all(source, "sources") if each.get("downwardAPI"))]
+    return [source, *(each["downwardAPI"] for each in _items(source, "sources") if each.get("downwardAPI"))]
 
 
-def _all(holder: dict[str, Any], *names: str) -> Iterable[dict[str, Any]]:
+def _items(holder: dict[str, Any], *names: str) -> Iterable[dict[str, Any]]:
     return [each for name in names for each in holder.get(name) or () if isinstance(each, dict)]

@@ -1,4 +1,4 @@
-"""Parts of a pod that are written by themselves, and without which they stay what they are."""
+"""The pod subresources `ephemeralcontainers` and `resize`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SIZES = ("resources", "resizePolicy")
 
 
 def keep_other_parts(obj: dict[str, Any], old: Mapping[str, Any], part: str) -> None:
-    """Takes from the old pod all that is not written.
+    """Restore everything that the subresource does not write from the old pod.
 
     Args:
         obj: is changed.
-        part: "ephemeralcontainers", or "resize": there containers that are others than before are left for who looks
-            at the result.
+        old: the pod that it replaces.
+        part: "ephemeralcontainers" or "resize". A resize that renames containers is not changed; validation rejects it.
     """
     for field in _METADATA:
         obj["metadata"].pop(field, None)
@@ -33,19 +33,19 @@ def keep_other_parts(obj: dict[str, Any], old: Mapping[str, Any], part: str) -> 
         return
     kept = obj["spec"] = deepcopy(old["spec"])
     if part == "ephemeralcontainers":
-        _take(kept, spec, "ephemeralContainers")
+        _copy_fields(kept, spec, "ephemeralContainers")
         return
-    _take(kept, spec, "resources")
+    _copy_fields(kept, spec, "resources")
     for field in _CONTAINERS:
         for container, sized in zip(kept.get(field) or (), spec.get(field) or (), strict=True):
-            _take(container, sized, *_SIZES)
+            _copy_fields(container, sized, *_SIZES)
 
 
 def _names(spec: Mapping[str, Any], field: str) -> list[str]:
     return [container.get("name", "") for container in spec.get(field) or ()]
 
 
-def _take(target: dict[str, Any], source: Mapping[str, Any], *fields: str) -> None:
+def _copy_fields(target: dict[str, Any], source: Mapping[str, Any], *fields: str) -> None:
     for field in fields:
         target.pop(field, None)
         if field in source:

@@ -1,4 +1,4 @@
-"""What pods as a whole ask for where only a part of it is said: what their containers do, or as much as they may."""
+"""Defaults for the resources of a pod: from its containers, or from its own limits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _BOUNDED = ("cpu", "memory")
 
 
 def default_pod_resources(spec: dict[str, Any]) -> None:
-    """Completes the requests and limits of a pod as a whole; those of its containers are complete.
+    """Fill in the requests and limits of a pod. Those of its containers have been filled in before.
 
     Args:
-        spec: is changed, if the pod has any.
+        spec: is changed, if the pod has resources.
     """
     resources = spec.get("resources") or {}
     requests, limits = (dict(resources.get(part) or {}) for part in ("requests", "limits"))

@@ -1,4 +1,4 @@
-"""The status of a pod: what it is at first, and what the server has to say where its kubelet says nothing."""
+"""The status of a pod: the initial status, and fields that kubelets leave out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _GATED = {
 
 
 def first_pod_status(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a pod that has just been made."""
-    gated = _GATED | {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}
-    waits = {"conditions": [gated]} if obj["spec"].get("schedulingGates") else {}
-    return {"phase": "Pending", **waits, "qosClass": quality_of_service(obj["spec"])}
+    """Return the status of a new pod."""
+    condition = _GATED | {"lastTransitionTime": obj["metadata"]["creationTimestamp"]}
+    conditions = {"conditions": [condition]} if obj["spec"].get("schedulingGates") else {}
+    return {"phase": "Pending", **conditions, "qosClass": quality_of_service(obj["spec"])}
 
 
-def agree_on_addresses(status: dict[str, Any]) -> None:
-    """Makes the address of a pod the first of its addresses; where they differ, older clients are right."""
+def align_pod_addresses(status: dict[str, Any]) -> None:
+    """Make `podIP` the first of `podIPs`. If they differ, `podIP` wins, as older clients set only that."""
     address, addresses = status.get("podIP"), status.get("podIPs") or []
     first = addresses[0].get("ip", "") if addresses else ""
     if address and address != first:
@@ -36,12 +36,12 @@ def agree_on_addresses(status: dict[str, Any]) -> None:
         status["podIP"] = first
 
 
-def keep_unsaid(status: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """Keeps of a status what a kubelet that does not know of it would take away.
+def keep_unsent_fields(status: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Restore fields that older kubelets do not send.
 
     Args:
         status: is changed.
-        old: what it replaces.
+        old: the status that it replaces.
     """
     for field in ("qosClass", "observedGeneration"):
         if not status.get(field) and old.get(field):
@@ -57,19 +57,19 @@ def keep_unsaid(status: dict[str, Any], old: Mapping[str, Any]) -> None:
 
 
 def set_condition(status: dict[str, Any], condition: Mapping[str, str], now: str) -> None:
-    """Says of a pod what is the case from now on, in place of what was said of it before.
+    """Set a condition of a pod. The transition time is kept if its status does not change.
 
     Args:
         status: is changed.
         condition: with its `type` and `status`.
-        now: as the API writes times.
+        now: in the API's format.
     """
     conditions = status.setdefault("conditions", [])
-    told = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+    updated = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     for index, each in enumerate(conditions):
         if each.get("type") == condition["type"]:
             if each.get("status") == condition["status"]:
-                told["lastTransitionTime"] = each.get("lastTransitionTime")
-            conditions[index] = told
+                updated["lastTransitionTime"] = each.get("lastTransitionTime")
+            conditions[index] = updated
             return
-    conditions.append(told)
+    conditions.append(updated)

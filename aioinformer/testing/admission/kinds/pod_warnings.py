@@ -1,4 +1,4 @@
-"""What the API warns of when somebody makes a pod, or what pods are made from."""
+"""Warnings of the API about pods and pod templates."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ _IN_BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(obj: Part) -> Iterator[str]:
-    """What is to be said of a new pod."""
+    """Return the warnings for a new pod."""
     yield from _name(obj, "the Pod's hostname")
     yield from _template(obj, "")
 
 
 def pod_template_warnings(obj: Part) -> Iterator[str]:
-    """What is to be said of a template that is an object of its own."""
+    """Return the warnings for a PodTemplate object."""
     yield from _template(obj.get("template") or {}, "template.")
 
 
 def template_warnings(obj: Part) -> Iterator[str]:
-    """What is to be said of what makes pods under its own name."""
+    """Return the warnings for a workload whose pods are named after it."""
     yield from _name(obj, "Pod names and hostnames")
-    yield from set_warnings(obj)
+    yield from workload_warnings(obj)
 
 
-def set_warnings(obj: Part) -> Iterator[str]:
-    """What is to be said of what makes pods."""
+def workload_warnings(obj: Part) -> Iterator[str]:
+    """Return the warnings for the pod template of a workload."""
     spec, path = obj.get("spec") or {}, "spec."
     if "jobTemplate" in spec:
         spec, path = spec["jobTemplate"].get("spec") or {}, "spec.jobTemplate.spec."
@@ -97,10 +97,10 @@ def _template(template: Part, path: str) -> Iterator[str]:
     for index, volume in enumerate(spec.get("volumes") or ()):
         for source, why in _VOLUMES.items():
             if volume.get(source) is not None:
-                told = "storageOS" if source == "storageos" else source
-                yield f"{here}.volumes[{index}].{told}: {why}"
-    yield from _twice(spec, here)
-    yield from _fractions(spec.get("overhead") or {}, f"{here}.overhead")
+                shown_source = "storageOS" if source == "storageos" else source
+                yield f"{here}.volumes[{index}].{shown_source}: {why}"
+    yield from _duplicates(spec, here)
+    yield from _fractional_sizes(spec.get("overhead") or {}, f"{here}.overhead")
     if (spec.get("securityContext") or {}).get("seccompProfile") is None and _SECCOMP_OF_POD in annotations:
         yield f"{path}metadata.annotations[{_SECCOMP_OF_POD}]: {_SECCOMP}"
     containers = [
@@ -152,7 +152,7 @@ def _pods(affinity: Part, path: str) -> Iterator[str]:
                 yield f"{here}.labelSelector: {_MATCHES_NOTHING}"
 
 
-def _twice(spec: Part, path: str) -> Iterator[str]:
+def _duplicates(spec: Part, path: str) -> Iterator[str]:
     for field, key in (("hostAliases", "ip"), ("imagePullSecrets", "name")):
         found: Sequence[str] = [each.get(key, "") for each in spec.get(field) or ()]
         for index, value in enumerate(found):
@@ -170,7 +170,7 @@ def _container(container: Part, path: str, annotations: Part, notes: str) -> Ite
     for name in _IN_BYTES:
         for part in ("limits", "requests"):
             sizes = (container.get("resources") or {}).get(part) or {}
-            yield from _fractions({name: sizes[name]} if name in sizes else {}, f"{path}.resources.{part}")
+            yield from _fractional_sizes({name: sizes[name]} if name in sizes else {}, f"{path}.resources.{part}")
     seen: set[str] = set()
     for index, variable in enumerate(container.get("env") or ()):
         name, value = variable.get("name", ""), variable.get("value", "")
@@ -184,18 +184,18 @@ def _ports(containers: Sequence[tuple[Part, str]]) -> Iterator[str]:
     seen: dict[tuple[int, str], list[tuple[str, str, int]]] = {}
     for container, path in containers:
         for index, port in enumerate(container.get("ports") or ()):
-            here, address, of_host = f"{path}.ports[{index}]", port.get("hostIP", ""), port.get("hostPort", 0)
-            if address and not of_host:
+            here, address, host_port = f"{path}.ports[{index}]", port.get("hostIP", ""), port.get("hostPort", 0)
+            if address and not host_port:
                 yield f"{here}: hostIP set without hostPort: {_go_port(port)}"
             others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
             for where, other_address, other_port in others:
-                if (address, of_host) == (other_address, other_port):
+                if (address, host_port) == (other_address, other_port):
                     yield f"{here}: duplicate port definition with {where}"
-                elif not of_host or not other_port:
+                elif not host_port or not other_port:
                     yield f"{here}: overlapping port definition with {where}"
-                elif of_host == other_port and (not address) != (not other_address):
+                elif host_port == other_port and (not address) != (not other_address):
                     yield f"{here}: dangerously ambiguous port definition with {where}"
-            others.append((here, address, of_host))
+            others.append((here, address, host_port))
 
 
 def _port_names(containers: Sequence[tuple[Part, str]]) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _go_port(port: Part) -> str:
     return "{" + " ".join(f"{name[0].upper()}{name[1:]}:{port.get(name, zeros.get(name, ''))}" for name in fields) + "}"
 
 
-def _fractions(sizes: Part, path: str) -> Iterator[str]:
+def _fractional_sizes(sizes: Part, path: str) -> Iterator[str]:
     for name in _IN_BYTES:
         if name in sizes and amount(sizes[name]) * 1000 % 1000:
             yield f'{path}[{name}]: fractional byte value "{sizes[name]}" is invalid, must be an integer'

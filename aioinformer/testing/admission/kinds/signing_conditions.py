@@ -1,4 +1,4 @@
-"""What approvers and signers say of a request for a certificate: approvers decide, signers give the certificate."""
+"""Conditions of certificate signing requests: approvers decide, signers write the certificate."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _DECISIONS = ("Approved", "Denied")
 
 
 def settle_conditions(obj: dict[str, Any], old: Mapping[str, Any], subresource: str, now: str) -> None:
-    """Takes from what is said only what may be said there, and notes when it was said.
+    """Keep only what the subresource may write, and set the times of the conditions.
 
     Args:
-        obj: what is written; is changed.
-        old: what it replaces.
+        obj: the written request; is changed.
+        old: the request that it replaces.
         subresource: "approval" or "status".
-        now: for times that are not told.
+        now: for missing times.
     """
     status, former = obj.get("status") or {}, old.get("status") or {}
     conditions = [dict(each) for each in status.get("conditions") or ()]

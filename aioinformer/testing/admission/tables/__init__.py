@@ -1,1 +1,1 @@
-"""Objects as rows of a table, for people."""
+"""Tables: the rendering of objects that `kubectl get` prints."""

@@ -1,4 +1,4 @@
-"""What the cells of the server's tables are made of: fields, ages, and how lists, labels and selectors are printed."""
+"""The parts of table cells: fields, ages, lists, labels and selectors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 Cells = Callable[[Mapping[str, Any], datetime], list[Any]]
-"""Makes the cells of one row from an object and the present time."""
+"""Returns the cells of an object's row at a given time."""
 
 _DAY, _YEAR = 24, 24 * 365
 
 
 def field(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
-    """The value at a dotted path, or the default where a part of the path is missing or null."""
+    """Return the value at a dotted path, or the default if a part of the path is missing or null."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -21,12 +21,12 @@ def field(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
 
 
 def name(obj: Mapping[str, Any]) -> str:
-    """The object's name."""
+    """Return the object's name."""
     return str(field(obj, "metadata.name", ""))
 
 
 def instant(text: str) -> datetime | None:
-    """Reads an RFC 3339 timestamp; None if it is none."""
+    """Parse an RFC 3339 timestamp; return None if it is invalid."""
     try:
         parsed = datetime.fromisoformat(text)
     except (TypeError, ValueError):
@@ -35,7 +35,7 @@ def instant(text: str) -> datetime | None:
 
 
 def human_duration(elapsed: timedelta) -> str:
-    """A duration in two or three significant figures: "90s", "5m30s", "3h12m", "47h", "6d4h", "3y20d"."""
+    """Return a duration with two or three significant figures: "90s", "5m30s", "3h12m", "47h", "6d4h", "3y20d"."""
     total = int(elapsed.total_seconds())
     minutes, hours = total // 60, total // 3600
     if total < -1:
@@ -43,45 +43,45 @@ def human_duration(elapsed: timedelta) -> str:
     if total < 120:
         return f"{max(total, 0)}s"
     if minutes < 10:
-        return _two(minutes, "m", total % 60, "s")
+        return _two_units(minutes, "m", total % 60, "s")
     if minutes < 180:
         return f"{minutes}m"
     if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
+        return _two_units(hours, "h", minutes % 60, "m")
     if hours < 2 * _DAY:
         return f"{hours}h"
     if hours < 8 * _DAY:
-        return _two(hours // _DAY, "d", hours % _DAY, "h")
+        return _two_units(hours // _DAY, "d", hours % _DAY, "h")
     if hours < 2 * _YEAR:
         return f"{hours // _DAY}d"
     if hours < 8 * _YEAR:
-        return _two(hours // _YEAR, "y", hours // _DAY % 365, "d")
+        return _two_units(hours // _YEAR, "y", hours // _DAY % 365, "d")
     return f"{hours // _YEAR}y"
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
 def since(obj: Mapping[str, Any], path: str, now: datetime) -> str:
-    """How long ago the timestamp at a path is, "<unknown>" where there is none."""
+    """Return the time since the timestamp at a path, or "<unknown>" without a timestamp."""
     moment = instant(field(obj, path, ""))
     return human_duration(now - moment) if moment else "<unknown>"
 
 
 def age(obj: Mapping[str, Any], now: datetime) -> str:
-    """How long ago the object was created."""
+    """Return the time since the object was created."""
     return since(obj, "metadata.creationTimestamp", now)
 
 
 def containers(spec: Mapping[str, Any]) -> list[str]:
-    """Names and images of a pod spec's containers: two cells."""
+    """Return two cells: the names and the images of a pod spec's containers."""
     items = field(spec, "containers", [])
     return [",".join(str(item.get(key, "")) for item in items) for key in ("name", "image")]
 
 
 def labels(items: Mapping[str, Any] | None) -> str:
-    """Labels as a selector would spell them, sorted; "<none>" where there are none."""
+    """Return labels as a selector, sorted; "<none>" without labels."""
     return ",".join(f"{key}={value}" for key, value in sorted((items or {}).items())) or "<none>"
 
 
@@ -94,11 +94,11 @@ _OPERATORS = {
 
 
 def selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>") -> str:
-    """A LabelSelector object in the form of the query parameter.
+    """Return a LabelSelector in the form of the query parameter.
 
     Args:
         label_selector: with `matchLabels` and `matchExpressions`.
-        empty: for a selector that says nothing.
+        empty: the text for an empty selector.
     """
     equal = field(label_selector or {}, "matchLabels", {})
     terms = [(key, f"{key}={value}") for key, value in equal.items()]
@@ -108,8 +108,8 @@ def selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>")
     return ",".join(text for _, text in sorted(terms, key=lambda item: item[0])) or empty
 
 
-def as_go_prints(label_selector: Mapping[str, Any]) -> str:
-    """A LabelSelector object as Go prints it where nobody has thought of people."""
+def go_selector(label_selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector in Go's debug format, which some columns show."""
     equal = "".join(f"{key}: {value}," for key, value in sorted(field(label_selector, "matchLabels", {}).items()))
     terms = "".join(
         "LabelSelectorRequirement{"
@@ -120,14 +120,14 @@ def as_go_prints(label_selector: Mapping[str, Any]) -> str:
     return f"&LabelSelector{{MatchLabels:map[string]string{{{equal}}},MatchExpressions:{requirements},}}"
 
 
-def shortened(items: Iterable[str], *, most: int = 3, separator: str = ",") -> str:
-    """The first few items and how many more there are; "" where there are none."""
+def join_shortened(items: Iterable[str], *, most: int = 3, separator: str = ",") -> str:
+    """Return the first items and the number of further ones; "" without items."""
     every = list(items)
     more = f" + {len(every) - most} more..." if len(every) > most else ""
     return separator.join(every[:most]) + more
 
 
 def condition(obj: Mapping[str, Any], kind: str) -> str:
-    """The status of one of the object's conditions, "" if it does not have it."""
+    """Return the status of a condition, or "" if the object does not have it."""
     found = (item.get("status", "") for item in field(obj, "status.conditions", []) if item.get("type") == kind)
     return str(next(found, ""))

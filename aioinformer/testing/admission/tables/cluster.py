@@ -1,11 +1,11 @@
-"""The cells of configuration, storage, access and everything else that is one value per column."""
+"""Cells of configuration, storage, access and cluster resources."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.tables.cells import age, as_go_prints, field, human_duration, name, since
+from aioinformer.testing.admission.tables.cells import age, field, go_selector, human_duration, name, since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +22,10 @@ _DEFAULT_STORAGE_CLASS = (
 
 
 def fields(*paths: tuple[str, Any] | str) -> Cells:
-    """Cells of a kind whose columns are its name, some fields, and its age.
+    """Return the cells function for the columns name, some fields, and age.
 
     Args:
-        paths: dotted, each alone ("" where it is missing) or with what stands for a missing value.
+        paths: dotted paths, alone ("" if missing) or with the text for a missing value.
     """
     pairs = [(path, "") if isinstance(path, str) else path for path in paths]
 
@@ -36,7 +36,7 @@ def fields(*paths: tuple[str, Any] | str) -> Cells:
 
 
 def count(path: str, *more: str) -> Cells:
-    """Cells of a kind whose columns are its name, how many entries some fields have together, and its age."""
+    """Return the cells function for the columns name, total number of entries in some fields, and age."""
 
     def cells(obj: Mapping[str, Any], now: datetime) -> list[Any]:
         return [name(obj), sum(len(field(obj, each, ())) for each in (path, *more)), age(obj, now)]
@@ -49,7 +49,7 @@ def _secret(obj: Mapping[str, Any], now: datetime) -> list[Any]:
 
 
 def _event(obj: Mapping[str, Any], now: datetime) -> list[Any]:
-    """Both spellings, that of the core group and that of events.k8s.io."""
+    """Return the cells of an event of the core group or of events.k8s.io."""
     new = "regarding" in obj or "note" in obj
     first_field = "deprecatedFirstTimestamp" if new else "firstTimestamp"
     last_field = "deprecatedLastTimestamp" if new else "lastTimestamp"
@@ -202,7 +202,7 @@ def _admission_binding(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     if reference.get("name"):
         shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif reference.get("selector") is not None:
-        shown = as_go_prints(reference["selector"])
+        shown = go_selector(reference["selector"])
     return [name(obj), field(obj, "spec.policyName", ""), shown, age(obj, now)]
 
 

@@ -1,9 +1,9 @@
-"""The JSONPath of printer columns: the part of kubectl's template language that CustomResourceDefinitions may use.
+r"""JSONPath as printer columns of CustomResourceDefinitions use it, a part of kubectl's template language.
 
     .spec.size   .spec['below.it']   .list[0]   .list[-1]   .list[1:3]   .map[*]   .list[?(@.type=="Ready")].status
-    ..size   .list[0,2]   .spec['size','ratio']   .with\\.dots
+    ..size   .list[0,2]   .spec['size','ratio']   .with\.dots
 
-A path that leads nowhere has no results; neither has a dot that no name follows.
+A path without a match has no results. Neither has a dot without a name.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """All values that a path leads to, in order.
+    """Return all values at a path, in order.
 
     Raises:
-        ValueError: the path is not one.
+        ValueError: the path is invalid.
     """
     return _walk(parse(path), value)
 
@@ -58,17 +58,17 @@ def _walk(steps: tuple[Step, ...], value: Any) -> list[Any]:
 
 @lru_cache(maxsize=512)
 def parse(path: str) -> tuple[Step, ...]:
-    """The steps of a path.
+    """Return the steps of a path.
 
     Raises:
-        ValueError: the path is not one.
+        ValueError: the path is invalid.
     """
     steps: list[Step] = []
     position = 0
     while position < len(path):
         match = _TOKEN.match(path, position)
         if match is None:
-            raise ValueError(f"JSONPath {path!r} is not understood from {path[position:]!r} on")
+            raise ValueError(f"invalid JSONPath {path!r} at {path[position:]!r}")
         steps.append(_step(match))
         position = match.end()
     return tuple(steps)
@@ -77,49 +77,49 @@ def parse(path: str) -> tuple[Step, ...]:
 def _step(match: re.Match[str]) -> Step:
     groups = match.groupdict()
     if groups["wild"] or groups["name"] == "*":
-        return _every
+        return _children
     if groups["descent"]:
-        return _below
+        return _descendants
     if groups["slice"]:
-        return _sliced(slice(*(int(part) if part else None for part in groups["slice"].split(":"))))
+        return _slice(slice(*(int(part) if part else None for part in groups["slice"].split(":"))))
     if groups["path"] is not None:
-        return _filtered(groups["path"], groups["operator"], groups["value"])
+        return _filter(groups["path"], groups["operator"], groups["value"])
     if groups["union"] is not None:
-        return _either(groups["union"])
-    return _named(groups["name"])
+        return _union(groups["union"])
+    return _name(groups["name"])
 
 
-def _every(value: Any) -> Iterator[Any]:
+def _children(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, list):
         yield from value
 
 
-def _below(value: Any) -> Iterator[Any]:
-    """A value, and everything in it."""
+def _descendants(value: Any) -> Iterator[Any]:
+    """Yield a value and all values in it."""
     yield value
-    for inner in _every(value):
-        yield from _below(inner)
+    for inner in _children(value):
+        yield from _descendants(inner)
 
 
-def _either(union: str) -> Step:
-    """Elements by their numbers, or fields by their quoted names, in which a dot leads deeper."""
-    ways: list[tuple[Step, ...]] = []
+def _union(union: str) -> Step:
+    """Return the step for a union of indexes or quoted field names. A dot in a name separates fields."""
+    alternatives: list[tuple[Step, ...]] = []
     for single, double, index in _PART.findall(union):
         if index:
-            ways.append((_sliced(slice(int(index), int(index) + 1 or None)),))
+            alternatives.append((_slice(slice(int(index), int(index) + 1 or None)),))
         else:
-            ways.append(tuple(map(_named, _DOT.split(single or double))))
+            alternatives.append(tuple(map(_name, _DOT.split(single or double))))
 
     def step(value: Any) -> Iterator[Any]:
-        for way in ways:
-            yield from _walk(way, value)
+        for alternative in alternatives:
+            yield from _walk(alternative, value)
 
     return step
 
 
-def _named(escaped: str) -> Step:
+def _name(escaped: str) -> Step:
     name = re.sub(r"\\(.)", r"\1", escaped)
 
     def step(value: Any) -> Iterator[Any]:
@@ -129,7 +129,7 @@ def _named(escaped: str) -> Step:
     return step
 
 
-def _sliced(part: slice) -> Step:
+def _slice(part: slice) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list):
             yield from value[part]
@@ -137,7 +137,7 @@ def _sliced(part: slice) -> Step:
     return step
 
 
-def _filtered(path: str, comparison: str | None, literal: str | None) -> Step:
+def _filter(path: str, comparison: str | None, literal: str | None) -> Step:
     expected = _literal(literal or "null")
 
     def step(value: Any) -> Iterator[Any]:
@@ -158,4 +158,4 @@ def _literal(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise ValueError(f"JSONPath filters compare with a string, a number or a boolean, not with {text}") from None
+        raise ValueError(f"invalid JSONPath filter: {text} is not a string, a number or a boolean") from None

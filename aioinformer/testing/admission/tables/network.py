@@ -1,10 +1,10 @@
-"""The cells of services and what lies behind them, and of nodes."""
+"""Cells of services, endpoints, ingresses and nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.tables.cells import age, condition, field, labels, name, selector, shortened
+from aioinformer.testing.admission.tables.cells import age, condition, field, join_shortened, labels, name, selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def _service_port(port: Mapping[str, Any]) -> str:
 
 
 def _endpoints(obj: Mapping[str, Any], now: datetime) -> list[Any]:
-    return [name(obj), shortened(_subset_addresses(obj)) if obj.get("subsets") else "<none>", age(obj, now)]
+    return [name(obj), join_shortened(_subset_addresses(obj)) if obj.get("subsets") else "<none>", age(obj, now)]
 
 
 def _subset_addresses(obj: Mapping[str, Any]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _subset_addresses(obj: Mapping[str, Any]) -> Iterator[str]:
 def _endpoint_slice(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     ports = (str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ())
     addresses = (address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ())
-    cells = (shortened(ports) or "<unset>", shortened(addresses) or "<unset>")
+    cells = (join_shortened(ports) or "<unset>", join_shortened(addresses) or "<unset>")
     return [name(obj), obj.get("addressType", ""), *cells, age(obj, now)]
 
 
@@ -82,7 +82,7 @@ def _ingress(obj: Mapping[str, Any], now: datetime) -> list[Any]:
 
 
 def _hosts(rules: list[Any]) -> str:
-    # A rule without a host is never shown, but counted among those that are left out.
+    # Rules without a host are not shown, but are counted in the rest.
     hosts: list[str] = []
     for rule in rules:
         if len(hosts) == 3:
@@ -110,7 +110,7 @@ def _ip_address(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     if parent:
         kind = f"{parent['resource']}.{parent['group']}" if parent.get("group") else parent.get("resource", "")
         text = "/".join(part for part in (kind.lower(), parent.get("namespace"), parent.get("name", "")) if part)
-    # The age has no column, but the server sends it.
+    # The server sends the age although it has no column.
     return [name(obj), text, age(obj, now)]
 
 

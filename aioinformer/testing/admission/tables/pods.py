@@ -1,13 +1,12 @@
-"""The cells of a pod, whose status is a story told by its containers.
+"""Cells of pods, whose status is computed from their containers.
 
-1. The phase, or the pod's own reason, is where it starts; a scheduling gate overrides it.
-2. The first init container that has neither finished well nor is a started sidecar tells the status and ends it,
-   unless the pod says that it is initialized all the same.
-3. Otherwise the containers are asked from the last to the first, and each that waits or has terminated overrides what
-   later ones said: the first container's word counts.
-4. "Completed" is taken back while another container runs: the pod is Running if it is ready, and else shows the
-   failure, or NotReady.
-5. A pod that is being deleted is Terminating, or Unknown if its node was lost.
+1. The status starts as the pod's phase or reason; a scheduling gate overrides it.
+2. The first init container that has neither succeeded nor is a started sidecar sets the final status, unless the pod
+   is initialized already.
+3. Otherwise each waiting or terminated container sets the status, from the last to the first: the first container wins.
+4. "Completed" is replaced while another container runs: by "Running" if the pod is ready, else by the failure or
+   "NotReady".
+5. A pod that is being deleted is "Terminating", or "Unknown" if its node is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def pod_cells(pod: Mapping[str, Any], now: datetime) -> list[Any]:
-    """Name, Ready, Status, Restarts, Age, IP, Node, Nominated Node, Readiness Gates."""
+    """Return the cells Name, Ready, Status, Restarts, Age, IP, Node, Nominated Node and Readiness Gates."""
     init_specs = {item["name"]: item for item in field(pod, "spec.initContainers", [])}
     sidecars = {key for key, item in init_specs.items() if item.get("restartPolicy") == "Always"}
     init, main = field(pod, "status.initContainerStatuses", []), field(pod, "status.containerStatuses", [])
@@ -57,7 +56,7 @@ def pod_cells(pod: Mapping[str, Any], now: datetime) -> list[Any]:
 
 
 def pod_row_conditions(pod: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The conditions of the row: whether the pod has run to its end."""
+    """Return the conditions of the row: "Completed" if the pod has ended."""
     messages = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     phase = field(pod, "status.phase", "")
     if phase not in messages:
@@ -82,7 +81,7 @@ def _init_progress(statuses: list[Any], total: int, sidecars: set[str]) -> tuple
             ready += bool(status.get("ready"))
             continue
         if terminated is not None:
-            return f"Init:{_ending(terminated)}", ready
+            return f"Init:{_termination(terminated)}", ready
         if waiting and waiting != "PodInitializing":
             return f"Init:{waiting}", ready
         return f"Init:{position}/{total}", ready
@@ -96,7 +95,7 @@ def _main_reason(pod: Mapping[str, Any], statuses: list[Any], reason: str) -> tu
         if waiting:
             reason = waiting
         elif terminated is not None:
-            reason = _ending(terminated)
+            reason = _termination(terminated)
             if terminated.get("exitCode", 0) != 0:
                 failure = reason
         elif status.get("ready") and field(status, "state.running") is not None:
@@ -109,7 +108,7 @@ def _main_reason(pod: Mapping[str, Any], statuses: list[Any], reason: str) -> tu
     return reason, ready
 
 
-def _ending(terminated: Mapping[str, Any]) -> str:
+def _termination(terminated: Mapping[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):

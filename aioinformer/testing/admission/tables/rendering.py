@@ -1,13 +1,13 @@
-"""Tables: the form in which the server renders objects for people, and which `kubectl get` asks for.
+"""Tables, the format in which the server renders objects for `kubectl get`.
 
-Every resource has a layout: columns, and how to fill them from an object. Columns of priority 0 are always shown by
-kubectl, others with `-o wide`; the server sends all of them. The layouts:
+Each resource has a layout: its columns and the function that fills them. kubectl shows columns of priority 0 always,
+others with `-o wide`; the server sends all.
 
-- Built-in resources have the columns recorded from a real server, and cells computed as it does.
-- Built-in resources that the server has no layout of its own for have their name and their time of creation.
-- Custom resources have their name and the printer columns of their definition, or their age if it has none.
+- Built-in resources have columns recorded from a real server, with cells computed as it does.
+- Built-in resources without such columns have their name and creation time.
+- Custom resources have their name and the printer columns of their definition, or their age without such columns.
 
-What is listed is a snapshot of the moment: ages are computed once and do not move.
+Cells are computed once: ages do not advance.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CELLS: Mapping[str, Cells] = {"pods": pod_cells, **WORKLOAD_CELLS, **NETWORK_CE
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 INCLUDE_OBJECT = ("None", "Metadata", "Object")
-"""What a row may carry beside its cells; "Metadata" where the request does not say."""
+"""The values of `includeObject`: what a row has besides its cells. The default is "Metadata"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class TableLayout:
     """How objects of one resource are rendered.
 
     Attributes:
-        columns: the column definitions, as they stand in a Table.
-        cells: makes the cells of one object; one for each column at least.
-        row_conditions: makes the conditions of an object's row.
+        columns: the column definitions, as sent in a Table.
+        cells: returns the cells of an object, at least one for each column.
+        row_conditions: returns the conditions of an object's row.
     """
 
     columns: tuple[Mapping[str, Any], ...]
@@ -63,14 +63,14 @@ class TableLayout:
         include: str = "Metadata",
         api_version: str = "meta.k8s.io/v1",
     ) -> dict[str, Any]:
-        """One row.
+        """Return one row.
 
         Args:
             obj: in JSON form.
-            now: what ages are counted to, with a time zone.
-            api_version: of the metadata alone, the same as the table's.
-            include: one of `INCLUDE_OBJECT`. A bookmark that ends the initial events keeps its metadata in any case:
-                nothing else says what it is.
+            now: the time to which ages are computed, with a time zone.
+            include: one of `INCLUDE_OBJECT`. The bookmark that ends the initial events always has its metadata, as
+                nothing else identifies it.
+            api_version: of the metadata, the same as the table's.
         """
         row: dict[str, Any] = {"cells": self.cells(obj, now)}
         conditions = self.row_conditions(obj) if self.row_conditions else []
@@ -95,12 +95,12 @@ class TableLayout:
         headers: bool = True,
         api_version: str = "meta.k8s.io/v1",
     ) -> dict[str, Any]:
-        """A whole Table, of a list, of one object, or of one event of a watch.
+        """Return a Table for a list, an object or a watch event.
 
         Args:
             objects: in JSON form.
-            now: what ages are counted to, with a time zone.
-            metadata: of the list; of a single object its resource version.
+            now: the time to which ages are computed, with a time zone.
+            metadata: of the list; the resourceVersion of a single object.
             include: one of `INCLUDE_OBJECT`.
             headers: whether the columns are sent; a watch sends them with its first event only.
             api_version: of the table, "meta.k8s.io/v1" or the beta.
@@ -115,7 +115,7 @@ class TableLayout:
 
 
 def layout(resource: Resource[Any], printer_columns: Sequence[Mapping[str, Any]] | None = None) -> TableLayout:
-    """The layout of a resource.
+    """Return the layout of a resource.
 
     Args:
         resource: built-in or custom.
@@ -156,7 +156,7 @@ def _custom_layout(printer_columns: Sequence[Mapping[str, Any]]) -> TableLayout:
 
 
 def _is_path(text: str) -> bool:
-    """Whether there is a column: definitions may have any text for a path, and those that are none show nothing."""
+    """Return whether a column has a valid path. Definitions may have others, whose columns are not shown."""
     try:
         jsonpath.parse(text)
     except ValueError:
@@ -201,15 +201,15 @@ def _created_column() -> Mapping[str, Any]:
 
 
 def _subresource_columns() -> Mapping[str, tuple[Mapping[str, Any], ...]]:
-    """Columns of what can only be had as a part of something else."""
-    named = {column["name"]: column for column in _recorded_columns()["apps/v1/replicasets"]}
+    """Return the columns of subresources."""
+    columns = {column["name"]: column for column in _recorded_columns()["apps/v1/replicasets"]}
     desired = "replicas is the desired number of instances for the scaled object."
     available = "replicas is the actual number of observed instances of the scaled object."
     counts = (
-        {**named["Desired"], "description": desired},
-        {**named["Current"], "name": "Available", "description": available},
+        {**columns["Desired"], "description": desired},
+        {**columns["Current"], "name": "Available", "description": available},
     )
-    return {"autoscaling/v1/scales": (named["Name"], *counts, named["Age"])}
+    return {"autoscaling/v1/scales": (columns["Name"], *counts, columns["Age"])}
 
 
 @cache

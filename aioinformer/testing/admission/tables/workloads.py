@@ -1,4 +1,4 @@
-"""The cells of what runs pods: deployments and their like, jobs, autoscalers, disruption budgets."""
+"""Cells of workloads, jobs, autoscalers and disruption budgets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from aioinformer.testing.admission.tables.cells import (
     field,
     human_duration,
     instant,
+    join_shortened,
     labels,
     name,
     selector,
-    shortened,
     since,
 )
 
@@ -163,7 +163,7 @@ def _autoscaler(obj: Mapping[str, Any], now: datetime) -> list[Any]:
     return [
         name(obj),
         f"{field(obj, 'spec.scaleTargetRef.kind', '')}/{field(obj, 'spec.scaleTargetRef.name', '')}",
-        shortened(_metrics(obj), most=2, separator=", ") or "<none>",
+        join_shortened(_metrics(obj), most=2, separator=", ") or "<none>",
         str(field(obj, "spec.minReplicas", "<unset>")),
         field(obj, "spec.maxReplicas", 0),
         field(obj, "status.currentReplicas", 0),
@@ -172,7 +172,7 @@ def _autoscaler(obj: Mapping[str, Any], now: datetime) -> list[Any]:
 
 
 def _metrics(obj: Mapping[str, Any]) -> Iterator[str]:
-    """Each metric as "current/target"."""
+    """Yield each metric as "current/target"."""
     target = field(obj, "spec.targetCPUUtilizationPercentage")
     if target is not None:
         current = field(obj, "status.currentCPUUtilizationPercentage")

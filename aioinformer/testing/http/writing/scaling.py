@@ -14,7 +14,7 @@ from aioinformer.testing.http.writing.configurations import name_configuration, 
 from aioinformer.testing.http.writing.patching import checked_patch, patch_type, warned
 from aioinformer.testing.http.writing.write_options import write_options
 from aioinformer.testing.http.writing.writes import with_warnings
-from aioinformer.testing.ownership.scale import read_scale, scale_owners, scaled, set_replicas
+from aioinformer.testing.ownership.scale import apply_scale, read_scale, scale_owners, set_replicas
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_name
@@ -65,7 +65,7 @@ class Scaling:
             else:
                 scale = self._wanted(target, served, obj, data, content_type, options, warnings)
                 _check_place(scale, target)
-                changed = scaled(served, obj, scale)
+                changed = apply_scale(served, obj, scale)
                 body = self._cluster.update(
                     served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
                 )
