@@ -1,4 +1,4 @@
-"""The objects in memory: stores, indices, listers, and the forms in which objects are kept."""
+"""Objects in memory: stores, indices, listers, and the forms in which objects are stored (`objects`)."""
 
 from __future__ import annotations
 

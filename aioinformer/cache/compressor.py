@@ -1,4 +1,4 @@
-"""Trains dictionaries for the compressed tier beside the loop, and packs what was cached before there was one."""
+"""The background task of the compressed storage tier: trains dictionaries in a thread, and packs earlier records."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ _log = get_logger("aioinformer.cache")
 
 
 class Compressor:
-    """The tier, and the task that serves it.
+    """Owns the tier, and the task that trains its dictionaries.
 
     Attributes:
         tier: packs records.
     """
 
     def __init__(self) -> None:
-        self._wanted = asyncio.Event()
+        self._samples_ready = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
-        self.tier = Compression(self._want)
+        self.tier = Compression(self._on_samples)
 
     async def settle(self) -> None:
-        """Waits while the first dictionary is made: what arrives meanwhile would have to be kept as it is."""
+        """Wait while the first dictionary is being trained: records that arrive meanwhile stay uncompressed."""
         await self._settled.wait()
 
-    def _want(self) -> None:
+    def _on_samples(self) -> None:
         if not self.tier.ready:
             self._settled.clear()
-        self._wanted.set()
+        self._samples_ready.set()
 
     async def run(self, store: ThreadSafeStore[Any], synced: Callable[[], Awaitable[None]]) -> None:
-        """Trains whenever the tier asks for it, until cancelled.
+        """Train a dictionary whenever the tier has samples, until cancelled.
 
         Args:
-            store: where records are packed that came before there was a dictionary.
-            synced: returns when the first list is in there.
+            store: its records that arrived before the dictionary are packed.
+            synced: returns when the initial list is in the store.
         """
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._samples_ready.wait()
+            self._samples_ready.clear()
             try:
                 codec = await anyio.to_thread.run_sync(Codec, self.tier.samples, abandon_on_cancel=True)
             except Exception:
-                # Objects that have nothing in common make no dictionary; they are kept as they are.
-                _log.warning("no dictionary could be made: objects are kept as they are", exc_info=True)
+                # Training fails for objects that have nothing in common.
+                _log.warning("no compression dictionary could be trained: objects stay uncompressed", exc_info=True)
                 self.tier.samples = []
             else:
                 self.tier.adopt(codec)
@@ -71,6 +71,6 @@ class Compressor:
             if type(record) is Record:
                 try:
                     store.exchange(key, record, self.tier.packed(record))
-                except Exception:  # for want of memory, say
-                    _log.warning("%s is kept as it is, uncompressed", key, exc_info=True)
+                except Exception:  # MemoryError, for example
+                    _log.warning("%s could not be compressed and stays uncompressed", key, exc_info=True)
             await slicer.pause()

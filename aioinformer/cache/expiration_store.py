@@ -1,4 +1,4 @@
-"""A store whose entries grow old: client-go's ExpirationCache (EXP-01)."""
+"""`ExpirationStore`: a store whose entries expire, like client-go's ExpirationCache."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TimestampedEntry(Generic[T]):
-    """An object, and when it was put in.
+    """An object, and when it was stored.
 
     Attributes:
         obj: the object.
-        timestamp: in seconds of the store's clock.
+        timestamp: by the store's clock, in seconds.
     """
 
     obj: T
@@ -30,7 +30,7 @@ class TimestampedEntry(Generic[T]):
 
 
 class ExpirationPolicy(Protocol):
-    """Decides when entries are too old."""
+    """Decides when entries expire."""
 
     def is_expired(self, entry: TimestampedEntry[Any], now: float) -> bool: ...
 
@@ -40,25 +40,25 @@ class TTLPolicy:
     """Entries expire once they are older than a time to live.
 
     Attributes:
-        ttl: in seconds; 0 or less for never.
+        ttl: in seconds; 0 or less: entries never expire.
     """
 
     ttl: float
 
     def is_expired(self, entry: TimestampedEntry[Any], now: float) -> bool:
-        """Whether the entry is older than the time to live; one of exactly that age is not."""
+        """Whether the entry is older than the time to live (and not exactly as old)."""
         return 0 < self.ttl < now - entry.timestamp
 
 
 class ExpirationStore(Generic[T]):
-    """A store that forgets: whoever reads an entry that has expired does not find it, and it is dropped then.
+    """A store that hides expired entries from reads, and drops them then.
 
-    Every put makes an entry new. There is no timer: what nobody reads stays. May be used from any thread.
+    Every write renews its entry. There is no timer: entries that are never read stay. Any thread may use it.
 
     Args:
-        policy: when entries expire.
+        policy: decides when entries expire.
         key_func: object -> key.
-        clock: seconds from any beginning.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ExpirationStore(Generic[T]):
         self._entries: dict[str, TimestampedEntry[T]] = {}
 
     def add(self, obj: T) -> None:
-        """Puts an object in, as new; one with the same key is replaced.
+        """Add an object, or replace and renew the one with the same key.
 
         Raises:
             KeyFuncError: the object has no key.
@@ -85,49 +85,49 @@ class ExpirationStore(Generic[T]):
             self._entries[key] = TimestampedEntry(obj, self._clock())
 
     def update(self, obj: T) -> None:
-        """The same as `add`."""
+        """Do the same as `add`."""
         self.add(obj)
 
     def delete(self, obj: Any) -> None:
-        """Takes an object out, by its key; a tombstone will do. Nothing happens if it is not there."""
+        """Remove an object, or the one that a tombstone names, if it is there."""
         key = self._key_func(obj)
         with self._lock:
             self._entries.pop(key, None)
 
     def replace(self, objects: Iterable[T], resource_version: str = "") -> None:
-        """These are all objects there are, and all are new."""
+        """Replace all objects; the new ones begin a new lifetime."""
         now = self._clock()
         entries = {self._key_func(obj): TimestampedEntry(obj, now) for obj in objects}
         with self._lock:
             self._entries = entries
 
     def resync(self) -> None:
-        """Nothing: a store has nothing to be brought in line with (STO-01)."""
+        """Do nothing, like client-go's stores."""
 
     def list(self) -> builtins.list[T]:
-        """All objects that have not expired, in no order; the others are dropped."""
+        """Return all objects that have not expired, in no order; drop the others."""
         with self._lock:
-            return [entry.obj for key in list(self._entries) if (entry := self._living(key)) is not None]
+            return [entry.obj for key in list(self._entries) if (entry := self._unexpired(key)) is not None]
 
     def list_keys(self) -> builtins.list[str]:
-        """All keys, those of entries that have expired and were not read since included."""
+        """Return all keys, including those of expired entries that were not read since."""
         with self._lock:
             return list(self._entries)
 
     def get(self, obj: Any) -> T | None:
-        """The object with the key of this one, None if there is none, or it has expired."""
+        """Return the object with the same key as this one; None if there is none, or it has expired."""
         return self.get_by_key(self._key_func(obj))
 
     def get_by_key(self, key: str) -> T | None:
-        """The object under a key, None if there is none, or it has expired."""
+        """Return the object with a key; None if there is none, or it has expired."""
         with self._lock:
-            entry = self._living(key)
+            entry = self._unexpired(key)
         return entry.obj if entry is not None else None
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _living(self, key: str) -> TimestampedEntry[T] | None:
+    def _unexpired(self, key: str) -> TimestampedEntry[T] | None:
         entry = self._entries.get(key)
         if entry is not None and self._policy.is_expired(entry, self._clock()):
             del self._entries[key]
@@ -138,5 +138,5 @@ class ExpirationStore(Generic[T]):
 def ttl_store(
     ttl: float, key_func: Callable[[Any], str] = deletion_handling_meta_namespace_key_func
 ) -> ExpirationStore[Any]:
-    """A store whose entries live for `ttl` seconds: client-go's NewTTLStore."""
+    """Return a store whose entries expire after `ttl` seconds, like client-go's NewTTLStore."""
     return ExpirationStore(TTLPolicy(ttl), key_func)

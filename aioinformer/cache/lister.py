@@ -1,4 +1,4 @@
-"""Listers: how to read a cache. Plain calls on local memory, from any thread."""
+"""Listers read a cache: synchronous calls that access local memory only, from any thread."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _log = get_logger("aioinformer.cache")
 
 
 class CacheOwner(Protocol):
-    """The informer that fills a cache, as far as readers need it."""
+    """The part of an informer that the listers of its cache need."""
 
     def check_readable(self) -> None:
-        """Raises UsageError if it was never asked to start."""
+        """Raise UsageError if the informer was never started."""
         ...
 
     def check_absent(self, key: str) -> None:
-        """Raises DecodeError if an object that is not in the cache exists and cannot be decoded."""
+        """Raise DecodeError if the object exists but does not decode, and so is not in the cache."""
         ...
 
     def undecodable(self) -> dict[str, str]:
-        """The objects whose last version cannot be decoded: key -> why."""
+        """Return the objects whose last version does not decode: key -> why."""
         ...
 
 
@@ -64,28 +64,29 @@ class _Reader(Generic[T]):
     def list(
         self, selector: Selector = "", *, field_selector: str | FieldSelector | Mapping[str, str] = ""
     ) -> builtins.list[T]:
-        """All objects, or those that match.
+        """Return all objects, or those that match the selectors. You own the list; its order is undefined.
 
-        An index by a path (`indexers={"app": "metadata.labels.app"}`) is used where the selectors ask for a value of
-        it: the list costs what has that value, not what the cache holds.
+        If a selector requires a value of a path that has an index (`indexers={"app": "metadata.labels.app"}`), only the
+        objects with this value are visited, not the whole cache.
 
-        Objects that cannot be decoded are missing, or are there in an earlier version: `undecodable` names them.
+        Objects whose last version does not decode are missing, or in the list in an earlier version; `undecodable`
+        returns their keys.
 
         Args:
-            selector: of labels: text as kubectl takes it, `"app=web,tier in (a,b)"`; a mapping of labels that objects
-                must have, `{"app": "web"}`; or a parsed one.
-            field_selector: of any field: `"spec.nodeName=a,status.phase!=Running"`, a mapping of paths to values, or a
-                parsed one. Declared fields cost no decoding.
+            selector: of labels: text as for kubectl, `"app=web,tier in (a,b)"`; a mapping of required labels,
+                `{"app": "web"}`; or a parsed selector.
+            field_selector: of any fields: `"spec.nodeName=a,status.phase!=Running"`, a mapping of paths to values, or
+                a parsed selector. Declared fields need no decoding.
 
         Raises:
             SelectorError: a selector does not parse.
-            UsageError: the informer was never asked to start, and its cache is empty.
+            UsageError: the informer was never started, and its cache is empty.
         """
         labels = label_selector_of(selector)
         fields = field_selector_of(field_selector)
         if self._owner is not None and not len(self._indexer):
             self._owner.check_readable()
-        if labels == _NOTHING:  # LST-01: nothing is looked at for nothing
+        if labels == _NOTHING:  # selects no object: visit none
             return []
         found = self._candidates(labels, fields)
         if not labels.empty:
@@ -97,13 +98,13 @@ class _Reader(Generic[T]):
         return self._indexer.to_views(found)
 
     def undecodable(self) -> builtins.list[str]:
-        """Return the keys of the objects whose last version cannot be decoded, sorted.
+        """Return the sorted keys of the objects whose last version does not decode, and so is not in `list`.
 
-        `list` does not show their last version. A body that is decoded when it is first read counts from its first
-        failure. Objects whose name cannot be read have no key; `informer.undecodable()` counts them, and says why.
+        An object whose body is decoded on first access is included after the first failed read. Objects without a
+        readable name have no key; `informer.undecodable()` counts them, and returns the reasons.
 
         Raises:
-            UsageError: the informer was never asked to start, and its cache is empty.
+            UsageError: the informer was never started, and its cache is empty.
         """
         if self._owner is None:
             return []
@@ -113,7 +114,7 @@ class _Reader(Generic[T]):
         return sorted(key for key in self._owner.undecodable() if key and key.startswith(prefix))
 
     def _candidates(self, labels: LabelSelector, fields: FieldSelector) -> builtins.list[Any]:
-        """Items among which are all that match."""
+        """Return a superset of the items that match."""
         store, namespace = self._indexer.store, self._namespace
         wanted: builtins.list[tuple[tuple[str, ...], str]] = [
             (("metadata", "labels", each.key), each.values[0])
@@ -121,11 +122,13 @@ class _Reader(Generic[T]):
             if each.operator is Operator.EQUALS
         ]
         wanted += [(parse_path(each.path), each.value) for each in fields.requirements if not each.negated]
-        wanted = [(steps, value) for steps, value in wanted if value]  # what is empty is not in the index
+        wanted = [(steps, value) for steps, value in wanted if value]  # empty values are not indexed
         found = store.indexed_by_path(wanted, namespace) if wanted or namespace else None
         if found is None:
-            if namespace:  # LST-02
-                _log.warning("an indexer without %r is read by namespace: every object is looked at", NAMESPACE_INDEX)
+            if namespace:
+                _log.warning(
+                    "a list of one namespace visits every object: the indexer has no index %r", NAMESPACE_INDEX
+                )
             found = store.items()
         elif not wanted:
             return found
@@ -145,7 +148,7 @@ class _Reader(Generic[T]):
         return obj
 
     def _hint(self, name: str) -> str:
-        """What is wrong with a name or key under which no object can be; "" if nothing is."""
+        """Return what is wrong with the form of a name or key; "" if nothing is."""
         if not self._resource.namespaced:
             return "the resource is cluster-scoped, and has names without a slash" if "/" in name else ""
         if self._namespace:
@@ -159,29 +162,29 @@ class _Reader(Generic[T]):
         if not len(self._indexer):
             owner.check_readable()
         owner.check_absent(key)
-        # An object that decodes again may have come into the cache between the first look and the check.
+        # An object that decodes again may have been cached between the first read and the check.
         return self._indexer.get_by_key(key)
 
 
 class ClusterLister(_Reader[T]):
     """Reads the cache of a cluster-scoped resource.
 
-    Objects are immutable; lists are the caller's own and in no order.
+    Objects are immutable. You own the lists; their order is undefined.
     """
 
     def get(self, name: str) -> T:
-        """The object of this name.
+        """Return the object with this name.
 
         Raises:
-            NotFound: the cache does not hold it.
-            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
-            UsageError: the informer was never asked to start, and its cache is empty.
+            NotFound: it is not in the cache.
+            DecodeError: it exists and its last version does not decode; no earlier version is in the cache.
+            UsageError: the informer was never started, and its cache is empty.
         """
         return self._get(name, name)
 
 
 class NamespaceLister(_Reader[T]):
-    """Reads one namespace of a cache; costs what the namespace holds, not what the cache holds."""
+    """Reads one namespace of a cache, and visits only the objects of that namespace."""
 
     def __init__(
         self, indexer: Indexer[T], resource: Resource[T], namespace: str, owner: CacheOwner | None = None
@@ -190,35 +193,35 @@ class NamespaceLister(_Reader[T]):
         self._namespace = namespace
 
     def get(self, name: str) -> T:
-        """The object of this name in the namespace.
+        """Return the object with this name in the namespace.
 
         Raises:
-            NotFound: the cache does not hold it.
-            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
-            UsageError: the informer was never asked to start, and its cache is empty.
+            NotFound: it is not in the cache.
+            DecodeError: it exists and its last version does not decode; no earlier version is in the cache.
+            UsageError: the informer was never started, and its cache is empty.
         """
         return self._get(f"{self._namespace}/{name}", name)
 
 
 class Lister(ClusterLister[T]):
-    """Reads the cache of a namespaced resource, all of it or a namespace at a time."""
+    """Reads the cache of a namespaced resource: all of it, or one namespace."""
 
     def get(self, key: str) -> T:
-        """The object under a key, `namespace/name`.
+        """Return the object with the key `namespace/name`.
 
         Raises:
-            NotFound: the cache does not hold it.
-            DecodeError: it exists, no version of it is in the cache, and the last one cannot be decoded.
-            UsageError: the informer was never asked to start, and its cache is empty.
+            NotFound: it is not in the cache.
+            DecodeError: it exists and its last version does not decode; no earlier version is in the cache.
+            UsageError: the informer was never started, and its cache is empty.
         """
         return self._get(key, key)
 
     def namespaced(self, namespace: str) -> NamespaceLister[T]:
-        """The lister of one namespace.
+        """Return the lister of one namespace.
 
         Raises:
-            UsageError: no namespace is given.
+            UsageError: the namespace is empty.
         """
         if not namespace:
-            raise UsageError('namespaced("") means nothing: name a namespace, or use the lister itself for all of them')
+            raise UsageError('namespaced(""): name a namespace, or use the lister itself for all namespaces')
         return NamespaceLister(self._indexer, self._resource, namespace, self._owner)

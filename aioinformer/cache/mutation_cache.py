@@ -1,16 +1,15 @@
-"""MutationCache: one's own writes, read back before the informer has seen them.
+"""`MutationCache`: read your own writes before the informer has received them.
 
-The rules (client-go's, MUT-01 to MUT-05):
+The rules are those of client-go's MutationCache:
 
-- A write that is told of is kept for a while, beside the store. Whoever reads gets it as long as the store is older;
-  as soon as the store is not, the write is dropped.
-- What the store does not have does not exist, unless `include_adds`: then an object that was created is there, too.
-- Writes that arrive late must not bring back what is gone. So what a handler is told of (the cache is a handler) is
-  remembered: a newer object drops the write, and a deletion stays as a tombstone, which refuses writes of the object
-  that was deleted.
+- `mutation` records a write beside the store. Reads return it while the store's version is older; as soon as the store
+  has this version or a newer one, the write is dropped.
+- Objects that are not in the store do not exist; with `include_adds`, objects that you have created do.
+- A late `mutation` must not restore a deleted object. So the cache is also a handler: a newer version drops the write,
+  and a deletion leaves a tombstone, which refuses writes of the deleted object.
 
-Versions are compared as numbers. An object whose version is none cannot be told of; if the store's is none, the store
-is right.
+Versions are compared as numbers. `mutation` refuses an object whose version is not a number; if the version in the
+store is not a number, the store's object is returned.
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ class _Entry(NamedTuple):
 
 
 class MutationCache(Generic[T]):
-    """Own writes over the store of an informer; the newer one is read. May be used from any thread.
+    """Reads the newer of your own write and the store's object. Any thread may use it.
 
-    Register it as a handler of the informer, too: `informer.add_event_handler(cache)`. It works without, but an object
-    that was deleted meanwhile may then be seen until the write is forgotten.
+    Register it as a handler of the informer, too: `informer.add_event_handler(cache)`. Otherwise, reads may return an
+    object that was deleted meanwhile, until its write expires.
 
     Args:
-        store: of the informer.
-        include_adds: objects that the store does not have yet are found, too.
-        ttl: so many seconds a write is kept at most.
-        max_size: so many writes are kept at most; those that were not used for the longest time go first.
+        store: the informer's indexer.
+        include_adds: whether reads also find objects that are not in the store yet.
+        ttl: how long to keep a write, in seconds.
+        max_size: how many writes to keep; the least recently used one is dropped first.
         key_func: object -> key.
-        clock: seconds from any beginning.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class MutationCache(Generic[T]):
         if ttl <= 0:
             raise UsageError(f"ttl={ttl} must be a positive number of seconds")
         if max_size < 1:
-            raise UsageError(f"max_size={max_size} must be 1 at least")
+            raise UsageError(f"max_size={max_size} must be at least 1")
         self._store = store
         self._include_adds = include_adds
         self._ttl = ttl
@@ -82,15 +81,15 @@ class MutationCache(Generic[T]):
     # Reading.
 
     def get_by_key(self, key: str) -> T | None:
-        """The newest version that is known, None if there is no such object."""
+        """Return the newest known version of an object; None if there is no such object."""
         stored = self._store.get_by_key(key)
         with self._lock:
             return self._newest(key, stored)
 
     def by_index(self, name: str, value: str) -> list[T]:
-        """Objects that have `value` in the index `name` of the store, in the newest version that is known.
+        """Return the newest known versions of the objects that have `value` in the index `name` of the store.
 
-        A write counts with the values that it has, wherever the store has its object.
+        Your writes are indexed by their own values.
 
         Raises:
             IndexNotFound: the store has no such index.
@@ -110,16 +109,18 @@ class MutationCache(Generic[T]):
     # Writing.
 
     def mutation(self, obj: T) -> None:
-        """An object was written: this is what the server answered. Ignored if something newer is known (MUT-03).
+        """Record a write: the object as the server returned it. Ignored if a newer version is known.
 
         Raises:
-            KeyFuncError: it has no key.
-            UsageError: its version is no number.
+            KeyFuncError: the object has no key.
+            UsageError: its version is not a number.
         """
         key = self._key_func(obj)
         version, uid = _identity(obj)
         if version < 0:
-            raise UsageError(f"{key}: metadata.resourceVersion is no number; give the object as the server answered it")
+            raise UsageError(
+                f"{key}: metadata.resourceVersion is not a number; pass the object that the server has returned"
+            )
         with self._lock:
             known = self._entry(key)
             if known is not None and known.version > version:
@@ -128,10 +129,10 @@ class MutationCache(Generic[T]):
                 return
             self._put(key, obj, version, uid)
 
-    # As a handler (MUT-04).
+    # The methods of a handler.
 
     def on_add(self, obj: T) -> None:
-        """The store has this object now."""
+        """Drop the write of an object if the store has the same or a newer version."""
         key = self._key_func(obj)
         version, _ = _identity(obj)
         with self._lock:
@@ -140,11 +141,11 @@ class MutationCache(Generic[T]):
                 del self._entries[key]
 
     def on_update(self, old: T, new: T) -> None:
-        """The store has this version now."""
+        """Drop the write of an object if the store has the same or a newer version."""
         self.on_add(new)
 
     def on_delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
-        """The store does not have this object any more."""
+        """Replace the write of an object by a tombstone, which refuses late writes."""
         last = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
         if last is None:
             return
@@ -153,10 +154,10 @@ class MutationCache(Generic[T]):
         with self._lock:
             known = self._entry(key)
             if known is not None and version < known.version and uid != known.uid:
-                return  # of another object of that name, which came after it
+                return  # the write is of a later object with the same name
             self._put(key, last, max(version, known.version if known is not None else version), uid, deleted=True)
 
-    # Within the lock.
+    # Call these with the lock held.
 
     def _newest(self, key: str, stored: T | None) -> T | None:
         known = self._entry(key)
@@ -168,7 +169,7 @@ class MutationCache(Generic[T]):
             return stored
         if known.version > _identity(stored)[0] >= 0:
             self._entries.move_to_end(key)
-            return known.obj  # type: ignore[no-any-return]  # what was put in
+            return known.obj  # type: ignore[no-any-return]
         del self._entries[key]
         return stored
 
@@ -187,7 +188,7 @@ class MutationCache(Generic[T]):
 
 
 def _identity(obj: Any) -> tuple[int, str]:
-    """The version as a number, -1 if it is none, and the uid."""
+    """Return the version as a number (-1 if it is not one), and the uid."""
     metadata = metadata_of(obj)
     version = metadata_field(metadata, "resource_version", "resourceVersion")
     return version_number(version or ""), metadata_field(metadata, "uid", "uid") or ""

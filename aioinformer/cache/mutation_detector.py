@@ -1,14 +1,12 @@
-"""Finds out who changes objects in place that belong to a store (DET-01).
+"""`MutationDetector`: detect code that changes cached objects in place. Use it during development.
 
-For objects that one reader can spoil for the next, while a program is developed:
-
-| what is in the store | what can be said |
+| objects in the store | detection |
 |---|---|
-| what was put there by hand | whether it was changed |
-| `storage="dict"` | the same; its mappings refuse writes, but not those that go around them (`dict.update(obj, …)`) |
-| what a `decoder` makes, of a class that can be referred to weakly | the same, once it has been seen |
-| what a `decoder` makes otherwise: `dict`, `list`, classes with slots | nothing: each reader gets one of its own |
-| views: all other tiers | nothing: they are made of bytes, and cannot be changed |
+| put there by hand | yes |
+| `storage="dict"` | yes: its mappings refuse writes, except those that bypass them (`dict.update(obj, …)`) |
+| made by a `decoder`, of a class that supports weak references | yes, after the first read |
+| made by a `decoder` otherwise (`dict`, `list`, classes with slots) | not needed: each reader gets its own object |
+| views, in all other tiers | not needed: they are immutable |
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.store import Indexer
 
-#: The variable of the environment that asks for detection, with any value but "", "0" and "false".
+#: The environment variable that enables detection with any value but "", "0" and "false".
 ENVIRONMENT_VARIABLE = "AIOINFORMER_CACHE_MUTATION_DETECTOR"
 
 
@@ -38,12 +36,12 @@ class CacheMutated(AioinformerError):
 
     Attributes:
         key: of the object.
-        paths: where it differs from what it was; values are not told.
+        paths: of the fields that differ; without their values.
     """
 
     def __init__(self, name: str, key: str, paths: tuple[str, ...]) -> None:
         super().__init__(
-            f"{name}: {key} was changed in place at {', '.join(paths)}; objects of a store belong to all who read it: "
+            f"{name}: {key} was changed in place at {', '.join(paths)}; all readers share the objects of a store: "
             "change a copy"
         )
         self.key = key
@@ -58,17 +56,17 @@ class _Remembered(NamedTuple):
 
 
 class MutationDetector:
-    """Copies the objects of a store when it first sees them, and compares them again and again.
+    """Copies the objects of a store when they are new, and compares objects and copies periodically.
 
-    An object that has left the store is compared for `retain` seconds more: whoever holds it still may change it.
+    Objects that were deleted from the store are compared for `retain` more seconds, since readers may still use them.
 
     Args:
-        store: whose objects to look at.
+        store: the indexer whose objects to compare.
         name: of the store, for errors.
-        enabled: whether to do anything; None: whether the variable `AIOINFORMER_CACHE_MUTATION_DETECTOR` asks for it.
+        enabled: whether to do anything; None: as the environment variable `AIOINFORMER_CACHE_MUTATION_DETECTOR` says.
         period: between comparisons, in seconds.
         retain: in seconds.
-        clock: seconds from any beginning.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -85,18 +83,18 @@ class MutationDetector:
             raise UsageError(f"period={period} must be a positive number of seconds")
         self._store = store
         self._name = name
-        self.enabled = _wanted() if enabled is None else enabled
+        self.enabled = _enabled_by_environment() if enabled is None else enabled
         self._period = period
         self._retain = retain
         self._clock = clock
-        #: By the identity of the object, which stays in use as long as it is in here.
+        #: id(object) -> the object and its copy; ids are not reused while the objects are in here.
         self._remembered: dict[int, _Remembered] = {}
 
     def compare(self) -> None:
-        """Compares all objects that were seen before, and remembers those that are new.
+        """Compare all known objects with their copies, and copy the new ones.
 
         Raises:
-            CacheMutated: one has changed.
+            CacheMutated: an object has changed.
         """
         if not self.enabled:
             return
@@ -116,11 +114,11 @@ class MutationDetector:
 
     @property
     def remembered(self) -> int:
-        """How many objects it has copies of: 0 where nothing can be said."""
+        """The number of copied objects: 0 if detection is not needed."""
         return len(self._remembered)
 
     async def run(self) -> None:
-        """Compares until cancelled; returns at once if not enabled. To be run beside what uses the store.
+        """Compare periodically until cancelled; return at once if not enabled.
 
         Raises:
             CacheMutated: an object has changed.
@@ -130,12 +128,12 @@ class MutationDetector:
             await asyncio.sleep(self._period)
 
 
-def _wanted() -> bool:
+def _enabled_by_environment() -> bool:
     return os.environ.get(ENVIRONMENT_VARIABLE, "").lower() not in ("", "0", "false")
 
 
 def _is_shared(item: Any, obj: Any) -> bool:
-    """Whether the next reader of what is stored gets this object, too, and it can be changed."""
+    """Whether the object is mutable, and the next reader gets the same one."""
     return not isinstance(obj, View) and (not isinstance(item, Record) or item.recall() is obj)
 
 

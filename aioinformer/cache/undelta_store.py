@@ -1,4 +1,4 @@
-"""A store that tells a function of everything in it after each change: client-go's UndeltaStore (UND-01)."""
+"""`UndeltaStore`: a store that calls a function with all objects after each change, like client-go's."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ T = TypeVar("T")
 
 
 class UndeltaStore(Indexer[T]):
-    """An indexer for those who want the whole and not the changes: a configuration to be written anew each time, say.
+    """An indexer that passes all objects to a function after each write, for example to render a configuration file.
 
-    The function is called within each write, after it, with all objects; what it raises reaches whoever wrote. Reads
-    call nothing.
+    The function runs before the write returns, and its exceptions reach the caller of the write.
 
     Args:
-        push: takes all objects.
+        push: called with all objects.
         key_func: object -> key.
         indexers: index functions by name.
     """
@@ -38,16 +37,16 @@ class UndeltaStore(Indexer[T]):
         self._push = push
 
     def add(self, obj: Any) -> None:
-        """Puts an object in; one with the same key is replaced."""
+        """Add an object, or replace the one with the same key."""
         super().add(obj)
         self._push(self.list())
 
     def delete(self, obj: Any) -> None:
-        """Takes an object out, by its key; a tombstone will do."""
+        """Remove an object, or the one that a tombstone names."""
         super().delete(obj)
         self._push(self.list())
 
     def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
-        """These are all objects there are."""
+        """Replace all objects."""
         super().replace(objects, resource_version)
         self._push(self.list())

@@ -1,18 +1,16 @@
-"""A handler that is told the last state of each object, and not all those before it: what waits is bounded.
+"""`CoalescingHandler`: delivers only the latest state of each object to a slow handler.
 
-Whoever is slower than the changes of a hot object need not hear of each of them. While a handler is at work, the
-changes of each object become one:
+While the handler is running, all pending notifications of an object are merged into one. So at most one notification
+for each object is pending, however slow the handler is.
 
-| what it would have been told | what it is told |
+| notifications | merged |
 |---|---|
-| added, then updated | added, as it is now |
-| added, then deleted | nothing |
-| updated, then updated | updated, from the oldest to the newest |
-| updated, then deleted | deleted |
-| deleted, then added | updated, from what was deleted to what is there |
-| updated, then deleted, then added | updated, from the oldest to what is there |
-
-So no more waits than one change for each object, however slow the handler is.
+| add, update | add of the latest state |
+| add, delete | none |
+| update, update | update from the oldest to the latest state |
+| update, delete | delete |
+| delete, add | update from the deleted to the added state |
+| update, delete, add | update from the oldest to the latest state |
 """
 
 from __future__ import annotations
@@ -42,31 +40,32 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.handlers")
 
-_NEVER: Final = object()
+_ABSENT: Final = object()
 
 
 class CoalescingHandler(HandlerWrapper):
-    """Stands between an informer and a slow handler.
+    """Wraps a slow handler, and merges the pending notifications of each object.
 
         async with CoalescingHandler(handler) as latest:
             informer.add_event_handler(latest)
 
-    The handler is told one thing at a time; those objects come first that have waited longest. On leaving, what waits
-    is dropped, as is whatever comes later, and a call that is under way is cancelled. An informer takes the handler for
-    synced once everything of the first list waits here: trackers (`aioinformer.handlers`) know when the handler has
-    seen it.
+    The handler is called for one notification at a time, for the object that has waited longest first. On exit from the
+    block, pending and later notifications are dropped, and a running call is cancelled.
+
+    The informer considers the handler synced as soon as the initial list is pending here. Use a tracker
+    (`aioinformer.handlers.AsyncTracker`) to learn when the handler has processed it.
 
     Args:
         handler: as for `add_event_handler`.
 
     Attributes:
         errors: how often the handler raised.
-        handler: as it was given.
+        handler: the wrapped handler.
         name: for tasks and logs.
-        call_began: when the call under way began, by the loop's clock; None if there is none.
+        call_began: when the running call began, by the loop's clock; None if there is none.
 
     Raises:
-        UsageError: this is no handler.
+        UsageError: the argument is not a handler.
     """
 
     def __init__(self, handler: Any) -> None:
@@ -77,62 +76,62 @@ class CoalescingHandler(HandlerWrapper):
         self.name = f"coalescing handler ({self._functions})"
         self._stalls = Stalls(self.name)
         self._overdue = OverdueCalls(lambda: (self,))
-        #: What the handler was called for last, and since when by the loop's clock; None between two calls.
+        #: The notification of the last call.
         self._current: Notification[Any] | None = None
         self.call_began: float | None = None
-        #: What waits, and the last state that the handler knows of before it.
-        self._waiting: dict[str, tuple[Notification[Any], Any]] = {}
-        self._news = asyncio.Event()
+        #: key -> the pending notification, and the last state before it that the handler knows.
+        self._pending: dict[str, tuple[Notification[Any], Any]] = {}
+        self._wakeup = asyncio.Event()
         self._owner = Owner()
         self._closed = False
 
     @property
     def pending(self) -> int:
-        """How many objects have changes that the handler was not told of yet."""
-        return len(self._waiting)
+        """How many objects have a pending notification."""
+        return len(self._pending)
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        """An object is new."""
+        """Enqueue an add."""
         self._put(obj, AddNotification(obj, is_in_initial_list))
 
     def on_update(self, old: Any, new: Any) -> None:
-        """An object changed."""
+        """Enqueue an update."""
         self._put(new, UpdateNotification(old, new))
 
     def on_delete(self, obj: Any) -> None:
-        """An object is gone."""
+        """Enqueue a delete."""
         self._put(obj, DeleteNotification(obj))
 
     @property
     def behind(self) -> int:
-        """How much waits behind the call under way."""
-        return len(self._waiting)
+        """How many notifications are pending behind the running call."""
+        return len(self._pending)
 
     @property
     def busy(self) -> bool:
-        """Whether the handler is at work."""
-        return self.call_began is not None or bool(self._waiting)
+        """Whether the handler is running, or has pending notifications."""
+        return self.call_began is not None or bool(self._pending)
 
     def call(self) -> HandlerCall | None:
-        """The call under way; None if there is none."""
+        """Return the running call; None if there is none."""
         notification, began = self._current, self.call_began
         if notification is None or began is None:
             return None
         return self._functions.call(notification, asyncio.get_running_loop().time() - began)
 
     def run(self) -> Steps:
-        """Call the handler until cancelled, as the coroutine of a task."""
+        """Return the coroutine for a task that calls the handler until cancelled."""
         return Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
         IN_HANDLER.set(True)
         try:
             while True:
-                await self._news.wait()
-                self._news.clear()
-                while self._waiting:
-                    key = next(iter(self._waiting))
-                    await self._call(key, self._waiting.pop(key)[0])
+                await self._wakeup.wait()
+                self._wakeup.clear()
+                while self._pending:
+                    key = next(iter(self._pending))
+                    await self._call(key, self._pending.pop(key)[0])
                     await asyncio.sleep(0)
         finally:
             self._overdue.close()
@@ -145,24 +144,24 @@ class CoalescingHandler(HandlerWrapper):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._closed = True
-        self._waiting.clear()
+        self._pending.clear()
         await self._owner.stop()
 
     def _put(self, obj: Any, notification: Notification[Any]) -> None:
         if self._closed:
             return
         key = deletion_handling_meta_namespace_key_func(obj)
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            self._waiting[key] = notification, _told_before(notification)
+        pending = self._pending.get(key)
+        if pending is None:
+            self._pending[key] = notification, _state_before(notification)
         else:
-            before, told = waiting
-            merged = _merged(told, before, notification)
+            before, known = pending
+            merged = _merged(known, before, notification)
             if merged is None:
-                del self._waiting[key]
+                del self._pending[key]
                 return
-            self._waiting[key] = merged, told
-        self._news.set()
+            self._pending[key] = merged, known
+        self._wakeup.set()
 
     def _blocked(self, seconds: float) -> None:
         if self._current is not None:
@@ -186,21 +185,21 @@ class CoalescingHandler(HandlerWrapper):
             self.call_began = None
 
 
-def _told_before(notification: Notification[Any]) -> Any:
-    """The last state that the handler knows, or is said to: `_NEVER` if none, None if nobody can tell."""
+def _state_before(notification: Notification[Any]) -> Any:
+    """Return the state of the object before a notification: `_ABSENT`, or None if it is unknown."""
     if isinstance(notification, AddNotification):
-        return _NEVER
+        return _ABSENT
     if isinstance(notification, UpdateNotification):
         return notification.old
-    gone = notification.obj
-    return gone.obj if isinstance(gone, DeletedFinalStateUnknown) else gone
+    deleted = notification.obj
+    return deleted.obj if isinstance(deleted, DeletedFinalStateUnknown) else deleted
 
 
-def _merged(told: Any, before: Notification[Any], after: Notification[Any]) -> Notification[Any] | None:
-    """What two changes of one object are together to who knew this state before them; None if they are nothing."""
+def _merged(known: Any, before: Notification[Any], after: Notification[Any]) -> Notification[Any] | None:
+    """Merge two notifications of one object for a handler that knows this state; None if they cancel each other."""
     if isinstance(after, DeleteNotification):
-        return None if told is _NEVER else after
+        return None if known is _ABSENT else after
     new = after.new if isinstance(after, UpdateNotification) else after.obj
-    if told is _NEVER:
+    if known is _ABSENT:
         return AddNotification(new, isinstance(before, AddNotification) and before.is_in_initial_list)
-    return AddNotification(new, False) if told is None else UpdateNotification(told, new)
+    return AddNotification(new, False) if known is None else UpdateNotification(known, new)

@@ -1,4 +1,4 @@
-"""What handlers are called, however they are wrapped, and what they are at."""
+"""Names of handlers and of their running calls, for logs, metrics and `HandlerRegistration`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _METHODS: Final = ("on_add", "on_update", "on_delete")
 
 @dataclass(frozen=True, slots=True)
 class HandlerCall:
-    """A call of a handler that is under way.
+    """A running call of a handler.
 
     Attributes:
-        function: that was called, with its file and line.
+        function: the function that was called, with its file and line.
         key: of the object.
-        since: in seconds since the epoch.
-        seconds: since then.
+        since: when the call began, in seconds since the epoch.
+        seconds: how long it has been running.
     """
 
     function: str
@@ -53,7 +53,7 @@ class HandlerError:
     Attributes:
         error: its type, and the file and line that raised it: "KeyError at app/pods.py:42".
         key: of the object.
-        time: in seconds since the epoch.
+        time: when it was raised, in seconds since the epoch.
     """
 
     error: str
@@ -62,7 +62,7 @@ class HandlerError:
 
 
 class HandlerNames:
-    """Names the functions of a handler.
+    """Names the functions of a handler, through all wrappers.
 
     Args:
         handler: as for `add_event_handler`.
@@ -76,7 +76,7 @@ class HandlerNames:
         self._fallback = type(handler).__name__
 
     def __str__(self) -> str:
-        """The name of the handler: that of its first function, or of its class."""
+        """Return the name of the handler's first function, or of its class."""
         return next(map(function_name, self._functions.values()), self._fallback)
 
     def of(self, notification: Notification[Any]) -> str:
@@ -89,5 +89,5 @@ class HandlerNames:
         return function_name(function) if function is not None else str(self)
 
     def call(self, notification: Notification[Any], seconds: float) -> HandlerCall:
-        """Return the call that has been under way for so many seconds."""
+        """Return the call for a notification that has been running for `seconds`."""
         return HandlerCall(self.of(notification), key_of(notification), time() - seconds, seconds)

@@ -1,7 +1,7 @@
-"""Calls of handlers that do not return: named in the log after 30 s, and once a minute from then on.
+"""Log handler calls that do not return: after 30 s, and then once a minute.
 
-One timer serves all handlers of an informer. It is set when a batch begins, and not for single calls; it is not set
-again once no handler is at work, so that an idle informer never wakes the loop.
+One timer serves all handlers of an informer. It is armed when a batch begins, not for each call. It is not armed again
+when no handler is busy, so an idle informer never wakes the loop.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.handlers")
 
-#: A call is overdue after so many seconds, and named again after so many more.
+#: A call is overdue after this many seconds.
 OVERDUE: Final = 30.0
+#: An overdue call is logged again after this many seconds.
 AGAIN: Final = 60.0
-#: Loops run timers early by as much as their clocks resolve.
+#: Event loops may run timers early, by up to the resolution of their clock.
 _EARLY: Final = 0.001
 
 
 class Caller(Protocol):
-    """What calls a handler."""
+    """Calls one handler, such as a listener."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def behind(self) -> int:
-        """How much waits behind the call under way."""
+        """How many notifications are pending behind the running call."""
         ...
 
     @property
@@ -44,19 +45,19 @@ class Caller(Protocol):
 
     @property
     def call_began(self) -> float | None:
-        """When the call under way began, by the loop's clock; None if there is none."""
+        """When the running call began, by the loop's clock; None if there is none."""
         ...
 
     def call(self) -> HandlerCall | None:
-        """The call under way."""
+        """Return the running call."""
         ...
 
 
 class OverdueCalls:
-    """Looks after the handlers of one informer.
+    """Logs the overdue calls of one informer's handlers.
 
     Args:
-        callers: those whose handlers may be at work.
+        callers: returns the callers to check.
 
     Attributes:
         armed: whether the timer is set.
@@ -66,38 +67,37 @@ class OverdueCalls:
         self.armed = False
         self._callers = callers
         self._timer: asyncio.TimerHandle | None = None
-        #: When each caller may be named again.
+        #: When to log an overdue call of each caller again.
         self._quiet_until: WeakKeyDictionary[Caller, float] = WeakKeyDictionary()
 
     def arm(self) -> None:
-        """A handler begins to work: look after it in 30 s."""
+        """Check the calls in 30 s, since a handler begins to work."""
         self.armed = True
         self._set(OVERDUE)
 
     def close(self) -> None:
-        """Watch no more calls."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self.armed = False
 
     def _set(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = asyncio.get_running_loop().time()
-        # Those between two calls are looked after from now on.
-        ends = [self._due(caller, now) for caller in self._callers() if caller.busy]
-        if ends:
-            self._set(min(ends) - now)
+        checks = [self._check_caller(caller, now) for caller in self._callers() if caller.busy]
+        if checks:
+            self._set(min(checks) - now)
         else:
             self._timer = None
             self.armed = False
 
-    def _due(self, caller: Caller, now: float) -> float:
-        """Name the caller's call if it is overdue; return when to look again."""
+    def _check_caller(self, caller: Caller, now: float) -> float:
+        """Log the caller's call if it is overdue; return when to check again."""
         began = caller.call_began
-        if began is None:
+        if began is None:  # between two calls
             return now + OVERDUE
         due = max(began + OVERDUE, self._quiet_until.get(caller, 0.0))
         if now < due - _EARLY:
@@ -106,7 +106,7 @@ class OverdueCalls:
         call = caller.call()
         if call is not None:
             _log.warning(
-                "%s: %s has not returned for %.0f s: it is at %s, and %d notifications wait behind it",
+                "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it",
                 caller.name,
                 call.function,
                 now - began,

@@ -1,4 +1,4 @@
-"""The handlers of one informer: who joins, who leaves, and what they are told to begin with."""
+"""Registrations: add handlers to an informer and remove them; late handlers get the cache as their initial list."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 
 class HandlerRegistration(Generic[T]):
-    """What `add_event_handler` returns: the handle of one registration, and its own account of being synced."""
+    """The registration of one handler, returned by `add_event_handler`: its sync state and its statistics."""
 
     def __init__(self, listener: ProcessorListener[T]) -> None:
         self._listener = listener
 
     @property
     def name(self) -> str:
-        """The handler's name, as in logs: its informer, its number, and its first function with file and line."""
+        """The handler's name in logs: informer, number, and first function with file and line."""
         return self._listener.name
 
     @property
@@ -43,50 +43,50 @@ class HandlerRegistration(Generic[T]):
 
     @property
     def last_error(self) -> HandlerError | None:
-        """The last of its exceptions: type, place, key and time, without its message. None if there was none."""
+        """The handler's last exception: type, place, key and time, without the message; None if there was none."""
         return self._listener.last_error
 
     @property
     def pending(self) -> int:
-        """How many notifications wait for the handler, the one that it is at included."""
+        """How many notifications are pending, the running call included."""
         return self._listener.pending
 
     @property
     def calls(self) -> int:
-        """How often the handler was called, the call under way included."""
+        """How often the handler was called, the running call included."""
         return self._listener.calls
 
     @property
     def longest_call(self) -> float:
-        """The longest call that has ended, in seconds; awaiting included."""
+        """The duration of the longest completed call in seconds, awaiting included."""
         return self._listener.longest_call
 
     @property
     def current(self) -> HandlerCall | None:
-        """The call that is under way: function, key, and since when. None between two calls."""
+        """The running call: function, key and begin. None between two calls."""
         return self._listener.call()
 
     def has_synced(self) -> bool:
-        """Whether the informer has synced, and this handler was called for everything of the initial list."""
+        """Whether the informer has synced, and the initial list was delivered to this handler."""
         return bool(self._listener.synced)
 
     async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`.
+        """Wait until `has_synced()`.
 
         Raises:
             InformerStopped: the informer stopped, or the handler was removed, before that.
-            Exception: what the informer crashed with.
+            Exception: the informer crashed with it.
         """
         await self._listener.synced.wait()
 
     async def wait_for_end(self) -> None:
-        """Returns once the handler was removed, or the informer has stopped, and its last call has ended (SI-23).
+        """Wait until the handler was removed or the informer has stopped, and the handler's last call has returned.
 
         Raises:
-            UsageError: the handler itself asks, and would wait for its own end.
+            UsageError: called from the handler itself, which would wait for itself.
         """
         if asyncio.current_task() in self._listener._tasks:
-            raise UsageError(f"{self.name} cannot wait for its own end; let another task do it")
+            raise UsageError(f"{self.name} cannot wait for its own end; wait in another task")
         await self._listener.finished.wait()
 
     def __repr__(self) -> str:
@@ -99,16 +99,16 @@ class Registrations(Generic[T]):
 
     Args:
         name: of the informer.
-        processor: tells the handlers.
+        processor: delivers notifications to the handlers.
         store: the cache.
-        to_view: makes of a record what handlers see.
-        unpresentable: told of an object of which it cannot be made, and why.
+        to_view: record -> object for handlers.
+        on_view_error: called with the key and the exception if `to_view` raises.
         resync_period: of the informer, in seconds; 0 for never.
-        slice_seconds: how long a synchronous handler may hold the event loop before others have a turn.
-        stalls: names handlers that block the loop.
+        slice_seconds: how long a synchronous handler may block the event loop before other tasks run.
+        stalls: reports handlers that block the loop.
 
     Attributes:
-        periods: how often handlers are told of everything again.
+        periods: the resync periods of the handlers.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Registrations(Generic[T]):
         processor: SharedProcessor[T],
         store: ThreadSafeStore[T],
         to_view: Callable[[Record], T],
-        unpresentable: Callable[[str, BaseException], None],
+        on_view_error: Callable[[str, BaseException], None],
         *,
         resync_period: float,
         slice_seconds: float,
@@ -128,7 +128,7 @@ class Registrations(Generic[T]):
         self._processor = processor
         self._store = store
         self._to_view = to_view
-        self._unpresentable = unpresentable
+        self._on_view_error = on_view_error
         self._slice_seconds = slice_seconds
         self._stalls = stalls
         self._numbers = count(1)
@@ -136,10 +136,10 @@ class Registrations(Generic[T]):
         self._synced = False
 
     def add(self, handler: Any, resync_period: float | None) -> HandlerRegistration[T]:
-        """Registers a handler; one that joins late is told of everything in the cache first.
+        """Register a handler. To a late one, the contents of the cache are delivered first.
 
         Raises:
-            UsageError: this is no handler, or no period.
+            UsageError: the handler or the period is invalid.
         """
         deliver = delivery_to(handler)
         name = f"{self._name}: handler {next(self._numbers)} ({HandlerNames(handler)})"
@@ -149,8 +149,8 @@ class Registrations(Generic[T]):
             name, deliver, schedule, self._slice_seconds, handler=handler, stalls=self._stalls
         )
         if self._begun:
-            # A predicate may do this in the middle of a batch: what the others are to be told of what is in the store
-            # already must not come to this one on top of it.
+            # A filter's predicate may add a handler in the middle of a batch. Changes in the store that the other
+            # handlers have not received yet must not be delivered to this one twice.
             self._processor.flush()
             records = self._store.items()
             left = iter(records)
@@ -165,50 +165,50 @@ class Registrations(Generic[T]):
             try:
                 notification = AddNotification(self._to_view(record), True)
             except USER_ERRORS as error:
-                self._unpresentable(record.key, error)
+                self._on_view_error(record.key, error)
                 listener.pass_over()
             else:
                 yield notification
 
     def remove(self, registration: HandlerRegistration[T]) -> None:
-        """Ends a registration, unless it is ended already, or another informer's.
+        """End a registration; do nothing if it has ended already, or belongs to another informer.
 
         Raises:
-            UsageError: this is no registration.
+            UsageError: the argument is not a registration.
         """
         if not isinstance(registration, HandlerRegistration):
-            raise UsageError(f"expected what add_event_handler returned, not {type(registration).__name__}")
+            raise UsageError(f"expected the result of add_event_handler, not {type(registration).__name__}")
         listener = registration._listener
         if listener in self._processor.listeners:
             self._processor.remove_listener(listener)
             listener.synced.fail(InformerStopped(f"{listener.name} was removed before it had synced"))
 
     def begin(self) -> None:
-        """The informer begins: periods are final, and who comes from now on is late."""
+        """Begin: fix the resync periods, and treat all further handlers as late."""
         self._begun = True
         now = _now()
         for listener in self._processor.listeners:
             listener.resync.adopt(self.periods.check, now)
 
     def should_resync(self) -> bool:
-        """Whether any handler is to be told of everything again now."""
+        """Whether a resync is due for any handler; those take part in the next resync."""
         return self._processor.should_resync(_now())
 
     def upstream_synced(self) -> None:
-        """All of the initial list has been told, to those who are there."""
+        """Mark the initial list as delivered to all current listeners."""
         self._synced = True
         for listener in self._processor.listeners:
             listener.upstream_synced()
 
     def fail(self, failure: BaseException) -> None:
-        """Nothing more is told. Handlers that have not synced never will; who waits for that is raised this."""
+        """Stop all listeners. Waits for handlers that have not synced raise `failure`."""
         for listener in self._processor.listeners:
             listener.synced.fail(failure)
-            listener.stop()  # one that was never started has nobody else to do it
+            listener.stop()  # listeners that were never started, too
 
 
 def _now() -> float:
     try:
         return asyncio.get_running_loop().time()
-    except RuntimeError:  # before there is a loop; schedules are made anew at the start
+    except RuntimeError:  # no event loop yet; `begin` schedules again
         return 0.0

@@ -1,4 +1,4 @@
-"""Who takes part in a resync, and when: client-go's rules (SI-25 to SI-28), decided from periods and `now`."""
+"""Resync periods: which handlers take part in a resync, and when. The rules are client-go's; no clock is read here."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MINIMUM_RESYNC_PERIOD = 1.0
 
 
 def checked_period(period: Any, name: str = "resync_period") -> float:
-    """The period, if it is one.
+    """Return the period.
 
     Raises:
-        UsageError: it is negative, or no number.
+        UsageError: it is negative, or not a number.
     """
     if not isinstance(period, (int, float)) or period != period or period < 0:
         raise UsageError(f"{name} must be 0 (no resync) or a number of seconds, not {period!r}")
@@ -26,9 +26,9 @@ def checked_period(period: Any, name: str = "resync_period") -> float:
 
 
 def effective_period(requested: float, check_period: float) -> float:
-    """What a handler gets that asks for `requested` when the informer looks every `check_period`.
+    """Return the resync period of a handler that requests `requested`, if the informer checks every `check_period`.
 
-    0 if either is 0: then it never resyncs. The check period is the finest there is (SI-27, SI-28).
+    0 (no resync) if either is 0. A period cannot be shorter than the check period.
     """
     if not requested or not check_period:
         return 0.0
@@ -36,39 +36,41 @@ def effective_period(requested: float, check_period: float) -> float:
 
 
 class ResyncPeriods:
-    """The periods of one informer, and what handlers can have of them.
+    """The resync periods of one informer and its handlers.
 
     Args:
-        default: the informer's own, in seconds; 0 for never.
+        default: the informer's own period, in seconds; 0 for never.
 
     Attributes:
-        default: of handlers that ask for none.
-        check: how often the informer looks who is due.
+        default: the period of handlers that do not request one.
+        check: how often the informer checks which handlers are due.
 
     Raises:
-        UsageError: the period is none.
+        UsageError: the period is invalid.
     """
 
     def __init__(self, default: float) -> None:
         self.default = self.check = _raised(checked_period(default))
 
     def negotiate(self, requested: float | None, name: str, *, final: bool) -> float:
-        """The period that a handler gets to ask for. A short one shortens the check period while that is possible.
+        """Return a handler's period. A short one shortens the check period, unless that is final.
 
         Args:
             requested: in seconds, 0 for never, None for the default.
             name: of the handler, for the log.
-            final: the informer runs, so that its check period stays.
+            final: whether the informer is running, so that its check period cannot change.
 
         Raises:
-            UsageError: the period is none.
+            UsageError: the period is invalid.
         """
         period = self.default if requested is None else _raised(checked_period(requested))
         if period and not self.check:
-            _log.warning("%s asks for resyncs, but the informer was made with resync_period=0: it gets none", name)
+            _log.warning("%s requests resyncs, but its informer has resync_period=0: it gets no resyncs", name)
         elif period and period < self.check:
             if final:
-                _log.warning("%s resyncs every %g s: the informer runs already", name, self.check)
+                _log.warning(
+                    "%s resyncs every %g s, not every %g s: its informer is running already", name, self.check, period
+                )
                 return self.check
             self.check = period
         return period
@@ -83,13 +85,13 @@ def _raised(period: float) -> float:
 
 @dataclass(slots=True)
 class ResyncSchedule:
-    """When one handler resyncs.
+    """The resync schedule of one handler.
 
     Attributes:
-        requested: what it asked for, in seconds; 0 for never.
-        period: what it gets.
-        next: when it is due.
-        syncing: whether it takes part in the resync that is being told.
+        requested: the requested period, in seconds; 0 for never.
+        period: the actual period.
+        next: when the next resync is due.
+        syncing: whether the handler takes part in the current resync.
     """
 
     requested: float
@@ -98,12 +100,12 @@ class ResyncSchedule:
     syncing: bool = False
 
     def adopt(self, check_period: float, now: float) -> None:
-        """The informer looks every `check_period` from now on."""
+        """Schedule anew for an informer that checks every `check_period`."""
         self.period = effective_period(self.requested, check_period)
         self.next = now + self.period
 
     def decide(self, now: float) -> bool:
-        """Whether it takes part in the resync at `now`; if so, the next is scheduled."""
+        """Decide whether the handler takes part in the resync at `now`, and schedule its next one if it does."""
         self.syncing = bool(self.period) and now >= self.next
         if self.syncing:
             self.next = now + self.period

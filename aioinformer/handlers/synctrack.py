@@ -1,8 +1,8 @@
-"""Who has seen all of an initial list, when it passes through hands that the informer does not know.
+"""Trackers for handlers that only pass objects on: they know when the initial list was processed, like client-go's.
 
-An informer knows when a handler was called for everything of the first list. If the handler only passes it on, to a
-queue with workers for one, these trackers know when the work on it is done (client-go's synctrack, ST-01 to ST-04).
-Trackers and informers alike can be given to `aioinformer.informer.sync.wait_for_cache_sync`.
+An informer knows when its handlers were called for the initial list. If a handler enqueues objects for workers, the
+handler and the workers call a tracker, which knows when the workers are done. `wait_for_cache_sync` accepts trackers.
+`Lazy` is a value that is computed on demand after changes.
 """
 
 from __future__ import annotations
@@ -20,126 +20,121 @@ T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")
 
 
-class SingleFileTracker:
-    """For those who work in the order of arrival: how many are under way is all there is to know (ST-01).
+class _Tracker:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self._upstream_synced = False
+        self._synced = Latch()
+
+    def upstream_has_synced(self) -> None:
+        """Record that `start` was called for all of the initial list."""
+        self._upstream_synced = True
+        self._check()
+
+    def has_synced(self) -> bool:
+        """Whether all of the initial list was started and finished. Once true, it stays true."""
+        return bool(self._synced)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `has_synced()`."""
+        await self._synced.wait()
+
+    def _check(self) -> None:
+        if self._upstream_synced and not self._in_progress():
+            self._synced.set()
+
+    def _in_progress(self) -> int:
+        raise NotImplementedError
+
+
+class SingleFileTracker(_Tracker):
+    """Tracks objects that are processed in order of arrival: it counts those in progress.
 
     Args:
-        name: for logs.
+        name: for errors.
     """
 
     def __init__(self, name: str = "") -> None:
-        self.name = name
-        self._under_way = 0
-        self._upstream_synced = False
-        self._synced = Latch()
+        super().__init__(name)
+        self._count = 0
 
     def start(self) -> None:
-        """One more of the initial list is under way; to be called before `upstream_has_synced` for each of them."""
-        self._under_way += 1
+        """Count an object of the initial list. Call it for all of them before `upstream_has_synced`."""
+        self._count += 1
 
     def finished(self) -> None:
-        """One less.
+        """Record that an object was processed.
 
         Raises:
-            UsageError: none was under way.
+            UsageError: no object is in progress.
         """
-        if self._under_way == 0:
+        if self._count == 0:
             raise UsageError(f"{self.name or 'tracker'}: finished() was called more often than start()")
-        self._under_way -= 1
+        self._count -= 1
         self._check()
 
-    def upstream_has_synced(self) -> None:
-        """All of the initial list was started (ST-03)."""
-        self._upstream_synced = True
-        self._check()
-
-    def has_synced(self) -> bool:
-        """Whether all of the initial list was started and finished. Once true, it stays true."""
-        return bool(self._synced)
-
-    async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`."""
-        await self._synced.wait()
-
-    def _check(self) -> None:
-        if self._upstream_synced and self._under_way == 0:
-            self._synced.set()
+    def _in_progress(self) -> int:
+        return self._count
 
 
-class AsyncTracker(Generic[K]):
-    """For those who work on several things at a time, in any order (ST-02).
+class AsyncTracker(_Tracker, Generic[K]):
+    """Tracks objects that are processed concurrently, in any order: it remembers the keys of those in progress.
 
     Args:
-        name: for logs.
+        name: for errors.
     """
 
     def __init__(self, name: str = "") -> None:
-        self.name = name
-        self._under_way: set[K] = set()
-        self._upstream_synced = False
-        self._synced = Latch()
+        super().__init__(name)
+        self._keys: set[K] = set()
 
     def start(self, key: K) -> None:
-        """One of the initial list is under way; the same key twice is one."""
+        """Add the key of an object of the initial list. Adding it twice has no further effect."""
         if not self._synced:
-            self._under_way.add(key)
+            self._keys.add(key)
 
     def finished(self, key: K) -> None:
-        """It is done; harmless if it was not started."""
-        self._under_way.discard(key)
+        """Record that an object was processed. Has no effect if its key was not started."""
+        self._keys.discard(key)
         self._check()
 
-    def upstream_has_synced(self) -> None:
-        """All of the initial list was started (ST-03)."""
-        self._upstream_synced = True
-        self._check()
-
-    def has_synced(self) -> bool:
-        """Whether all of the initial list was started and finished. Once true, it stays true."""
-        return bool(self._synced)
-
-    async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`."""
-        await self._synced.wait()
-
-    def _check(self) -> None:
-        if self._upstream_synced and not self._under_way:
-            self._synced.set()
+    def _in_progress(self) -> int:
+        return len(self._keys)
 
 
 class Lazy(Generic[T]):
-    """A value that is worked out when asked for, and again only after something changed (ST-04).
+    """A value that is computed on demand, and again only after `notify`.
 
-    Who asks at the same time shares one evaluation. A value whose evaluation began before the last `notify` is handed
-    to nobody who asks after that. Errors are raised, and not kept.
+    Concurrent calls of `get` share one evaluation. A call after `notify` never returns a value whose evaluation began
+    before it. Errors are raised, and not cached.
 
     Args:
-        evaluate: a coroutine function that works out the value.
+        evaluate: a coroutine function that returns the value.
     """
 
     def __init__(self, evaluate: Callable[[], Awaitable[T]]) -> None:
         self._evaluate = evaluate
         self._changes = 0
         self._evaluating = asyncio.Lock()
-        #: What was worked out, and the number of changes before that.
-        self._kept: tuple[T, int] | None = None
+        #: The last value, and the number of changes when its evaluation began.
+        self._cached: tuple[T, int] | None = None
 
     def notify(self) -> None:
-        """Something changed: what is kept is not true any more."""
+        """Record a change: the cached value is outdated."""
         self._changes += 1
 
     async def get(self) -> T:
-        """The value, as of some moment since this was called, or since the last `notify` before that.
+        """Return the value. Its evaluation began after the last `notify` before this call.
 
         Raises:
-            Exception: what the evaluation raised.
+            Exception: raised by the evaluation.
         """
         asked = self._changes
         while True:
-            if self._kept is not None and self._kept[1] >= asked:
-                return self._kept[0]
+            if self._cached is not None and self._cached[1] >= asked:
+                return self._cached[0]
             async with self._evaluating:
-                if self._kept is not None and self._kept[1] >= asked:
+                if self._cached is not None and self._cached[1] >= asked:
                     continue
                 began = self._changes
-                self._kept = await self._evaluate(), began
+                self._cached = await self._evaluate(), began

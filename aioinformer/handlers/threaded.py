@@ -1,7 +1,7 @@
-"""Synchronous handlers that block, on threads, so that they hold up nobody.
+"""`ThreadedHandler`: runs blocking synchronous handlers in threads, so that they do not block the event loop.
 
-Notifications of one handler come one at a time and in order, as always; different handlers share the threads of their
-executor. A thread cannot be interrupted: a call that outlasts the grace of the stop is left behind, and ends by itself.
+One handler gets one notification at a time, in order; handlers share the threads of their executor. A thread cannot be
+interrupted: the informer's stop does not wait for a call beyond the grace period, and the call ends by itself.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ T = TypeVar("T")
 
 
 class ThreadedHandler(HandlerWrapper, Generic[T]):
-    """A handler whose calls are made by an executor: `informer.add_event_handler(ThreadedHandler(handler, executor))`.
+    """Calls a handler in an executor: `informer.add_event_handler(ThreadedHandler(handler, executor))`.
 
-    Each call sees the context variables as they were when this was made, in a copy of its own. What informers hand out
-    may be read from any thread.
+    Each call runs in its own copy of the context variables at the time of construction. Any thread may read the objects
+    of an informer.
 
     Args:
         handler: as for `add_event_handler`, without coroutine functions.
-        executor: of threads; its size is how many calls are made at a time. It stays the caller's to shut down, after
-            the informer has stopped.
+        executor: a thread pool, whose size limits the concurrent calls. Shut it down yourself, after the informer has
+            stopped.
 
     Attributes:
-        handler: as it was given.
+        handler: the wrapped handler.
 
     Raises:
-        UsageError: this is no handler, or one of coroutine functions, or no executor of threads.
+        UsageError: the handler is invalid or has coroutine functions, or the executor is not one.
     """
 
     def __init__(self, handler: Any, executor: Executor) -> None:
@@ -56,35 +56,35 @@ class ThreadedHandler(HandlerWrapper, Generic[T]):
         self._methods = {name for name in ("on_add", "on_update", "on_delete") if getattr(innermost, name, None)}
         for name in self._methods:
             if inspect.iscoroutinefunction(getattr(innermost, name)):
-                raise UsageError(f"handler.{name} is a coroutine function, and needs no thread: register it as it is")
+                raise UsageError(f"handler.{name} is a coroutine function and needs no thread: register it directly")
         self.handler = handler
         self._deliver = delivery_to(handler)
         self._executor = executor
         self._context = copy_context()
 
     async def on_add(self, obj: T, is_in_initial_list: bool) -> None:
-        """Calls the handler's, if it has one."""
-        # A filter makes adds and deletions of updates: it is asked whatever the handler wants to know.
+        """Call the handler's `on_add` in a thread, if it has one."""
         await self._call("on_add", AddNotification(obj, is_in_initial_list))
 
     async def on_update(self, old: T, new: T) -> None:
-        """Calls the handler's, if it has one."""
+        """Call the handler's `on_update` in a thread, if it has one."""
         await self._call("on_update", UpdateNotification(old, new))
 
     async def on_delete(self, obj: T | DeletedFinalStateUnknown[T]) -> None:
-        """Calls the handler's, if it has one."""
+        """Call the handler's `on_delete` in a thread, if it has one."""
         await self._call("on_delete", DeleteNotification(obj))
 
     async def _call(self, method: str, notification: Notification[T]) -> None:
+        # A filter turns updates into adds and deletes, so it gets updates even if the handler has no `on_update`.
         if method in self._methods or method == "on_update":
-            # A context can be entered once at a time; calls that were left behind may still be in theirs.
+            # A context can be entered once at a time, and calls of a stopped informer may still run in theirs.
             context = self._context.copy()
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._executor, context.run, self._told, notification)
+            await loop.run_in_executor(self._executor, context.run, self._deliver_in_thread, notification)
 
-    def _told(self, notification: Notification[T]) -> None:
+    def _deliver_in_thread(self, notification: Notification[T]) -> None:
         try:
             self._deliver(notification)
         except (StopIteration, GeneratorExit) as error:
-            # A future refuses the first; the second closes the coroutine that awaits the future.
+            # A future does not accept StopIteration; GeneratorExit would close the coroutine that awaits the future.
             raise RuntimeError(f"the handler raised {type(error).__name__}") from error

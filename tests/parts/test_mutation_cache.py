@@ -161,7 +161,7 @@ def test_of_too_many_writes_the_one_that_was_unused_for_longest_is_forgotten() -
 @pytest.mark.conformance("MUT-05")
 def test_a_write_whose_version_is_no_number_is_refused_and_a_store_without_numbers_is_right() -> None:
     cache = MutationCache(store(obj("opaque")))
-    with pytest.raises(UsageError, match=r"a: metadata\.resourceVersion is no number"):
+    with pytest.raises(UsageError, match=r"a: metadata\.resourceVersion is not a number"):
         cache.mutation(obj("opaque"))
     cache.mutation(obj(5))
     assert cache.get_by_key("a") == obj("opaque")

@@ -181,7 +181,7 @@ async def test_removing_again_or_after_the_stop_or_from_another_informer_does_no
 
 
 async def test_removing_what_is_no_registration_is_an_error() -> None:
-    with pytest.raises(UsageError, match="what add_event_handler returned, not Recorder"):
+    with pytest.raises(UsageError, match="the result of add_event_handler, not Recorder"):
         SharedIndexInformer(Collection()).remove_event_handler(Recorder())  # type: ignore[arg-type]
 
 

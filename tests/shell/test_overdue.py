@@ -41,8 +41,8 @@ async def test_a_call_is_named_after_30_s_and_then_each_minute(warnings: Callabl
         (line,) = warnings()
         place = f"hang at shell/test_overdue.py:{hang.__code__.co_firstlineno}"
         assert line == (
-            f"informer of pods: handler 1 ({place}): {place} has not returned for 30 s: it is at default/b, "
-            "and 1 notifications wait behind it"
+            f"informer of pods: handler 1 ({place}): {place} has not returned for 30 s: it was called for default/b, "
+            "and 1 notifications are pending behind it"
         )
         await asyncio.sleep(58)
         assert len(warnings()) == 1
@@ -74,7 +74,7 @@ async def test_a_call_that_begins_late_in_a_batch_is_named_30_s_later(warnings: 
     async with informer:
         await registration.wait_for_sync()
     (line,) = warnings()
-    assert "for 30 s: it is at default/c" in line
+    assert "for 30 s: it was called for default/c" in line
 
 
 async def test_an_idle_informer_has_no_timer_for_handlers() -> None:
@@ -122,4 +122,4 @@ async def test_a_call_behind_a_coalescing_handler_is_named(warnings: Callable[[]
             await asyncio.sleep(31)
     (line,) = warnings()
     assert line.startswith("coalescing handler (Slow.on_add at shell/test_overdue.py:")
-    assert "for 30 s: it is at default/b, and 0 notifications wait" in line
+    assert "for 30 s: it was called for default/b, and 0 notifications are pending" in line

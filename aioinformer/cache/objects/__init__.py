@@ -1,1 +1,1 @@
-"""One object of a cache: its bytes, its fields, and the views that readers get."""
+"""One cached object: decoding, storage tiers (`storage`), declared fields, and the views that readers get."""

@@ -1,4 +1,7 @@
-"""How the objects of one informer come in, and what its readers see of them."""
+"""`ObjectType`: how one informer decodes, transforms and stores objects, and what readers get.
+
+JSON -> `decode` -> record -> `on_arrival` (transform, storage tier, user's model) -> stored record -> `to_view`.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +39,25 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.cache")
 
-#: A class that msgspec or pydantic can make of JSON, or a function of an object's bytes.
+#: A class that msgspec or pydantic can decode from JSON, or a function of an object's JSON bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
-#: Looks at an object before anyone else; returns it, or what is to be cached in its place.
+#: Called with each object that arrives; returns that object, or the object to cache instead.
 Transform: TypeAlias = Callable[[T], Any]
 
 
 class ObjectType(Generic[T]):
-    """Turns records into what readers see, and what users make of objects into records.
+    """Converts JSON into records, records into the objects that readers get, and users' objects into records.
 
     Args:
-        resource: what the objects are.
-        decoder: a user's model for them: a msgspec Struct, dataclass, TypedDict or pydantic model class, or a
-            function of the object's JSON bytes. None: the attributes of the built-in model, or a mapping.
-        transform: sees each object that comes in once, before anybody else; what it returns is cached: the object
-            itself, or a mapping or model to be encoded in its place.
-
-        storage: in what form objects are kept, see `aioinformer.cache.objects.storage`.
+        resource: the type of the objects.
+        decoder: a user's model: a msgspec Struct, dataclass, TypedDict or pydantic model class, or a function of the
+            object's JSON bytes. None: views with the attributes of the built-in model, or mappings.
+        transform: called once with each object that arrives, before all handlers. Its result is cached: the object
+            itself, or a mapping or model to encode instead.
+        storage: the storage tier, see `aioinformer.cache.objects.storage`.
         fields: paths to decode with the metadata, see `aioinformer.cache.objects.fields`.
-        compression: for the tier of that name.
-        timed: wraps transform and decoder, so that their calls are timed.
+        compression: the tier for `storage="compressed"`.
+        timed: wraps transform and decoder, to time their calls.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class ObjectType(Generic[T]):
         self._view: Callable[[Record], Any] | None = (
             view_class(resource) if decoder is None and self.storage is not Storage.DICT else None
         )
-        self._decoded: Tier = decoded_secret if resource.holds_secrets else decoded
+        self._holds_secrets = resource.holds_secrets
         self._compression = compression
         self._fields: list[str] = []
         self._field_decoder: FieldDecoder | None = None
@@ -88,21 +90,21 @@ class ObjectType(Generic[T]):
         self.declare(fields)
 
     def declare(self, fields: Iterable[str]) -> None:
-        """Declares more fields, before the first object comes in.
+        """Declare more fields, before the first object arrives.
 
         Raises:
             UsageError: a path does not parse, or the tier needs fields and there are none.
         """
         self._fields += fields
         self._field_decoder = FieldDecoder(self._fields) if self._fields else None
-        tier = self._decoded if self.storage is Storage.DICT else tier_for(self.storage, self._field_decoder)
+        tier = tier_for(self.storage, self._field_decoder, holds_secrets=self._holds_secrets)
         self._tier = self._compression or tier
 
     def set_transform(self, transform: Transform[T] | None) -> None:
-        """Let a function see each object that comes in, instead of the one before.
+        """Replace the transform, before the first object arrives.
 
         Raises:
-            UsageError: it is a coroutine function.
+            UsageError: the transform is a coroutine function.
         """
         self.transform = transform = plain_function(transform, "transform")
         if transform is not None:
@@ -110,34 +112,36 @@ class ObjectType(Generic[T]):
 
     @property
     def decode(self) -> Decode:
-        """Makes a record of an object's bytes."""
+        """The function that decodes an object's JSON into a record."""
         plain: Decode = decode_metadata if self.storage is Storage.METADATA else decode_record
         return self._field_decoder or plain
 
     @property
     def decodes_early(self) -> bool:
-        """Whether `on_arrival` has something to do."""
+        """Whether `on_arrival` does anything: there is a model, a transform or a tier."""
         return self._decode is not None or self.transform is not None or self._tier is not None
 
     @property
     def to_view(self) -> Callable[[Record], T]:
-        """Makes what readers see of a record; with no call of ours in between where that is a view."""
+        """The function that makes the object for readers from a record; the view class itself where there is one."""
         return self._view or self._body
 
     def _body(self, record: Record) -> T:
-        seen: T
+        body: T
         if self._decode is not None:
-            seen = load_body(record, self._decode)
-        else:
-            seen = (record if isinstance(record, DictRecord) else self._decoded(record)).recall()
-        return seen
+            body = load_body(record, self._decode)
+        elif isinstance(record, DictRecord):
+            body = record.recall()
+        else:  # before the tier has stored it, as for a transform
+            body = (decoded_secret if self._holds_secrets else decoded)(record).recall()
+        return body
 
     def on_arrival(self, record: Record) -> Record:
-        """The record to cache for a record that came in: a user's model must accept it, a transform may replace it.
+        """Return the record to cache for a record that arrived: apply the transform, the tier and the user's model.
 
         Raises:
-            DecodeError: the model refuses it, or the transform returned something that is no such object.
-            Exception: whatever the transform raised.
+            DecodeError: the model refuses the object, or the transform returned anything but the same object.
+            Exception: raised by the transform.
         """
         if self.transform is not None:
             record = self._transformed(record, self.transform)
@@ -145,19 +149,19 @@ class ObjectType(Generic[T]):
         if self._tier is not None:
             record = self._tier(record)
             if self._compression is None:
-                source = record  # what a tier leaves out, no reader sees: neither the first nor the model
+                source = record  # fields that the tier drops must not reach the first reader or the model
         if self._decode is not None and (body := decoded_body(source, self._decode)) is not None:
             record.hold(body)
         return record
 
     def record_of(self, obj: Any) -> Record:
-        """Return the record to cache for an object that somebody puts into the cache by hand, as tests do.
+        """Return the record to cache for an object that is put into the cache by hand, as tests do.
 
         Args:
-            obj: what readers see, a model of kubernetes_asyncio or of the user's own, or a mapping as on the wire.
+            obj: a view, a model of kubernetes_asyncio or the user's own, or a mapping with the keys of the API's JSON.
 
         Raises:
-            DecodeError: it is no object of the API.
+            DecodeError: it is not an API object.
         """
         if isinstance(obj, Record):
             return obj
@@ -169,7 +173,7 @@ class ObjectType(Generic[T]):
         try:
             result = transform(obj)
         except USER_ERRORS as error:
-            if is_validation(error):  # its text, and so its traceback, may quote the object
+            if is_validation(error):  # its text, and so the traceback, may quote the object
                 _log.error("the transform raised for %s: %s", record.key, refusal(error))
             else:
                 _log.exception("the transform raised for %s", record.key)
@@ -198,7 +202,7 @@ def _encoded(obj: Any) -> bytes:
 
 
 def _with_plain_views(value: Any) -> Any:
-    # Views are structs: left to msgspec, they would be written as what they are made of.
+    # Views are structs: msgspec would encode their internals.
     if isinstance(value, (View, MetadataView)):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -209,7 +213,7 @@ def _with_plain_views(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio itself
+    if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio
         return value.to_dict(serialize=True)
     if isinstance(value, Mapping):
         return dict(value)

@@ -1,8 +1,8 @@
-"""Objects of one kind resemble each other: compressed with a dictionary of the first, they need a tenth of the room.
+"""The compressed storage tier: objects of one kind resemble each other, so a shared dictionary shrinks them to a tenth.
 
-The dictionary is trained in a thread when enough objects have been seen; until then they are kept as they are. When
-newer objects compress worse than those did, the dictionary has aged, and another one is trained. Each record knows the
-dictionary it was packed with, which lives as long as any of them.
+The dictionary is trained in a thread (by `Compressor`) once there are enough objects; until then they are stored
+uncompressed. When newer objects compress worse than the first ones, the dictionary has aged, and another is trained.
+Each record refers to the dictionary it was packed with.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from aioinformer.cache.objects.record import NO_LABELS, Record
+from aioinformer.cache.objects.record import Record
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: So many objects make a dictionary.
+#: The number of objects from which a dictionary is trained.
 SAMPLES = 400
 DICTIONARY_SIZE = 64 * 1024
-#: A dictionary has aged when objects need so much more room than those it was first used for.
+#: A dictionary has aged when objects take this many times the space of the first ones that it packed.
 AGED = 1.5
 _LEVEL = 3
-#: The share is looked at after so many objects.
+#: Compare the compression ratio after this many objects.
 _WINDOW = 1000
 
 
 class Codec:
-    """Packs and unpacks with one dictionary; may be used from any thread.
+    """Packs and unpacks objects with one dictionary. Any thread may use it.
 
     Args:
-        samples: what the dictionary is made of; without it, there is none.
+        samples: objects from which to train the dictionary.
     """
 
     def __init__(self, samples: list[bytes]) -> None:
@@ -41,24 +39,24 @@ class Codec:
         dictionary.precompute_compress(level=_LEVEL)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=dictionary, write_content_size=True)
         self._decompressor = zstandard.ZstdDecompressor(dict_data=dictionary)
-        self._lock = threading.RLock()  # the library's contexts are not to be used by two threads at once
+        self._lock = threading.RLock()  # the library's contexts do not support concurrent calls
 
     def pack(self, data: bytes) -> bytes:
-        """The data, compressed."""
+        """Compress data."""
         with self._lock:
             packed: bytes = self._compressor.compress(data)
-        # The library hands out a buffer as large as the data could have become; the copy is as large as it is.
+        # The library returns a buffer of the largest possible size; the copy has the actual size.
         return bytes(memoryview(packed))
 
     def unpack(self, data: bytes) -> bytes:
-        """What `pack` was given."""
+        """Decompress data that `pack` has returned."""
         with self._lock:
             unpacked: bytes = self._decompressor.decompress(data)
         return unpacked
 
 
 class PackedRecord(Record, gc=False, eq=False, kw_only=True):
-    """A record whose object is kept compressed.
+    """A record that stores its object compressed.
 
     Attributes:
         codec: unpacks it.
@@ -72,23 +70,23 @@ class PackedRecord(Record, gc=False, eq=False, kw_only=True):
 
 
 class Compression:
-    """The tier: packs records as soon as there is a dictionary.
+    """The tier: packs records once there is a dictionary, and collects samples for the next one.
 
     Args:
-        wanted: called when `samples` are complete: a codec should be made of them and given to `adopt`.
+        on_samples: called when `samples` is complete; pass a codec that is trained on them to `adopt`.
 
     Attributes:
-        samples: what the next dictionary is to be made of.
+        samples: objects for the next dictionary.
     """
 
-    def __init__(self, wanted: Callable[[], None]) -> None:
+    def __init__(self, on_samples: Callable[[], None]) -> None:
         _zstandard()
-        self._wanted = wanted
+        self._on_samples = on_samples
         self._codec: Codec | None = None
         self.samples: list[bytes] = []
         self._collecting = True
         self._packed = self._unpacked = self._count = 0
-        self._first_share = 0.0
+        self._first_ratio = 0.0
 
     @property
     def ready(self) -> bool:
@@ -96,7 +94,7 @@ class Compression:
         return self._codec is not None
 
     def __call__(self, record: Record) -> Record:
-        """The record, packed if that is possible yet."""
+        """Return the record packed, or itself while there is no dictionary."""
         if self._collecting:
             self._collect(record.json)
         if self._codec is None:
@@ -106,32 +104,22 @@ class Compression:
         return packed
 
     def packed(self, record: Record) -> Record:
-        """The record, packed with the dictionary of today."""
+        """Return the record, packed with the current dictionary."""
         assert self._codec is not None
-        return PackedRecord(
-            record.key,
-            record.namespace,
-            record.name,
-            record.uid,
-            record.resource_version,
-            record.labels if record.labels is NO_LABELS else msgspec.Raw(bytes(record.labels)),
-            self._codec.pack(record.json),
-            record.fields,
-            codec=self._codec,
-        )
+        return record.with_raw(self._codec.pack(record.json), PackedRecord, codec=self._codec)
 
     def adopt(self, codec: Codec) -> None:
-        """A dictionary was trained: it is used from now on."""
+        """Use a codec with a new dictionary from now on."""
         self._codec = codec
         self.samples = []
         self._packed = self._unpacked = self._count = 0
-        self._first_share = 0.0
+        self._first_ratio = 0.0
 
     def _collect(self, data: bytes) -> None:
         self.samples.append(data)
         if len(self.samples) >= SAMPLES:
             self._collecting = False
-            self._wanted()
+            self._on_samples()
 
     def _watch_age(self, unpacked: int, packed: int) -> None:
         self._unpacked += unpacked
@@ -139,11 +127,11 @@ class Compression:
         self._count += 1
         if self._count < _WINDOW:
             return
-        share = self._packed / max(1, self._unpacked)
+        ratio = self._packed / max(1, self._unpacked)
         self._packed = self._unpacked = self._count = 0
-        if not self._first_share:
-            self._first_share = share
-        elif share > AGED * self._first_share and not self.samples:
+        if not self._first_ratio:
+            self._first_ratio = ratio
+        elif ratio > AGED * self._first_ratio and not self.samples:
             self._collecting = True
 
 

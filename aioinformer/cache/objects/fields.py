@@ -1,7 +1,8 @@
-"""Declared fields, read from objects together with the metadata.
+"""Fields of objects: paths such as `spec.nodeName`, their values, indices by path, and fields that are decoded early.
 
-What is read is described by classes that are made of the paths, so that one pass of the decoder does it. Of what was
-decoded, a record keeps the values alone, and values that are found again and again (a phase, a node) are kept once.
+- `parse_path` and `field_value` read any field of any stored item; `FieldIndexFunc` and `field_filter` use them;
+- `FieldDecoder` decodes declared fields together with the metadata, in one pass. It builds msgspec classes from the
+  paths. Records store the values alone, and equal values (a phase, a node name) are shared.
 """
 
 from __future__ import annotations
@@ -40,9 +41,14 @@ if TYPE_CHECKING:
     from aioinformer.transport.json_scanner import Wanted
 
 
+#: The number of shared values; the table is cleared when it is full.
+_SHARED = 4096
+#: Longer texts are not shared.
+_SHORT = 128
+
 _STEP = re.compile(r"\.?([^.\[\]'\"\s]+)|\[(?:'([^']+)'|\"([^\"]+)\")\]")
 _LABELS = ("metadata", "labels")
-#: Paths whose values every record has by itself.
+#: Paths whose values are attributes of every record.
 _OWN = {
     ("metadata", "name"): "name",
     ("metadata", "namespace"): "namespace",
@@ -53,10 +59,10 @@ _OWN = {
 
 @cache
 def parse_path(path: str) -> tuple[str, ...]:
-    """The steps of a path.
+    """Return the steps of a path.
 
     Raises:
-        UsageError: it does not parse.
+        UsageError: the path does not parse.
     """
     steps, position = [], 0
     while position < len(path):
@@ -74,14 +80,17 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 
 def is_own(steps: tuple[str, ...]) -> bool:
-    """Whether every record has the value at a path by itself."""
+    """Whether every record has the value at a path, without a declared field."""
     return steps in _OWN or steps[:2] == _LABELS
 
 
 def field_value(item: Any, steps: tuple[str, ...]) -> Any:
-    """The value at a path of anything a store may hold, None if there is none.
+    """Return the value at a path of a stored item of any form; None if it has none.
 
-    Costs nothing for declared fields, labels and identity; otherwise the body of the object is looked into.
+    Declared fields, labels and identity need no decoding; for all other paths, the whole object is decoded.
+
+    Raises:
+        DecodeError: the object is not JSON.
     """
     record = item if isinstance(item, Record) else getattr(item, "_record", None)
     if isinstance(record, Record):
@@ -93,7 +102,7 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
             return labels_of(record).get(steps[2])
         try:
             value = msgspec.json.decode(record.json)
-        except RecursionError:  # one object must not keep readers from all others by its depth
+        except RecursionError:  # one deep object must not make reads of all others fail
             return _shallow_value(record.json, steps)
         except (msgspec.DecodeError, UnicodeDecodeError):
             announce(record, "not JSON")
@@ -108,7 +117,7 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
 
 
 def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
-    """The value at a path of an object that is nested deeper than the decoder goes; None if it is what is so deep."""
+    """Return a value of an object that is nested too deeply for the decoder; None if the value itself is."""
     for step in steps:
         raw = members(raw).get(step, b"")
     try:
@@ -118,10 +127,10 @@ def _shallow_value(raw: bytes, steps: tuple[str, ...]) -> Any:
 
 
 class FieldIndexFunc:
-    """The index function of a path: the value there, as text; lists of values count one by one.
+    """The index function of a path: the value as text, or one text for each element of a list.
 
     Args:
-        path: as above.
+        path: of the field, like `spec.nodeName`.
     """
 
     def __init__(self, path: str) -> None:
@@ -142,13 +151,13 @@ class FieldIndexFunc:
 
 
 def field_filter(selector: str | FieldSelector | Mapping[str, str]) -> Callable[[Any], bool]:
-    """A function that tells whether an object has certain values, for filtering handlers and lists.
+    """Return a predicate that selects objects by the values of fields, for filtering handlers and lists.
 
     Args:
-        selector: as kubectl's --field-selector takes it, over any path: `status.phase=Running,spec.nodeName!=a`.
+        selector: as in kubectl's --field-selector, with any path: `status.phase=Running,spec.nodeName!=a`.
 
     Raises:
-        SelectorError: it does not parse.
+        SelectorError: the selector does not parse.
     """
     parsed = field_selector_of(selector, "selector")
 
@@ -166,36 +175,30 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-#: So many values of declared fields are remembered, until all of them are forgotten.
-_SEEN = 4096
-#: ... if no text among them is longer.
-_SHORT = 128
-
-
 class FieldDecoder:
-    """Reads the metadata and the declared fields of objects, in one pass.
+    """Decodes the metadata and the declared fields of objects, in one pass.
 
     Args:
         paths: the declared fields.
 
     Raises:
-        UsageError: a path does not parse, is all of the metadata, or contradicts another.
+        UsageError: a path does not parse, is the whole metadata, or leads through another declared field.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
         parsed = dict.fromkeys(parse_path(path) for path in paths)
-        #: Paths whose values are decoded; all others are in every record.
+        #: Paths that have to be decoded; the values of all others are in every record.
         self.paths = frozenset(steps for steps in parsed if not is_own(steps))
         self._values = _Values(self.paths) if self.paths else None
         self._decode = msgspec.json.Decoder(_envelope_with(self.paths, Any)).decode
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
-        #: The members that are read, for `decode_in_steps`.
+        #: The members that this decoder reads, for `decode_in_steps`.
         self.wanted = _wanted(self.paths)
-        #: No value was anything but a text so far. Managed fields are in none of them, and need not be read.
+        #: All values so far were strings, and none is in the managed fields, which need not be decoded then.
         self._texts = not any("managedFields" in steps for steps in self.paths)
 
     def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
-        """The record of an object, with its declared fields, which may stand anywhere.
+        """Return the record of an object, with its declared fields.
 
         Raises:
             DecodeError: as `decode_record`.
@@ -212,18 +215,18 @@ class FieldDecoder:
             except msgspec.ValidationError:
                 self._texts = False
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
-                pass  # this object is unusual: read as a whole, it says why
+                pass  # an unusual object: decode all of it, for a good error
             else:
                 meta = envelope.metadata
                 if meta.labels is not NO_LABELS and shorter is not None:
-                    meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep what is shorter alive
+                    meta.labels = msgspec.Raw(bytes(meta.labels))  # a copy, independent of the shortened bytes
                 record = record_of(meta, raw)
                 record.fields = declared
                 return record
         try:
             envelope = read(raw, self._decode)
         except DecodeError:
-            # Where a path leads through something else than objects, it has no value.
+            # A path that leads through anything but objects has no value.
             return self._of_unusual(decode_record(raw, valid=valid), values)
         record = record_of(envelope.metadata, raw)
         record.fields = values.of_any(envelope)
@@ -276,8 +279,8 @@ def _struct(base: type[Any], tree: Mapping[str, Any], value: Any) -> type[Any]:
             fields.append((attribute, value, None))
         else:
             inner = _struct(msgspec.Struct, below, value)
-            fields.append((attribute, inner | None, inner()))  # what is missing has nothing in it
-    frozen = base is msgspec.Struct  # only such may be a default
+            fields.append((attribute, inner | None, inner()))  # a missing object has no members
+    frozen = base is msgspec.Struct  # msgspec accepts only frozen structs as defaults
     return msgspec.defstruct("Read", fields, bases=(base,), rename=renamed, gc=False, kw_only=True, frozen=frozen)
 
 
@@ -287,10 +290,10 @@ def _attribute(name: str) -> str:
 
 
 class _Values:
-    """Takes the values at some paths out of decoded objects. Values that are found again and again are kept once.
+    """Extracts the values at some paths from decoded objects, and shares equal values.
 
     Args:
-        paths: in any order, one at least.
+        paths: at least one, in any order.
     """
 
     def __init__(self, paths: Iterable[tuple[str, ...]]) -> None:
@@ -298,32 +301,32 @@ class _Values:
         self._made = cast("type[Declared]", msgspec.defstruct("Values", places.values(), bases=(Declared,), gc=False))
         self._made.places = places
         self._attributes = [[_attribute(step) for step in steps] for steps in places]
-        #: Of one path it is the value; of several, a tuple of them.
+        #: Returns the value for one path, and a tuple of values for several.
         self._at_once = attrgetter(*(".".join(each) for each in self._attributes))
         self._alone = len(places) == 1
         self._seen: dict[Any, Declared] = {}
 
     def of_texts(self, envelope: Any) -> Declared:
-        """Those of an object of which they are all texts, or missing."""
+        """Return the values of an object, all of which are strings or missing."""
         found = self._at_once(envelope)
         declared = self._seen.get(found)
         return self._kept(found, (found,) if self._alone else found) if declared is None else declared
 
     def of_any(self, envelope: Any) -> Declared:
-        """Those of any object."""
+        """Return the values of any object."""
         values = tuple(_look_up(envelope, each) for each in self._attributes)
-        key = values, *map(type, values)  # 1 is 1.0, and true
+        key = values, *map(type, values)  # 1 equals 1.0 and True
         try:
             declared = self._seen.get(key)
-        except TypeError:  # one of them is a list, or an object
+        except TypeError:  # a value is a list or an object
             return self._made(*values)
         return self._kept(key, values) if declared is None else declared
 
     def _kept(self, key: Any, values: tuple[Any, ...]) -> Declared:
         declared = self._made(*values)
-        # Long texts are not worth it; -0.0 equals 0.0.
+        # Long texts rarely repeat; and floats stay apart, since -0.0 equals 0.0.
         if not any(type(value) is float or (type(value) is str and len(value) > _SHORT) for value in values):
-            if len(self._seen) >= _SEEN:
+            if len(self._seen) >= _SHARED:
                 self._seen.clear()
             self._seen[key] = declared
         return declared

@@ -1,8 +1,11 @@
-"""Values that cannot be changed, in depth: what a reader of a cache gets where JSON has objects and arrays.
+"""Deeply immutable values: readers of a cache get them for JSON objects and arrays.
 
-A cached object is handed to every handler and every lister, so a write by one would be seen by all. Mappings become
-`FrozenDict`, which refuses writes and is a `dict` to everything that only reads; sequences become tuples. Whoever wants
-to change something takes a copy, and a copy of a `FrozenDict`, by whatever means, is a plain `dict`.
+All handlers and listers share a cached object, so a write by one of them would reach all. Mappings become `FrozenDict`,
+which refuses writes and is a `dict` to code that only reads; sequences become tuples. To change something, change a
+copy: every way to copy a `FrozenDict` returns a plain `dict`.
+
+- `freeze`, `freeze_decoded` and `closed` make immutable values, `thaw` makes mutable copies;
+- `FrozenSecret` never shows the values of a Secret in its repr.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ _REDACTED = "<redacted>"
 
 
 class _Open(dict[Any, Any]):
-    """A `FrozenDict` before it is closed: `dict` fills it in C, then its class is exchanged."""
+    """A `FrozenDict` under construction: `dict` fills it in C, then `closed` replaces its class."""
 
     __slots__ = ()
 
@@ -32,14 +35,14 @@ class _WithoutInit(type):
 
 
 class FrozenDict(dict[K, V], metaclass=_WithoutInit):
-    """A `dict` that refuses every write with a `TypeError`. What `freeze` makes is frozen in depth.
+    """A `dict` that raises `TypeError` on every write. `freeze` returns one that is immutable in depth.
 
-    It is accepted wherever a `dict` is read, `json.dumps` and kubernetes_asyncio's `ApiClient` included. Copies are the
-    caller's own: `copy()`, `copy.copy()` and `|` give a plain `dict` with the same values, `to_dict()` and
-    `copy.deepcopy()` one that is plain and mutable in depth. Pickling keeps the type.
+    Code that reads a `dict` accepts it, `json.dumps` and kubernetes_asyncio's `ApiClient` included. You own its copies:
+    `copy()`, `copy.copy()` and `|` return a plain `dict` with the same values; `to_dict()` and `copy.deepcopy()` return
+    a `dict` that is mutable in depth. Pickling keeps the type.
 
-    The text of one that is a Secret (see `FrozenSecret`) or has its kind names what it holds and does not show it:
-    objects get into logs. Neither is kubectl's copy of what was applied shown, in whatever object.
+    Since objects appear in logs, the repr of an object of the kind Secret shows its keys without the values (see also
+    `FrozenSecret`). The repr of annotations hides kubectl's last-applied annotation.
     """
 
     __slots__ = ()
@@ -50,14 +53,14 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
         return made
 
     def to_dict(self) -> dict[K, Any]:
-        """A plain, mutable copy in depth."""
+        """Return a plain copy that is mutable in depth."""
         copied: dict[K, Any] = thaw(self)
         return copied
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping belongs to a cached object and cannot be changed; change a copy, from to_dict()")
 
-    __init__ = _refuse  # `__new__` fills it: to initialise it again would be a write
+    __init__ = _refuse  # `__new__` fills it; a second initialisation would be a write
     __setitem__ = _refuse
     __delitem__ = _refuse
     __ior__ = _refuse
@@ -68,7 +71,7 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
     update = _refuse
 
     def __repr__(self) -> str:
-        if _APPLIED in self:  # the annotations of some object
+        if _APPLIED in self:  # these are annotations
             shown: dict[Any, Any] = {**self, _APPLIED: _REDACTED}
             return repr(shown)
         return repr(_redacted(self)) if _is_secret(self) else super().__repr__()
@@ -87,7 +90,7 @@ class FrozenDict(dict[K, V], metaclass=_WithoutInit):
 
 
 class FrozenSecret(FrozenDict[K, V]):
-    """An object of the resource `secrets`, whatever kind it says it is of: its text never shows what it holds."""
+    """An object of the resource `secrets`, of any kind: its repr never shows the secret values."""
 
     __slots__ = ()
 
@@ -96,7 +99,7 @@ class FrozenSecret(FrozenDict[K, V]):
 
 
 def as_secret(value: FrozenDict[K, V]) -> FrozenSecret[K, V]:
-    """Return the same object, from now on with the text of a Secret."""
+    """Turn the mapping itself into a `FrozenSecret`, and return it."""
     made: Any = value
     made.__class__ = FrozenSecret
     return made  # type: ignore[no-any-return]
@@ -104,7 +107,7 @@ def as_secret(value: FrozenDict[K, V]) -> FrozenSecret[K, V]:
 
 def _is_secret(value: Mapping[Any, Any]) -> bool:
     kind = value.get("kind")
-    if kind is None:  # as in lists; of what has metadata and data, only Secrets have a type
+    if kind is None:  # lists omit the kind; of all objects without one, Secrets have a top-level type
         return "metadata" in value and "type" in value
     return kind in ("Secret", "SecretList")
 
@@ -123,16 +126,16 @@ _EMPTY: FrozenDict[Any, Any] = FrozenDict()
 
 
 def closed(value: Mapping[K, V]) -> FrozenDict[K, V]:
-    """Return a `FrozenDict` of a dict, as fast as `dict` makes a copy."""
+    """Return a `FrozenDict` with the items of a mapping, as fast as `dict` copies it."""
     made: Any = _Open(value)
     made.__class__ = FrozenDict
     return made  # type: ignore[no-any-return]
 
 
 def freeze(value: Any) -> Any:
-    """An immutable equivalent of a JSON value: `FrozenDict` for `dict`, tuple for list, in depth.
+    """Return an immutable equivalent of a JSON value: `FrozenDict` for `dict`, tuple for list, in depth.
 
-    Nothing is shared with the argument but what cannot change anyway. Values of other types are kept as they are.
+    The result shares only immutable values with the argument. Values of other types stay as they are.
     """
     if isinstance(value, dict):
         return FrozenDict((key, freeze(item)) for key, item in value.items())
@@ -142,18 +145,18 @@ def freeze(value: Any) -> Any:
 
 
 def freeze_decoded(value: Any) -> Any:
-    """`freeze` for what a JSON decoder has just made and nobody else holds: faster, as it uses the parts up."""
+    """Freeze a value that a JSON decoder has just made. Faster than `freeze`, since it may change the argument."""
     kind = type(value)
     if kind is dict:
         if not value:
             return _EMPTY
         for key, item in value.items():
-            # The leaves of managed fields are empty objects by the dozen: not worth a call each.
+            # Managed fields have dozens of empty objects: avoid a call for each.
             if type(item) is dict:
                 value[key] = freeze_decoded(item) if item else _EMPTY
             elif type(item) is list:
                 value[key] = freeze_decoded(item)
-        made: Any = _Open(value)  # what `closed` does, without the call
+        made: Any = _Open(value)  # `closed` inlined
         made.__class__ = FrozenDict
         return made
     if kind is list:
@@ -162,9 +165,9 @@ def freeze_decoded(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """A plain, mutable copy of a frozen value: `dict` for mappings, list for sequences, in depth.
+    """Return a mutable copy of a frozen value: `dict` for mappings, list for sequences, in depth.
 
-    Values that have a `to_dict()` of their own, as decoded models do, become what that gives; others are kept.
+    Values with a `to_dict()` method, such as decoded models, are replaced by its result; others stay as they are.
     """
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in value.items()}

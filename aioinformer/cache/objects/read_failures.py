@@ -1,7 +1,7 @@
-"""Objects whose bodies failed to decode when a reader looked into them.
+"""Failed reads: objects whose bodies did not decode when they were first read.
 
-Views decode a body when it is first read, in any thread, long after the informer has cached the object; nothing leads
-from a view to its informer, which would cost every object a reference. So a failed read is announced here, and each
+Views decode a body on first access, in any thread, and long after the informer has cached the object. Views have no
+reference to their informer, which would cost memory for every object. So a view announces a failed read here, and each
 informer that has the object in its cache counts it until a new version of the object arrives.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.objects.record import Record
 
-#: Reentrant: a finalizer that runs while it is held may read, and fail.
+#: Re-entrant: a finalizer may run while the lock is held, and read an object that does not decode.
 _lock = threading.RLock()
 _caches: WeakSet[ReadFailures] = WeakSet()
 
@@ -25,8 +25,8 @@ def announce(record: Record, reason: str) -> None:
     """Count a failed read in every cache that holds the record. Any thread may call it.
 
     Args:
-        record: whose body does not decode.
-        reason: why, without any of its content.
+        record: the object that does not decode.
+        reason: why, without any content of the object.
     """
     with _lock:
         caches = list(_caches)
@@ -35,17 +35,17 @@ def announce(record: Record, reason: str) -> None:
 
 
 class ReadFailures:
-    """The failed reads of one cache.
+    """Counts the failed reads of one cache.
 
-    The event loop releases keys; any thread may add them and ask for them.
+    Any thread may add keys and read them; the event loop removes them.
 
     Args:
         cached: key -> the record in the cache.
-        on_first: called by the thread that adds a key where there was none.
+        on_first: called when the first key is added, in the thread that adds it.
 
     Attributes:
         reasons: key -> why the body does not decode.
-        total: the number of failures so far, one a version.
+        total: the number of failures so far, at most one for each version of an object.
     """
 
     def __init__(self, cached: Callable[[str], Record | None], on_first: Callable[[], None] = lambda: None) -> None:
@@ -61,11 +61,11 @@ class ReadFailures:
         if not self._holds(record):
             return
         self.add(record.key, reason.removeprefix(f"{record.key}: "))
-        if not self._holds(record):  # the loop has put another version in its place meanwhile
+        if not self._holds(record):  # the event loop has cached another version meanwhile
             self.reasons.pop(record.key, None)
 
     def add(self, key: str, reason: str) -> None:
-        """Count the last version of an object."""
+        """Count a failure for the cached version of an object, unless it is counted already."""
         if key in self.reasons:
             return
         first = not self.reasons
@@ -76,5 +76,5 @@ class ReadFailures:
 
     def _holds(self, record: Record) -> bool:
         cached = self._cached(record.key)
-        # A compressed record takes the place of the one that it was made of.
+        # A compressed record may have replaced the one from which it was made.
         return cached is record or (cached is not None and cached.same_version(record))

@@ -1,7 +1,12 @@
-"""What the cache holds of an object: its own bytes, and the few fields that the machinery itself needs.
+"""Records: the form in which the cache stores objects, and how to decode one from JSON.
 
-The bytes are the truth. Nobody outside can change them, they cost the garbage collector nothing, and they are a
-sixth of what the same object weighs as dicts. What users see is made of them when they look (`views`).
+A record stores the JSON bytes of one version of an object, and the metadata that the informer itself needs. Bytes are
+immutable, the garbage collector does not track them, and they take a sixth of the memory of the same object as dicts.
+Readers get views (`views`), which decode the bytes on first access.
+
+- `Record`, and `UndecodablePlaceholder`, its stand-in in lists;
+- `decode_record` reads the metadata of an object; `decode_in_steps` does so for large and deep objects, with pauses;
+- `labels_of` reads the labels of any stored item.
 """
 
 from __future__ import annotations
@@ -31,11 +36,20 @@ from aioinformer.transport.json_scanner import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+_E = TypeVar("_E", bound="Envelope")
+
 NO_LABELS = msgspec.Raw(b"{}")
+_decode_labels = msgspec.json.Decoder(dict[str, str | None] | None).decode
+
+#: Servers write these first in the objects of watch events, and omit them in lists.
+_TYPE = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"\\]*",){0,2}')
+_MANAGED_FIELDS = b',"managedFields":['
+#: Search only this many bytes for managed fields: searching all of an object that has none costs more than it saves.
+_FRONT = 4096
 
 
 class HeldBody:
-    """A body that was decoded on arrival, and is kept until the first reader takes it over."""
+    """A strong reference to a body that was decoded on arrival; the first reader replaces it by a weak one."""
 
     __slots__ = ("body",)
 
@@ -47,21 +61,21 @@ class HeldBody:
 
 
 class Declared(msgspec.Struct, gc=False):
-    """The values of declared fields of one object, one attribute each: subclasses say which.
+    """The values of the declared fields of one object. Subclasses have one attribute for each field.
 
     Attributes:
-        places: path -> the name of the attribute.
+        places: path -> name of the attribute.
     """
 
     places: ClassVar[Mapping[tuple[str, ...], str]] = {}
 
 
 class Record(msgspec.Struct, gc=False, eq=False):
-    """One version of one object, as the cache keeps it. Never changed, but for the memory of its decoded body.
+    """One version of one object, as the cache stores it. Immutable, except for the reference to its decoded body.
 
-    It must be in no cycle, which the garbage collector would not see. So the body, and what refers to it weakly, know
-    nothing of the record: a body may outlive it for long, or be that of many records. Threads may recall and remember
-    at the same time: one may overwrite what another has remembered, and a reader then decodes once more.
+    A record must not be part of a reference cycle, since the garbage collector does not track it. So neither the body
+    nor its weak reference refers to the record: a body may outlive the record, or belong to several. Threads may call
+    `recall` and `remember` at the same time: if one overwrites the reference of another, a reader decodes once more.
 
     Attributes:
         key: `namespace/name`, or `name`.
@@ -70,9 +84,9 @@ class Record(msgspec.Struct, gc=False, eq=False):
         uid: as in the metadata, "" if the server sent none.
         resource_version: as in the metadata.
         labels: still encoded: a JSON object or null.
-        raw: the object as it is stored: its own JSON, unless a storage tier keeps it in another form.
-        fields: what was decoded beside the metadata; None if no fields are declared.
-        body: refers to the decoded body while somebody holds it; a reference that is dead is dropped by `recall`.
+        raw: the stored bytes: the object's JSON, unless a storage tier stores another form.
+        fields: the declared fields, decoded with the metadata; None if no fields are declared.
+        body: a reference to the decoded body, usually weak; `recall` drops dead references.
     """
 
     key: str
@@ -91,7 +105,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return self.raw
 
     def recall(self) -> Any:
-        """The decoded body, if it was just decoded or somebody holds it; None otherwise."""
+        """Return the decoded body if it is in memory, else None."""
         reference = self.body
         if reference is None:
             return None
@@ -103,15 +117,15 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return body
 
     def remember(self, body: Any) -> None:
-        """Lets the next reader find this decoded body, as long as somebody holds it."""
+        """Remember a decoded body weakly: other readers find it while any reader keeps it."""
         try:
-            # Without a callback it is the one such reference to the body, however many records remember it.
+            # All weak references without a callback share one object, so several records cost no more.
             self.body = weakref.ref(body)
-        except TypeError:  # not every class can be referred to weakly: each reader decodes for itself then
+        except TypeError:  # the class does not support weak references: every reader decodes
             self.body = None
 
     def hold(self, body: Any) -> None:
-        """Keeps a body that was decoded on arrival until the first reader takes it over."""
+        """Keep a body that was decoded on arrival until the first reader recalls it."""
         self.body = HeldBody(body)
 
     def same_version(self, other: Record) -> bool:
@@ -119,26 +133,26 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return self.resource_version == other.resource_version and self.uid == other.uid
 
     def same_bytes(self, other: Record) -> bool:
-        """Return whether both are the same bytes; kind and apiVersion, which lists leave out, do not count."""
+        """Return whether the bytes are equal, apart from a leading kind and apiVersion, which lists omit."""
         first, second = self.raw, other.raw
         if type(self) is not type(other):
             return False
         return first == second or first[_behind_type(first) :] == second[_behind_type(second) :]
 
     def same_content(self, other: Record) -> bool:
-        """Return whether both say the same; kind and apiVersion, which lists leave out, do not count."""
+        """Return whether the JSON values are equal, apart from kind and apiVersion, which lists omit."""
         if self.same_bytes(other):
             return True
         first, second = self.json, other.json
         if first == second:
             return True
         if is_heavy(first) or is_heavy(second):
-            # Decoding both could block the event loop for a second: only the same bytes are known to say the same.
+            # Decoding both could block the event loop for a second, so only equal bytes count as equal.
             return first[_behind_type(first) :] == second[_behind_type(second) :]
         try:
             mine, theirs = msgspec.json.decode(first), msgspec.json.decode(second)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False  # in its depth it is no JSON: whether it is the same cannot be said
+            return False  # invalid JSON below the metadata: the two cannot be compared
         for document in (mine, theirs):
             document.pop("kind", None)
             document.pop("apiVersion", None)
@@ -147,28 +161,37 @@ class Record(msgspec.Struct, gc=False, eq=False):
     def __repr__(self) -> str:
         return visible(f"<Record {self.key} version {self.resource_version}>")
 
+    def with_raw(self, raw: bytes, kind: type[Record] | None = None, **more: Any) -> Record:
+        """Return a record of the same object version with other stored bytes.
 
-#: What servers write first in an object that a watch brings, and leave out in a list.
-_TYPE = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"\\]*",){0,2}')
+        Labels are copied: as a slice, they would keep the old bytes alive.
+
+        Args:
+            raw: the bytes to store.
+            kind: a subclass of `Record`; `Record` by default.
+            more: further attributes of `kind`.
+        """
+        labels = self.labels if self.labels is NO_LABELS else msgspec.Raw(bytes(self.labels))
+        return (kind or Record)(
+            self.key, self.namespace, self.name, self.uid, self.resource_version, labels, raw, self.fields, **more
+        )
 
 
 def _behind_type(raw: bytes) -> int:
-    """The offset of what follows kind and apiVersion."""
+    """Return the offset after a leading kind and apiVersion."""
     return match.end() if (match := _TYPE.match(raw)) else 0
 
 
-_E = TypeVar("_E", bound="Envelope")
-
-
 class UndecodablePlaceholder(Record, gc=False, eq=False):
-    """Stands in a list for an object that is there and does not decode: whatever is cached of it stays.
+    """Stands in a list for an object that exists and does not decode: its cached version, if any, stays.
 
-    Under the key "" it stands for one whose name cannot be read: whatever is cached, and not in the list, stays.
+    With the key "", it stands for an object whose name cannot be read: then all cached objects that the list does not
+    contain stay, since the object may be any of them.
     """
 
     @classmethod
     def of(cls, key: str) -> UndecodablePlaceholder:
-        """The stand-in for a key."""
+        """Return the placeholder for a key."""
         return cls(key, "", "", "", "", NO_LABELS, b"")
 
 
@@ -183,55 +206,50 @@ class Meta(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Envelope(msgspec.Struct, gc=False, kw_only=True):
-    """An object of which only the metadata is read, and what subclasses declare."""
+    """An object of which only the metadata is decoded, and the fields that subclasses declare."""
 
     metadata: Meta
 
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
-#: The members that records are made of.
+#: The members of an object from which a record is made.
 READ: Wanted = {"metadata": dict.fromkeys(field.encode_name for field in msgspec.structs.fields(Meta))}
-
-_MANAGED_FIELDS = b',"managedFields":['
-#: So many bytes are searched for them: to search all of an object that has none would cost more than it can save.
-_FRONT = 4096
 
 
 class Decode(Protocol):
     """Makes the record of an object; `decode_record` is one."""
 
     def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
-        """Raises: DecodeError: it does not decode. Heavy: it does not decode at once; see `decode_in_steps`."""
+        """Raises: DecodeError: the object does not decode. Heavy: it needs `decode_in_steps`."""
         ...
 
 
 def decode_record(raw: bytes, *, valid: bool = False) -> Record:
-    """Read the metadata of one object, in one pass that skips all else.
+    """Decode the metadata of one object, in one pass that skips everything else.
 
     Args:
-        raw: the object's own bytes; they are kept.
-        valid: do not read the managed fields, where they stand last in the metadata.
+        raw: the object's JSON; the record stores it.
+        valid: the bytes are known to be JSON, so managed fields at the end of the metadata can be skipped.
 
     Raises:
-        DecodeError: not JSON, or metadata that no API server sends; with the key if that could be read.
-        Heavy: the object is large and nested deeper than the decoder goes.
+        DecodeError: not JSON, or invalid metadata; has the key if that could be read.
+        Heavy: the object is large and nested too deeply for the decoder.
     """
     meta = leading_metadata(raw, _decode_envelope) if valid else None
     return record_of(_metadata_of_whole(raw) if meta is None else meta, raw)
 
 
 def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
-    """Make the record of an object that is too heavy to be decoded at once.
+    """Make the record of an object that is too heavy to be decoded at once, in steps between which you may pause.
 
-    Only the members that `decode` reads are given to it. What else is in the object is not read: it only has to have
-    matching brackets.
+    `decode` is given only the members that it reads. Of all other members, only the brackets are checked.
 
     Args:
-        decode: its attribute `wanted` names the members that it reads; without it, these are those of the metadata.
-        raw: the object's own bytes; they are kept.
+        decode: its attribute `wanted` names the members that it reads; by default those of the metadata.
+        raw: the object's JSON; the record stores it.
 
     Raises:
-        DecodeError: as `decode` does.
+        DecodeError: as for `decode`.
     """
     wanted: Wanted = getattr(decode, "wanted", READ)
     found = yield from find_members(raw, wanted)
@@ -240,15 +258,15 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
         found["metadata"] = b"null"
     elif found:
         own = yield from find_members(found["metadata"], wanted["metadata"])
-        # Labels are kept as they are: they may be as large as the object, and nothing reads them on arrival.
+        # Labels stay encoded: they may be as large as the object, and nothing reads them on arrival.
         labels = own.pop("labels", None)
-        for name in _SAID:
+        for name in _IDENTITY:
             if len(own.get(name, b"")) > LARGE:
                 raise DecodeError(f"metadata.{name} is longer than {LARGE} bytes, which no API server accepts")
         found["metadata"] = yield from narrowed(own, wanted["metadata"] or {})
     try:
         record = decode((yield from narrowed(found, {**wanted, "metadata": None})))
-    except Heavy:  # a declared field is nested deeper than the decoder goes: nothing declared is taken
+    except Heavy:  # a declared field is nested too deeply for the decoder: leave out all declared fields
         record = decode_record(b'{"metadata":%b}' % found.get("metadata", b"null"))
     record.raw = raw
     record.labels = NO_LABELS if labels is None else msgspec.Raw(labels)
@@ -256,7 +274,7 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
 
 
 def decode_whatever(decode: Decode, raw: bytes) -> Record:
-    """Make the record of an object at once, however long that takes: for callers that cannot pause."""
+    """Make the record of an object of any size without pauses: for callers that cannot pause."""
     try:
         return decode(raw)
     except Heavy:
@@ -264,21 +282,21 @@ def decode_whatever(decode: Decode, raw: bytes) -> Record:
 
 
 def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: bool = False) -> Meta | None:
-    """Return the metadata of an object without reading its managed fields; None if it has to be read as a whole.
+    """Return the metadata of an object without reading its managed fields; None if all of it has to be read.
 
-    An API server writes the managed fields last in the metadata, of which most of them consists. They are cut out, and
-    the rest is read to its end: so the rest is known to be one object. Where the cut is not the whole of the managed
-    fields, the rest is no JSON: a string would stay open, or brackets would not match.
+    API servers write the managed fields, which are most of the metadata, last in it. This function cuts them out and
+    decodes the rest to its end. If the cut is not exactly the managed fields, the rest is not JSON: a string stays
+    open, or brackets do not match.
 
     Args:
-        raw: the object's own bytes.
-        decode: reads the metadata of an object.
-        alone: there must be nothing behind the metadata.
+        raw: the object's JSON.
+        decode: decodes the metadata of an object.
+        alone: require that nothing follows the metadata.
     """
     cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
     if cut < 0:
         return None
-    end = raw.find(b"]", cut)  # a single byte is looked for thirty times faster than two
+    end = raw.find(b"]", cut)  # searching for one byte is thirty times faster than for two
     if raw[end - 1 :] != b"}]}}" if alone else not raw.startswith(b"}]}", end - 1):
         return None
     try:
@@ -286,15 +304,15 @@ def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if meta.labels is not NO_LABELS:
-        meta.labels = msgspec.Raw(bytes(meta.labels))  # which must not keep what is shorter alive
+        meta.labels = msgspec.Raw(bytes(meta.labels))  # a copy, which does not keep the shortened bytes alive
     return meta
 
 
 def without_managed_fields(raw: bytes) -> bytes | None:
-    """What is left of an object without its managed fields; None if it cannot be told where they end.
+    """Return the bytes of an object without its managed fields; None if their end cannot be determined.
 
     Args:
-        raw: the object's own bytes, known to be JSON. If what is returned is JSON as well, it is the same object.
+        raw: the object's JSON, known to be valid. If the result is valid JSON, too, it is the same object.
     """
     cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
     if cut < 0:
@@ -307,7 +325,7 @@ def _metadata_of_whole(raw: bytes) -> Meta:
     try:
         return _decode_envelope(raw).metadata
     except RecursionError as error:
-        # Nested deeper than the decoder goes, which servers allow: what it is called can be read all the same.
+        # Servers accept deeper nesting than the decoder does: read the metadata from an outline of the object.
         if len(raw) > LARGE:
             raise Heavy from error
         return read(finish(outline(raw, READ)), _decode_envelope).metadata
@@ -316,10 +334,10 @@ def _metadata_of_whole(raw: bytes) -> Meta:
 
 
 def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
-    """The metadata of an object, and what else the decoder reads.
+    """Decode an object.
 
     Raises:
-        DecodeError: it does not decode.
+        DecodeError: it does not decode; names the object, and quotes none of its content.
     """
     try:
         return decode(raw)
@@ -328,7 +346,7 @@ def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
 
 
 def record_of(meta: Meta, raw: bytes) -> Record:
-    """The record of an object whose metadata was read.
+    """Return the record of an object with this metadata.
 
     Raises:
         DecodeError: it has no name.
@@ -344,30 +362,30 @@ def record_of(meta: Meta, raw: bytes) -> Record:
     return Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
 
 
-class _Said(msgspec.Struct, gc=False, rename="camel"):
+class _Identity(msgspec.Struct, gc=False, rename="camel"):
     name: msgspec.Raw = msgspec.Raw(b"null")
     namespace: msgspec.Raw = msgspec.Raw(b"null")
     uid: msgspec.Raw = msgspec.Raw(b"null")
     resource_version: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _SaidBy(msgspec.Struct, gc=False):
-    metadata: _Said
+class _WithIdentity(msgspec.Struct, gc=False):
+    metadata: _Identity
 
 
-_decode_said = msgspec.json.Decoder(_SaidBy).decode
-_SAID = [field.encode_name for field in msgspec.structs.fields(_Said)]
+_decode_identity = msgspec.json.Decoder(_WithIdentity).decode
+_IDENTITY = [field.encode_name for field in msgspec.structs.fields(_Identity)]
 
 
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:
-    """The error for an object that does not decode: says where, and whose it is, but quotes none of its content."""
+    """Return the error for an object that does not decode: key, version and path, but none of its content."""
     key = version = ""
     try:
-        said = _decode_said(raw).metadata
-        if name := _text_of(said.name):
-            namespace = _text_of(said.namespace)
+        found = _decode_identity(raw).metadata
+        if name := _text_of(found.name):
+            namespace = _text_of(found.namespace)
             key = f"{namespace}/{name}" if namespace else name
-        version = _text_of(said.resource_version)
+        version = _text_of(found.resource_version)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     return DecodeError(f"the object cannot be read: {_without_content(cause)}", key=key, version=version)
@@ -381,15 +399,12 @@ def _text_of(encoded: msgspec.Raw) -> str:
 
 
 def _without_content(cause: Exception) -> str:
-    # msgspec names what it expected and where, and quotes nothing but that; other errors may quote the input.
+    # msgspec's errors name the expected type and the path alone; other errors may quote the input.
     return str(cause) if isinstance(cause, msgspec.DecodeError) else type(cause).__name__
 
 
-_decode_labels = msgspec.json.Decoder(dict[str, str | None] | None).decode
-
-
 def labels_of(item: Any) -> Mapping[str, str]:
-    """The labels of anything a store may hold; empty if it has none, or none that are strings."""
+    """Return the labels of a stored item of any form; empty if it has none, or if they are invalid."""
     record = item if isinstance(item, Record) else getattr(item, "_record", None)
     if isinstance(record, Record):
         if record.labels is NO_LABELS:

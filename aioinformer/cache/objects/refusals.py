@@ -1,7 +1,7 @@
-"""Why a model refused an object: the path of the field and the kind of mistake, and never a value.
+"""Describe why a model refused an object: the path of the field and the kind of mistake, never a value.
 
-Errors of msgspec and pydantic quote what they refuse, and so does what a dataclass raises in `__post_init__`. What is
-refused may be a password. So only what the schema itself says passes: a path, and the names of types.
+Errors of msgspec and pydantic, and those that a dataclass raises in `__post_init__`, may quote the refused value, which
+may be a password. So only text that comes from the schema is used: a path, and the names of types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: What msgspec says of schema alone; everything else may quote the input.
+#: Messages of msgspec that quote the schema alone; all others may quote the input.
 _SCHEMA: Final = re.compile(
     r"Expected `(?:object|array|str|int|float|bool|null|bytes|[\w.| ]+)`(?:, got `[a-z]+`)?"
     r"|Expected `\w+` (?:of )?(?:at (?:least|most) )?(?:length )?(?:(?:<|<=|>|>=) )?-?[\d.]+(?:, got \d+)?"
@@ -22,17 +22,17 @@ _SCHEMA: Final = re.compile(
     r"|Object missing required field `[^`]*`"
     r"|JSON is malformed: [a-z' ]+(?: \(byte \d+\))?"
 )
-_MOST: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 def refusal(error: BaseException) -> str:
-    """Say why an object was refused: "Expected `int`, got `str` at $.spec.size".
+    """Describe why an object was refused: "Expected `int`, got `str` at $.spec.size".
 
     Args:
-        error: what a decoder, a model class or a transform raised.
+        error: raised by a decoder, a model class or a transform.
 
     Returns:
-        The path and the kind of mistake for errors of msgspec and pydantic; the name of the class for any other.
+        The path and the kind of mistake for errors of msgspec and pydantic; the name of the error's class for others.
     """
     if isinstance(error, msgspec.ValidationError):
         return _cut(_of_msgspec(error))
@@ -44,14 +44,14 @@ def refusal(error: BaseException) -> str:
 
 
 def is_validation(error: BaseException) -> bool:
-    """Whether an error says that data does not fit a model, so that its text may quote that data."""
+    """Whether an error means that data does not fit a model, so that its text may quote the data."""
     return isinstance(error, msgspec.ValidationError) or _details(error) is not None
 
 
 def _of_msgspec(error: msgspec.ValidationError) -> str:
     text, _, path = str(error).rpartition(" - at `")
     text, path = (text, path.replace("`", "")) if text else (str(error), "$")
-    if error.__cause__ is not None:  # raised by the class itself: its words are the user's
+    if error.__cause__ is not None:  # raised by the model class itself: the text is the user's
         text = f"refused by the class ({type(error.__cause__).__name__})"
     elif not _SCHEMA.fullmatch(text):
         text = "invalid value"
@@ -70,23 +70,23 @@ def _of_pydantic(error: BaseException) -> str:
 
 
 def _step(step: Any) -> str:
-    # The keys of maps are data; those that could not be names of fields are left out, as msgspec does with all of them.
+    # Keys of maps are data: leave out those that cannot be field names. (msgspec leaves out all keys.)
     if isinstance(step, int):
         return f"[{step}]"
     return f".{step}" if str(step).isidentifier() else "[...]"
 
 
 def _details(error: BaseException) -> Sequence[Mapping[str, Any]] | None:
-    # pydantic need not be installed: its error is known by what it offers.
+    # pydantic may not be installed, so its error is recognised by its name and method.
     errors: Callable[[], Any] | None = getattr(error, "errors", None)
     if type(error).__name__ != "ValidationError" or not callable(errors):
         return None
     try:
         details = errors()
         return details if all("loc" in each and "type" in each for each in details) else None
-    except Exception:  # whatever it is, it is no list of mistakes
+    except Exception:  # another library's class of the same name
         return None
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"

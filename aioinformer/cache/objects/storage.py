@@ -1,15 +1,25 @@
-"""In what form an informer keeps objects: memory against the cost of looking into them.
+"""Storage tiers: the form in which an informer stores objects. They trade memory for the cost of reading an object.
 
-| `storage=` | keeps | looking into an object costs |
+| `storage=` | stores | reading an object costs |
 |---|---|---|
-| `"bytes"` | its JSON, as it came | decoding the body |
-| `"stripped"` | without managed fields and kubectl's copy of what was applied | decoding the body |
-| `"compressed"` | the JSON, compressed with a dictionary made of the first objects | unpacking and decoding |
+| `"bytes"` | the JSON, as received | decoding the body |
+| `"stripped"` | the JSON without managed fields and kubectl's last-applied annotation | decoding the body |
+| `"compressed"` | the JSON, compressed with a dictionary trained on the first objects | unpacking and decoding |
 | `"projection"` | identity, labels and the declared fields; all else reads as absent | nothing |
-| `"metadata"` | the metadata; the server sends no more | decoding the metadata |
+| `"metadata"` | the metadata; the informer requests nothing else | decoding the metadata |
 | `"dict"` | the decoded object, as a read-only `dict` | nothing |
 
-A tier takes a record that came in, and returns the one to cache. It never changes what is the same object.
+To add a tier:
+
+1. Add its name to `Storage`, and a row to the table above.
+2. Write a `Tier`: a function that takes the record that arrived and returns the record to store. It never changes
+   its argument, and keeps key, uid and version. `record.with_raw(raw)` returns a record with other bytes. `stripped` is
+   the shortest example.
+3. If the stored bytes are not JSON, return a subclass of `Record` whose property `json` makes the JSON, as
+   `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does.
+4. Return the function in `tier_for`.
+
+Compression has a state and a background task, so its tier is made by `Compressor` (in `cache.compressor`).
 """
 
 from __future__ import annotations
@@ -40,8 +50,16 @@ if TYPE_CHECKING:
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
+#: Record that arrived -> record to store.
+Tier: TypeAlias = "Callable[[Record], Record]"
+
+_decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_annotations = msgspec.json.Decoder(dict[str, str] | None).decode
+_encode = msgspec.json.Encoder().encode
+
+
 class Storage(StrEnum):
-    """The names of the tiers."""
+    """The names of the tiers, as the option `storage=` takes them."""
 
     BYTES = "bytes"
     STRIPPED = "stripped"
@@ -52,10 +70,10 @@ class Storage(StrEnum):
 
     @classmethod
     def of(cls, name: str) -> Storage:
-        """The tier of a name.
+        """Return the tier with a name.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no such tier.
         """
         try:
             return cls(name)
@@ -63,25 +81,34 @@ class Storage(StrEnum):
             raise UsageError(f"storage={name!r} does not exist; choose one of {', '.join(cls)}") from None
 
 
-Tier: TypeAlias = "Callable[[Record], Record]"
+def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: bool = False) -> Tier | None:
+    """Return the function of a tier; None if records are stored as they arrive (or are compressed later).
 
-_decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_annotations = msgspec.json.Decoder(dict[str, str] | None).decode
-_encode = msgspec.json.Encoder().encode
+    Args:
+        storage: which tier.
+        decoder: decodes the declared fields; None if there are none.
+        holds_secrets: the objects are Secrets.
 
-
-def _reformed(record: Record, raw: bytes) -> Record:
-    """The record with other bytes. Its labels are copied: they must not keep the old bytes alive."""
-    labels = record.labels if record.labels is NO_LABELS else msgspec.Raw(bytes(record.labels))
-    return Record(
-        record.key, record.namespace, record.name, record.uid, record.resource_version, labels, raw, record.fields
-    )
+    Raises:
+        UsageError: the tier needs declared fields, and there are none.
+    """
+    match storage:
+        case Storage.STRIPPED:
+            return stripped
+        case Storage.METADATA:
+            return only_metadata if decoder is not None else None  # without fields, `decode_metadata` does both
+        case Storage.PROJECTION:
+            return projection(decoder or FieldDecoder(()))
+        case Storage.DICT:
+            return decoded_secret if holds_secrets else decoded
+        case _:
+            return None
 
 
 def stripped(record: Record) -> Record:
-    """Without managed fields, and without kubectl's copy of what was applied.
+    """Return the record without managed fields and kubectl's last-applied annotation.
 
-    An object that is too large or too deep to be taken apart at once is kept whole.
+    Objects that are too large and too deep to be decoded at once stay as they are.
     """
     raw = record.json
     if len(raw) > LARGE and is_heavy(raw):
@@ -99,7 +126,7 @@ def stripped(record: Record) -> Record:
     if not found:
         return record
     document["metadata"] = msgspec.Raw(_encode(metadata))
-    return _reformed(record, _encode(document))
+    return record.with_raw(_encode(document))
 
 
 class _Bare(Envelope, gc=False, kw_only=True, forbid_unknown_fields=True):
@@ -111,7 +138,7 @@ _decode_bare = msgspec.json.Decoder(_Bare).decode
 
 
 def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
-    """The record of an object of which only the metadata was asked for; should the server have sent more, that goes.
+    """Decode an object of which only the metadata was requested; drop anything else that the server has sent.
 
     Raises:
         DecodeError: as `decode_record`.
@@ -121,7 +148,10 @@ def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
 
 
 def only_metadata(record: Record) -> Record:
-    """Nothing but the metadata, should the server have sent more, and unless the object is too large or too deep."""
+    """Return the record with the metadata alone.
+
+    Objects that are too large and too deep to be decoded at once stay as they are.
+    """
     raw = record.json
     if len(raw) > LARGE and is_heavy(raw):
         return record
@@ -132,11 +162,11 @@ def only_metadata(record: Record) -> Record:
     if document.keys() <= {"apiVersion", "kind", "metadata"}:
         return record
     kept = {name: document[name] for name in ("apiVersion", "kind", "metadata") if name in document}
-    return _reformed(record, _encode(kept))
+    return record.with_raw(_encode(kept))
 
 
 class DictRecord(Record, gc=False, eq=False):
-    """A record that keeps its object decoded."""
+    """A record that stores the decoded object, and no bytes."""
 
     @property
     def json(self) -> bytes:
@@ -147,44 +177,37 @@ class DictRecord(Record, gc=False, eq=False):
         return self.body() if self.body is not None else None
 
     def same_bytes(self, other: Record) -> bool:
-        return self is other  # it has none
+        return self is other  # there are no bytes to compare
 
 
 def decoded_secret(record: Record) -> Record:
-    """As `decoded`, for the resource `secrets`: the text of the object never shows what it holds."""
+    """Return the record of a decoded Secret, whose repr never shows the secret values."""
     made = decoded(record)
     as_secret(made.recall())
     return made
 
 
 def decoded(record: Record) -> Record:
-    """The object itself, decoded and read-only."""
+    """Return a record that stores the decoded object, read-only.
+
+    Raises:
+        DecodeError: the body is not JSON.
+    """
     try:
         document: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(record.json))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise undecodable(record.json, error) from error
-    made = DictRecord(
-        record.key,
-        record.namespace,
-        record.name,
-        record.uid,
-        record.resource_version,
-        record.labels if record.labels is NO_LABELS else msgspec.Raw(bytes(record.labels)),
-        b"",
-        record.fields,
-    )
-    made.body = HeldBody(document)
-    return made
+    return record.with_raw(b"", DictRecord, body=HeldBody(document))
 
 
 def projection(decoder: FieldDecoder) -> Tier:
-    """Identity, labels and the declared fields, as an object that has nothing else.
+    """Return the tier that stores an object with identity, labels and the declared fields alone.
 
     Raises:
         UsageError: no fields are declared.
     """
     if not decoder.paths:
-        raise UsageError('storage="projection" keeps declared fields: name them with fields=["spec.nodeName", …]')
+        raise UsageError('storage="projection" stores declared fields: name them with fields=["spec.nodeName", …]')
     paths = sorted(decoder.paths)
 
     def project(record: Record) -> Record:
@@ -201,24 +224,6 @@ def projection(decoder: FieldDecoder) -> Tier:
             for step in steps[:-1]:
                 node = node.setdefault(step, {})
             node[steps[-1]] = thaw(value)
-        return _reformed(record, _encode(document))
+        return record.with_raw(_encode(document))
 
     return project
-
-
-def tier_for(storage: Storage, decoder: FieldDecoder | None) -> Tier | None:
-    """The function of a tier, None if there is nothing to do. Compression has a state, and how objects are decoded
-    depends on their resource: these two are not among them.
-
-    Raises:
-        UsageError: the tier needs declared fields, and there are none.
-    """
-    match storage:
-        case Storage.STRIPPED:
-            return stripped
-        case Storage.METADATA:
-            return only_metadata if decoder is not None else None  # `decode_metadata` does it in the same pass
-        case Storage.PROJECTION:
-            return projection(decoder or FieldDecoder(()))
-        case _:
-            return None

@@ -1,11 +1,14 @@
-"""What readers see of a cached object: a light, immutable view that decodes the body when it is looked into.
+"""Views: the light, immutable objects that readers get. A view decodes its body on first access.
 
-A view costs 50 bytes until then. It owns the body that it decoded; the record remembers the body weakly, so that all
-views of one version share it while anybody holds it, and nobody pays for it after that.
+Before that, a view takes 50 bytes. Then it owns the decoded body; the record refers to the body weakly. So all views of
+one version share the body while any of them exists, and its memory is freed with the last one.
 
 For built-in kinds, a view has the attributes of kubernetes_asyncio's model (`pod.spec.node_name`), and `ApiClient`
-takes it as a request body. For all others it is a mapping with the keys of the wire (`widget["spec"]["size"]`), with
-`metadata` as an attribute, too. In both, `to_dict()` is a plain copy that is the caller's own.
+accepts it as a request body. For all others it is a mapping with the keys of the JSON (`widget["spec"]["size"]`) and an
+attribute `metadata`. `to_dict()` returns a plain copy of either.
+
+- `view_class` returns the class of the views of a resource: a `ModelView` or a `MappingView`;
+- `load_body` and `decoded_body` decode the body of a record.
 """
 
 from __future__ import annotations
@@ -36,10 +39,10 @@ _META = "V1ObjectMeta"
 
 
 def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
-    """The decoded body of a record: the one that somebody holds, or a new one.
+    """Return the decoded body of a record in a cache: the shared one, or else a new one. Count failures.
 
     Raises:
-        DecodeError: it does not fit the model.
+        DecodeError: the object does not fit the model.
     """
     try:
         return decoded_body(record, decode)
@@ -49,10 +52,10 @@ def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
 
 
 def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
-    """The same for an object that is in no cache yet: no informer counts a failure.
+    """Return the decoded body of a record that is not cached yet: informers do not count failures.
 
     Raises:
-        DecodeError: it does not fit the model. The message names the field; nothing of the object is quoted.
+        DecodeError: the object does not fit the model. The message names the field and quotes no content.
     """
     body = record.recall()
     if body is not None:
@@ -60,7 +63,7 @@ def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     try:
         body = decode(record.json)
     except MemoryError:
-        raise  # the object is as good as any
+        raise  # not the object's fault
     except DecodeError as error:
         reason = str(error)
     except Exception as error:
@@ -68,18 +71,18 @@ def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     else:
         record.remember(body)
         return body
-    # Outside the handler: as the context of another error, that of a model would show what it quotes.
+    # Raised outside the handler: as its context, a model's error would show the values that it quotes.
     raise DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
 
 
 def failed_read(record: Record, reason: str) -> DecodeError:
-    """Count a read that failed, and return the error to raise."""
+    """Count a failed read, and return the error to raise."""
     announce(record, reason)
     return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
 
 
 class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """Metadata of a cached object; identity and labels cost nothing, all else decodes the body."""
+    """Metadata of a cached object. Identity and labels need no decoding; all other attributes decode the body."""
 
     openapi_types: ClassVar[dict[str, str]] = {}
     attribute_map: ClassVar[dict[str, str]] = {}
@@ -118,7 +121,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         return getattr(self._owner._metadata(), name)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain copy with the keys of the wire."""
+        """Return a plain copy with the keys of the JSON."""
         metadata: dict[str, Any] = self._owner.to_dict().get("metadata") or {}
         return metadata
 
@@ -126,7 +129,7 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         return isinstance(other, MetadataView) and self.to_dict() == other.to_dict()
 
     def __ne__(self, other: object) -> bool:
-        return not self.__eq__(other)  # the one of Struct compares identities
+        return not self.__eq__(other)  # Struct's own compares identities
 
     def __hash__(self) -> int:
         return hash((self.namespace, self.name, self.uid, self.resource_version))
@@ -141,7 +144,7 @@ for _attribute in attributes_of(_META):
 
 
 class View(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What all views have in common."""
+    """The base class of all views."""
 
     _resource: ClassVar[Resource[Any]]
 
@@ -158,10 +161,10 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return MetadataView(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain, mutable copy, which is the caller's own; keys as on the wire, `apiVersion` and `kind` included.
+        """Return a plain, mutable copy with the keys of the JSON, `apiVersion` and `kind` included. You own it.
 
         Raises:
-            DecodeError: the object is not JSON in its depth.
+            DecodeError: the body is not JSON.
         """
         try:
             document = msgspec.json.decode(self._record.json)
@@ -173,7 +176,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return self  # immutable; for a copy to be changed there is to_dict()
+        return self  # immutable; to_dict() makes a mutable copy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View):
@@ -185,7 +188,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self._resource == other._resource and self._record.same_content(other._record)
 
     def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)  # the one of Struct compares identities
+        equal = self.__eq__(other)  # Struct's own compares identities
         return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
@@ -199,12 +202,12 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 def _refuse(self: View, name: str, value: Any = None) -> NoReturn:
-    # msgspec's frozen structs refuse writes by themselves, but do not say what to do instead.
+    # msgspec's frozen structs refuse writes, too, but their message does not say what to do instead.
     raise AttributeError(f"{self!r} is shared by all readers: {name} cannot be changed; change a copy, from to_dict()")
 
 
 class ModelView(View, frozen=True, eq=False, gc=False):
-    """A view with the attributes of a model of kubernetes_asyncio; a class of its own for each kind."""
+    """A view with the attributes of a model of kubernetes_asyncio. Each kind has its own subclass."""
 
     openapi_types: ClassVar[dict[str, str]]
     attribute_map: ClassVar[dict[str, str]]
@@ -250,7 +253,7 @@ def _decode_mapping(raw: bytes) -> _MappingBody:
 
 
 class MappingView(View, frozen=True, eq=False, gc=False):
-    """A view as an immutable mapping with the keys of the wire; top-level keys are attributes, too."""
+    """A view that is an immutable mapping with the keys of the JSON; top-level keys are attributes, too."""
 
     @property
     def api_version(self) -> str:
@@ -264,12 +267,12 @@ class MappingView(View, frozen=True, eq=False, gc=False):
 
     @property
     def openapi_types(self) -> dict[str, str]:
-        """What lets `ApiClient` take the view as a request body: its keys are what they are."""
+        """A type for each key, so that `ApiClient` accepts the view as a request body."""
         return dict.fromkeys(self, "object")
 
     @property
     def attribute_map(self) -> dict[str, str]:
-        """The keys, under their own names."""
+        """The JSON key of each attribute: the same name."""
         return {key: key for key in self}
 
     def _load(self) -> _MappingBody:
@@ -299,19 +302,19 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         return key in self._load()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value under a key, or the default."""
+        """Return the value under a key, or the default."""
         return self._load().get(key, default)
 
     def keys(self) -> KeysView[str]:
-        """The keys, as on the wire."""
+        """Return the keys of the JSON."""
         return self._load().keys()
 
     def items(self) -> ItemsView[str, Any]:
-        """Keys and values."""
+        """Return keys and values."""
         return self._load().items()
 
     def values(self) -> ValuesView[Any]:
-        """The values."""
+        """Return the values."""
         return self._load().values()
 
     def __getattr__(self, name: str) -> Any:
@@ -331,7 +334,7 @@ def _body_attribute(name: str) -> property:
 
 
 def json_of(view: View) -> bytes:
-    """Return the JSON of an object, byte by byte as the server sent it."""
+    """Return the JSON of an object as the server sent it."""
     return view._record.json
 
 
@@ -340,7 +343,10 @@ _view_classes: dict[Resource[Any], type[View]] = {}
 
 @cache
 def view_class(resource: Resource[Any]) -> type[View]:
-    """The class of the views of a resource: named as its kind, with the attributes of its model if it has one."""
+    """Return the class of the views of a resource, named after its kind; always the same class.
+
+    The views have the attributes of the resource's model, if it has one, and are mappings otherwise.
+    """
     with BUILDING:  # two threads may both miss the cache
         if resource not in _view_classes:
             _view_classes[resource] = _make_view_class(resource)

@@ -1,7 +1,7 @@
-"""Immutable stand-ins for kubernetes_asyncio's model classes, made when a kind is read for the first time.
+"""Immutable counterparts of kubernetes_asyncio's model classes, built when a kind is first read.
 
-They have the attributes of the originals (`pod.spec.node_name`), and decode some forty times faster. Importing this
-package does not import kubernetes_asyncio, nor does reading an object.
+They have the same attributes (`pod.spec.node_name`), and decode about forty times faster. Neither the import of this
+package nor reading an object imports kubernetes_asyncio.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One lock under which msgspec learns what classes are made of.
+"""The lock under which msgspec classes and decoders are built at run time.
 
-msgspec attaches to a class what it knows of its fields before it knows all of it, and runs Python code in between. A
-second thread that builds a decoder over the same class, or over one that contains it, is then given a half of it, and
-the interpreter crashes. So all that builds decoders at run time does it here, and a class is handed out only when
-msgspec knows it completely. What modules build while they are imported needs no more than the lock of the import.
+msgspec attaches its description of a class's fields to the class before the description is complete, and runs Python
+code in between. If a second thread then builds a decoder for this class, or for one that contains it, it gets an
+incomplete description, and the interpreter crashes. So all decoders are built here at run time, and a class is returned
+only when its description is complete. Decoders that are built during an import are protected by the import lock.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Held while classes for msgspec are made, and decoders of them. Re-entrant: one class needs another.
+#: Held while msgspec classes and their decoders are built. Re-entrant, since one class needs another.
 BUILDING: Final = threading.RLock()
 
 
 def build_decoder(kind: Any, dec_hook: Callable[[type, Any], Any] | None = None) -> Callable[[bytes], Any]:
-    """Return a function that decodes JSON into a type, for any number of threads at a time.
+    """Return a function that decodes JSON into a type. Several threads may call it at the same time.
 
     Args:
         kind: any type that msgspec supports.
-        dec_hook: makes what msgspec does not know, as for `msgspec.json.Decoder`.
+        dec_hook: converts values to types that msgspec does not support, as for `msgspec.json.Decoder`.
 
     Raises:
         TypeError: msgspec does not support the type.

@@ -1,16 +1,16 @@
-"""Makes a class for every model of kubernetes_asyncio that is asked for, at run time and from its shape.
+"""Build the class for a model of kubernetes_asyncio at run time, from its shape.
 
-A class and all that its attributes refer to are made in one go, the innermost first, so that annotations are the types
-themselves. Only a model that contains itself (a JSON schema) is referred to by name, in a string that msgspec resolves
-when it makes the decoder; for that, and for pickling, the classes live in the name space of this module.
+A class is built together with all classes that its attributes refer to, the innermost first, so that annotations are
+the types themselves. Only a model that contains itself (a JSON schema) is referred to by name, in a string that msgspec
+resolves when it builds the decoder. For this, and for pickling, the classes are attributes of this module.
 
-The tree of managed fields is a quarter of a typical object, and hardly anybody reads it. It stays encoded in the
-decoded object, and its attribute is a property that decodes.
+The tree of managed fields is a quarter of a typical object, and rarely read. It stays encoded, and its attribute is a
+property that decodes it.
 
-A class is handed out once msgspec knows all of its fields, and of the classes that these refer to (`building`).
+`struct_for` returns a class once msgspec's description of it is complete (see `building`).
 
-Two rules about memory: a class that stands for a whole object can be referred to weakly, since that is how the cache
-remembers a decoded body. All others are kept from the garbage collector: decoded data has no cycles.
+Two rules about memory: classes for whole objects support weak references, by which records remember decoded bodies. The
+garbage collector does not track instances of all other classes, since decoded data has no cycles.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _SCALARS: dict[str, Any] = {
 }
 _LATE = {("V1ManagedFieldsEntry", "fields_v1")}
 
-#: Those that are complete, and may be handed out.
+#: Complete classes.
 _classes: dict[str, type[Model]] = {}
-#: Those that are being made.
+#: Classes that are being built.
 _unfinished: dict[str, type[Model]] = {}
 #: Models that contain themselves: msgspec looks their names up in this module.
 _named: set[str] = set()
 
 
 def struct_for(model: str) -> type[Model]:
-    """The class for a model, always the same one.
+    """Return the class for a model, always the same one.
 
     Args:
-        model: as kubernetes_asyncio names it, "V1Pod".
+        model: kubernetes_asyncio's name of it, such as "V1Pod".
 
     Raises:
         LookupError: kubernetes_asyncio has no such model.
@@ -59,7 +59,7 @@ def struct_for(model: str) -> type[Model]:
     with BUILDING:
         if model not in _classes:
             if not has_model(model):
-                raise LookupError(f"there is no model {model!r} of a built-in kind; names are like 'V1Pod'")
+                raise LookupError(f"there is no built-in model {model!r}; names are like 'V1Pod'")
             try:
                 _make(model, [])
                 _complete()
@@ -69,16 +69,16 @@ def struct_for(model: str) -> type[Model]:
 
 
 def _complete() -> None:
-    """Have msgspec learn all fields of the classes that were made, then hand them out."""
+    """Let msgspec complete its descriptions of the new classes, then publish them."""
     for made in _unfinished.values():
-        # Each by itself: what maps contain is in no decoder of what contains the maps, and is converted later.
+        # Each class separately: classes inside maps are not part of the outer decoder, but converted later.
         build_decoder(made)
     _classes.update(_unfinished)
     globals().update(_unfinished)
 
 
 def __getattr__(name: str) -> Any:
-    # Pickles name their classes as attributes of this module, and are read where nobody has asked for the class yet.
+    # Pickles refer to classes as attributes of this module, and may be read before the class is built.
     try:
         return struct_for(name)
     except LookupError:
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _make(model: str, outer: list[str]) -> type[Model]:
-    """Makes one class and before it those of its attributes; `outer` are the models that are just being made."""
+    """Build a class after those of its attributes; `outer` are the models whose classes are being built."""
     known = _classes.get(model) or _unfinished.get(model)
     if known is not None:
         return known
@@ -139,7 +139,7 @@ def _decode_late(field: str, model: Model) -> Any:
 
 
 def _annotation(kind: str, outer: list[str]) -> Any:
-    """The type for a type in the file's notation. Anything may be null, the inside of lists and maps included."""
+    """Return the type for the shape file's notation. Everything may be null, elements of lists and maps included."""
     inner = kind.strip("[]{}")
     if inner in outer:
         _named.add(inner)
@@ -152,12 +152,12 @@ def _annotation(kind: str, outer: list[str]) -> Any:
         return GenericAlias(FrozenDict, (str, _annotation(kind[1:-1], outer))) | None
     if kind in _SCALARS:
         return _SCALARS[kind] | None
-    # The client library has attributes of a class that it forgot to generate.
+    # The client library has attributes of a class that it does not generate.
     return (_make(kind, outer) if has_model(kind) else JSONValue) | None
 
 
 def _source(kind: str) -> str:
-    """The same, as a string, for a model that is not made yet."""
+    """Return the annotation as a string, for a model whose class is not built yet."""
     if kind[0] == "[":
         return f"tuple[{_source(kind[1:-1])}, ...] | None"
     if kind[0] == "{":

@@ -1,4 +1,4 @@
-"""From the bytes of an object to an instance of its model."""
+"""Decode the JSON of an object into its model."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ _decoders: dict[str, Callable[[bytes], Model]] = {}
 
 @cache
 def decoder_for(model: str) -> Callable[[bytes], Model]:
-    """A function that decodes the JSON of one object; always the same one for a model.
+    """Return the function that decodes the JSON of one object of a model; always the same function.
 
-    It is lenient where the API's own clients are: attributes that the model does not know are ignored, and null is
-    taken for "not there" everywhere. It is strict about types, and does not turn the string "3" into a number; only
-    in maps of strings numbers become strings, since quantities may be written either way.
-    It raises `DecodeError`, which names the path but quotes no content, for anything else than an object of this form.
+    It is lenient where the API's own clients are: unknown attributes are ignored, and null means absent. It is strict
+    about types: the string "3" does not become a number. In maps of strings, numbers become strings, since quantities
+    may be written either way. The function raises `DecodeError`, which names the path and quotes no content.
 
     Args:
-        model: as kubernetes_asyncio names it, "V1Pod".
+        model: kubernetes_asyncio's name of it, such as "V1Pod".
 
     Raises:
         LookupError: kubernetes_asyncio has no such model.

@@ -1,6 +1,6 @@
-"""How a decoder meets what has no class: values of any form, and maps. Both become immutable as they arrive.
+"""Decode values without a class: any JSON, and maps. Both become immutable.
 
-msgspec makes plain data of them and then asks `freeze_hook` for the value to keep.
+msgspec decodes them into plain data, and calls `freeze_hook` for the final value.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class _AnyJSON(type):
 
 
 class JSONValue(metaclass=_AnyJSON):
-    """The type of an attribute that may hold any JSON, such as int-or-string; every value passes as an instance."""
+    """The type of an attribute of any JSON value, such as int-or-string. Every value is an instance of it."""
 
 
 class MisplacedType(ValueError):
-    """Inside a map: a value is not of the type that the model says.
+    """A value inside a map is not of the model's type.
 
     Attributes:
-        path: where, seen from the map, in msgspec's notation.
+        path: of the value, from the map, in msgspec's notation.
     """
 
     def __init__(self, message: str, path: str) -> None:
@@ -35,14 +35,14 @@ class MisplacedType(ValueError):
 
 
 def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
-    """The immutable value to keep; a hook for msgspec's decoders.
+    """Return the immutable form of a decoded value; a `dec_hook` for msgspec's decoders.
 
     Args:
         kind: `JSONValue`; `FrozenDict` for maps from strings to strings; or `FrozenDict[str, …]` for other maps.
-        value: plain data that nobody else holds.
+        value: plain data, which is changed in place.
 
     Raises:
-        MisplacedType: a map, or something in it, is of another type.
+        MisplacedType: the value, or one inside it, is of another type.
     """
     if kind is FrozenDict:
         if type(value) is not dict:
@@ -61,7 +61,7 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
 
 
 def where(error: msgspec.ValidationError) -> tuple[str, str]:
-    """What msgspec found wrong, and the whole path to it, through maps."""
+    """Return msgspec's message and the complete path, which includes maps."""
     text, _, path = str(error).partition(" - at `")
     path = path.removesuffix("`") or "$"
     if isinstance(error.__cause__, MisplacedType):
@@ -70,8 +70,8 @@ def where(error: msgspec.ValidationError) -> tuple[str, str]:
 
 
 def _quantity(value: Any) -> str:
-    # Of the maps of strings, those of quantities may be written with numbers (`cpu: 1`). A real server answers with
-    # strings, a server made for tests may repeat what it was given. The client library takes it for a string, too.
+    # Maps of quantities may be written with numbers (`cpu: 1`). API servers convert these to strings; servers for tests
+    # may not. kubernetes_asyncio reads them as strings, too.
     if type(value) in (int, float):
         return str(value)
     raise MisplacedType(f"Expected `str`, got `{_name(value)}`", "$[...]")

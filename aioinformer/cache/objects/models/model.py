@@ -1,4 +1,4 @@
-"""What all model classes have in common; `classes` in this package makes the classes themselves at run time."""
+"""The base class of all models; `classes` in this package builds the models at run time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class _Hidden:
-    """Stands in a repr for a value that must not end in a log."""
+    """Replaces a value in a repr that must not appear in a log."""
 
     def __repr__(self) -> str:
         return "<hidden>"
@@ -20,24 +20,24 @@ _HIDDEN = _Hidden()
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An immutable object of the API, or a part of one, with the attribute names of kubernetes_asyncio's models.
+    """An immutable API object, or a part of one, with the attribute names of kubernetes_asyncio's models.
 
     Attributes that the server did not send are None. Lists are tuples, maps are `FrozenDict`, times are `datetime`.
-    `ApiClient` takes it as a request body. It is not an instance of kubernetes_asyncio's class of the same name.
+    `ApiClient` accepts it as a request body. It is not an instance of kubernetes_asyncio's class of the same name.
 
-    The repr leaves out what is None, and never shows the values of a Secret; the annotation in which `kubectl apply`
-    keeps a copy of the object, which for a Secret has them, too, is not shown for any object.
+    The repr omits attributes that are None, and never shows the values of a Secret. It hides the annotation in which
+    `kubectl apply` stores a copy of the object, since for a Secret the copy contains the values.
 
     Attributes:
-        openapi_types: types by attribute, as kubernetes_asyncio writes them.
-        attribute_map: wire names by attribute.
+        openapi_types: attribute -> type, in kubernetes_asyncio's notation.
+        attribute_map: attribute -> JSON name.
     """
 
     openapi_types: ClassVar[dict[str, str]] = {}
     attribute_map: ClassVar[dict[str, str]] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain, mutable copy, with keys as on the wire and without what the server did not send."""
+        """Return a plain, mutable copy with the keys of the JSON, without attributes that the server did not send."""
         copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return copied
 
@@ -53,16 +53,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        # There is nothing in it that could change. (For a copy to be changed there is `to_dict`.)
-        return self
+        return self  # immutable; to_dict() makes a mutable copy
 
 
 def refuse_write(self: Model, name: str, value: Any = None) -> NoReturn:
-    """What setting or deleting an attribute of a model does.
-
-    Raises:
-        AttributeError: always, as for other frozen classes.
-    """
+    """Raise AttributeError: `__setattr__` and `__delattr__` of all models."""
     raise AttributeError(
         f"{type(self).__name__} belongs to a cached object: {name} cannot be changed; change a copy, from to_dict()"
     )

@@ -1,8 +1,8 @@
-"""The shapes of kubernetes_asyncio's models, from a generated file: attributes, their types and their wire names.
+"""The shapes of kubernetes_asyncio's models, from a generated file: attributes, their types and their JSON names.
 
-The file says of each attribute its type, as the name of a scalar or of a model, in brackets for a list
-(`[V1Container]`) and in braces for a map from strings (`{str}`). The wire name follows after a space where it is not
-the attribute in camel case. Only the models asked for are taken apart.
+For each attribute, the file has the type: the name of a scalar or of a model, in brackets for a list (`[V1Container]`),
+in braces for a map from strings (`{str}`). If the JSON name is not the attribute in camel case, it follows after a
+space. Shapes are decoded on demand.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Attribute(NamedTuple):
     """One attribute of a model.
 
     Attributes:
-        name: as kubernetes_asyncio calls it, `node_name`.
-        wire: as JSON has it, `nodeName`.
-        type: as kubernetes_asyncio writes it, `list[V1Container]`, `dict(str, str)`.
-        notation: the type as the file has it.
+        name: in kubernetes_asyncio, `node_name`.
+        wire: in JSON, `nodeName`.
+        type: in kubernetes_asyncio's notation, `list[V1Container]`, `dict(str, str)`.
+        notation: the type in the file's notation.
     """
 
     name: str
@@ -46,10 +46,10 @@ def has_model(model: str) -> bool:
 
 
 def attributes_of(model: str) -> list[Attribute]:
-    """The attributes of a model, in the order in which kubernetes_asyncio has them.
+    """Return the attributes of a model, in kubernetes_asyncio's order.
 
     Raises:
-        KeyError: there is no model of this name.
+        KeyError: there is no such model.
     """
     attributes = []
     for name, text in _decode_shape(_shapes()[model]).items():
