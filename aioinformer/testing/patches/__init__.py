@@ -1,1 +1,1 @@
-"""Patches: what each kind of them makes of a document."""
+"""Patches: JSON patch, JSON merge patch and strategic merge patch."""

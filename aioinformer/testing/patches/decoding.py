@@ -1,7 +1,7 @@
-"""JSON as the API's decoder reads it.
+"""Decoding of JSON as Go does it.
 
-It is Go's: what is no UTF-8 and what is half a surrogate pair becomes U+FFFD, of a key that is said twice the last
-value counts, and there are no numbers beyond those of a 64 bit float.
+Invalid UTF-8 and unpaired surrogates become U+FFFD, the last value of a repeated key counts, and numbers beyond a
+64-bit float are rejected.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _NESTED: Final = (dict, list)
 
 
 class JSONError(ValueError):
-    """What is no JSON; the text is Go's.
+    """The document is not valid JSON. The message is Go's.
 
     Attributes:
-        number: the one that is too large, if that is all.
+        number: the number that is too large, if that is the fault.
     """
 
     def __init__(self, message: str, number: str = "") -> None:
@@ -29,19 +29,19 @@ class JSONError(ValueError):
 
 
 def decode_json(data: bytes, fields: frozenset[str] | None = None) -> tuple[Any, list[str]]:
-    """The value of a document, and the server's words for each key that is repeated in it.
+    """Decode a document, and return the server's message for each repeated key.
 
     Args:
-        fields: if the document is a list of structs, the fields that they have: others are told, and objects keep
-            what is repeated in them.
+        fields: the fields of the structs, if the document is a list of structs: other fields are reported, and objects
+            keep their repeated keys.
 
     Raises:
-        JSONError: it has none.
+        JSONError: the document is invalid.
     """
     text = data.decode("utf-8", "replace")
     repeated: list[str] = []
     try:
-        value = json.loads(text, parse_float=_float, parse_constant=_refuse)
+        value = json.loads(text, parse_float=_float, parse_constant=_reject_constant)
         if has_repeated(text.encode()):
             value, repeated = repeated_in_json(text.encode(), merged=False, fields=fields)
             value = value if fields is None else repeating_json(text.encode())
@@ -56,7 +56,7 @@ def decode_json(data: bytes, fields: frozenset[str] | None = None) -> tuple[Any,
         raise
     except ValueError:
         raise JSONError(json_error(data)) from None
-    return _without_halves(value) if "\\u" in text else value, repeated
+    return _replace_surrogates(value) if "\\u" in text else value, repeated
 
 
 def _float(text: str) -> float:
@@ -66,15 +66,15 @@ def _float(text: str) -> float:
     return number
 
 
-def _refuse(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     if constant.startswith("-"):
         raise JSONError("invalid character 'I' in numeric literal")
     raise JSONError(f"invalid character '{constant[0]}' looking for beginning of value")
 
 
-def _without_halves(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_without_halves(key): _without_halves(each) for key, each in value.items()}
-    return [_without_halves(each) for each in value] if isinstance(value, _NESTED) else value
+        return {_replace_surrogates(key): _replace_surrogates(each) for key, each in value.items()}
+    return [_replace_surrogates(each) for each in value] if isinstance(value, _NESTED) else value

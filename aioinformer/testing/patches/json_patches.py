@@ -1,12 +1,12 @@
-"""The two patches that know nothing of types: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386), which do not know types.
 
-Both follow the implementation that API servers use where it differs from the RFCs, so that what works here works there:
+Both differ from the RFCs where the implementation in API servers does:
 
-- array indices may be negative and count from the end;
-- `replace` of a key that a map does not have adds it, and `copy` of such a key adds null;
+- array indexes may be negative and count from the end;
+- `replace` of a missing key adds it, and `copy` of a missing key adds null;
 - `test` of a missing key succeeds against null;
-- of a failed operation nothing is told but that the request was rejected;
-- a value that repeats keys goes on repeating them, unless another operation reaches into it.
+- the message about a failed operation only says that the request was rejected;
+- a value with repeated keys keeps them, unless another operation changes a part of it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _NESTED: Final = (dict, list)
 
 
 class PatchError(Exception):
-    """A patch that cannot be applied, with the words and the code in which an API server says so.
+    """A patch cannot be applied. Message and code are the API server's.
 
     Attributes:
         status: the HTTP status.
-        reason: of the Status object; "" for the errors that the server passes on as they are.
+        reason: of the Status object; "" for errors that the server passes on unchanged.
         message: of the Status object.
-        cause: what was wrong, where the server keeps that to itself; for logs.
+        cause: what is wrong, where the server does not say it; for logs.
     """
 
     def __init__(self, message: str, *, status: int = 500, reason: str = "", cause: str = "") -> None:
@@ -42,14 +42,14 @@ class PatchError(Exception):
 
 
 def json_patch(current: Mapping[str, Any], operations: list[Any]) -> Any:
-    """Applies a list of RFC 6902 operations, all or none; neither argument is changed.
+    """Apply all RFC 6902 operations or none. The arguments are not changed.
 
     Args:
-        current: the object as it is, in JSON form.
-        operations: as they come in the request.
+        current: the current object, in JSON form.
+        operations: as in the request.
 
     Returns:
-        The patched document; an object, unless an operation replaced the root by something else.
+        The patched document; an object, unless an operation replaced the root.
 
     Raises:
         PatchError: there are too many operations (413), or one does not apply (422).
@@ -68,12 +68,12 @@ def json_patch(current: Mapping[str, Any], operations: list[Any]) -> Any:
 
 
 def merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Applies an RFC 7386 merge patch; neither argument is changed."""
+    """Apply an RFC 7386 merge patch. The arguments are not changed."""
     return _merge(json_copy(dict(current)), json_copy(dict(patch)))
 
 
 def json_copy(value: Any) -> Any:
-    """A copy of a JSON value that shares nothing that could change."""
+    """Copy a JSON value deeply."""
     if isinstance(value, Repeating):
         return value
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def json_copy(value: Any) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality of JSON values: no number equals true, and no integer a float."""
+    """Return whether JSON values are equal. Numbers differ from booleans, and integers from floats."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
@@ -102,19 +102,20 @@ def _merge(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             before = current.get(key)
             current[key] = _merge(before if isinstance(before, dict) else {}, value)
         else:
-            # The RFC keeps what a list holds; the server drops nulls from maps in it, unless it replaces a map.
-            current[key] = value if isinstance(current.get(key), dict) else _without_nulls(value)
+            # Unlike the RFC, the server drops nulls from maps in lists, unless the list replaces a map.
+            current[key] = value if isinstance(current.get(key), dict) else without_nulls(value)
     return current
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """Return the value without entries of maps that are null."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def json_type(value: Any) -> str:
-    """The JSON type of a decoded value, in the words of the server's messages."""
+    """Return the JSON type of a decoded value, as the server's messages name it."""
     match value:
         case None:
             return "null"
@@ -139,7 +140,7 @@ def _apply(document: Any, operation: dict[str, Any] | None) -> Any:
     match kind:
         case "replace" | "test" if operation.get("path") == "":
             if kind == "test":
-                return _tested(document, value, "", document)
+                return _test(document, value, "", document)
             if not isinstance(value, dict | list):
                 raise _rejected("replace operation value must be object or array")
             return dict(value) if isinstance(value, dict) else value
@@ -163,13 +164,13 @@ def _apply(document: Any, operation: dict[str, Any] | None) -> Any:
             _add(*_find(document, operation, "path"), copied)
         case "test":
             container, key = _find(document, operation, "path")
-            return _tested(_get(container, key), value, operation["path"], document)
+            return _test(_get(container, key), value, operation["path"], document)
         case _:
             raise _rejected(f"Unexpected kind: {kind or 'unknown'}")
     return document
 
 
-def _tested(found: Any, expected: Any, path: str, document: Any) -> Any:
+def _test(found: Any, expected: Any, path: str, document: Any) -> Any:
     if not same(without_repeated(found), without_repeated(expected)):
         raise _rejected(f"testing value {path} failed")
     return document
@@ -184,13 +185,14 @@ def _find(document: Any, operation: dict[str, Any], field: str) -> tuple[dict[st
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     container = document
     for part in parts[:-1]:
-        container = _entered(container, part) if isinstance(container, dict | list) else None
+        container = _enter(container, part) if isinstance(container, dict | list) else None
     if not isinstance(container, dict | list):
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     return container, parts[-1]
 
 
-def _entered(container: dict[str, Any] | list[Any], key: str) -> Any:
+def _enter(container: dict[str, Any] | list[Any], key: str) -> Any:
+    """Return the inner value. An object with repeated keys is replaced by a plain one, so that it can be changed."""
     inner = _get(container, key)
     if not isinstance(inner, Repeating):
         return inner

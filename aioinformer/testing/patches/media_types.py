@@ -1,7 +1,7 @@
-"""The patches an API server understands, by their media types.
+"""The patch types of an API server, by media type.
 
-Four pure functions over plain JSON values. They return the patched object and leave their arguments alone; what they
-refuse, they refuse with the status and the words of a real server (`PatchError`).
+All functions are pure: they return the patched object and do not change their arguments. They raise `PatchError` with
+the status and the message of a real server.
 """
 
 from __future__ import annotations
@@ -45,34 +45,33 @@ def apply_patch(
     *,
     strict: bool = True,
 ) -> tuple[Any, list[str]]:
-    """Applies the body of a PATCH request to an object.
+    """Apply the body of a PATCH request to an object.
 
     Args:
-        media_type: the `Content-Type` of the request, parameters allowed.
-        current: the object as it is, in JSON form.
-        body: of the request, not yet decoded.
-        schema: of the object's kind, as `openapi.patch_schema` finds it; None for custom resources, which have no
+        media_type: the `Content-Type` of the request, with or without parameters.
+        current: the current object, in JSON form.
+        body: of the request.
+        schema: of the object's kind, as `patch_schema` returns it; None for custom resources, which have no
             strategic merge patch.
-        strict: whether the patch itself is looked at closely, as it is unless the client ignores what is wrong in it.
+        strict: whether the patch itself is validated; False if the client ignores field errors.
 
     Returns:
-        The patched document, which patches that do not know types can make into anything; and what a strict decoder
-        says of the patch.
+        The patched document, which may be of any type unless the schema is known; and the messages of a strict decoder.
 
     Raises:
-        PatchError: the patch is not of a known type (415), not JSON (400), or cannot be applied.
+        PatchError: the patch type is unknown (415), or the patch is not JSON (400) or cannot be applied.
     """
     media_type = media_type.partition(";")[0]
     if media_type == STRATEGIC_MERGE_PATCH and schema is not None:
-        patch, told = _decode(body, "")
+        patch, messages = _decode(body, "")
         if not isinstance(patch, dict | None):
-            raise _not_decoded(patch, _MAP)
-        return strategic_merge_patch(current, patch or {}, schema), told if strict else []
+            raise _type_error(patch, _MAP)
+        return strategic_merge_patch(current, patch or {}, schema), messages if strict else []
     if media_type == MERGE_PATCH:
-        return _merged(current, body, strict=strict)
+        return _apply_merge_patch(current, body, strict=strict)
     if media_type == JSON_PATCH:
-        operations, told = _operations(body, strict=strict)
-        return json_patch(current, operations), told
+        operations, messages = _operations(body, strict=strict)
+        return json_patch(current, operations), messages
     accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_MERGE_PATCH] if schema is not None else []), APPLY_PATCH]
     raise PatchError(
         "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted),
@@ -81,40 +80,40 @@ def apply_patch(
     )
 
 
-def _merged(current: Mapping[str, Any], body: bytes, *, strict: bool) -> tuple[Any, list[str]]:
+def _apply_merge_patch(current: Mapping[str, Any], body: bytes, *, strict: bool) -> tuple[Any, list[str]]:
     try:
-        patch, told = _decode(body, _PREFIX)
+        patch, messages = _decode(body, _PREFIX)
     except PatchError:
         if strict:
             raise
-        patch, told = None, []
+        patch, messages = None, []
     if strict and not isinstance(patch, dict | None):
-        raise _not_decoded(patch, _MAP, _PREFIX)
+        raise _type_error(patch, _MAP, _PREFIX)
     if isinstance(patch, list):
         return patch, []
     if not isinstance(patch, dict):
         raise PatchError("Invalid JSON Patch", status=400, reason="BadRequest")
-    return merge_patch(current, patch), told if strict else []
+    return merge_patch(current, patch), messages if strict else []
 
 
 def _operations(body: bytes, *, strict: bool) -> tuple[list[Any], list[str]]:
     prefix = _PREFIX if strict else ""
-    operations, told = _decode(body, prefix, " into Go struct field jsonPatchOp.value of type float64", _FIELDS)
+    operations, messages = _decode(body, prefix, " into Go struct field jsonPatchOp.value of type float64", _FIELDS)
     if operations is None:
         return [], []
     if not isinstance(operations, list):
-        raise _not_decoded(operations, "[]handlers.jsonPatchOp" if strict else "jsonpatch.Patch", prefix)
+        raise _type_error(operations, "[]handlers.jsonPatchOp" if strict else "jsonpatch.Patch", prefix)
     for operation in operations:
         if not isinstance(operation, dict | None):
-            raise _not_decoded(operation, "handlers.jsonPatchOp" if strict else "jsonpatch.Operation", prefix)
+            raise _type_error(operation, "handlers.jsonPatchOp" if strict else "jsonpatch.Operation", prefix)
     if not strict:
         return operations, []
     for operation in operations:
-        _check_texts(operation or {})
-    return operations, [f"json patch {each}" for each in told]
+        _check_strings(operation or {})
+    return operations, [f"json patch {each}" for each in messages]
 
 
-def _check_texts(operation: Mapping[str, Any]) -> None:
+def _check_strings(operation: Mapping[str, Any]) -> None:
     for field in ("op", "path", "from"):
         value = operation.get(field)
         if not isinstance(value, str | None):
@@ -124,15 +123,19 @@ def _check_texts(operation: Mapping[str, Any]) -> None:
 
 
 def _decode(
-    body: bytes, prefix: str, of_number: str = "", fields: frozenset[str] | None = None
+    body: bytes, prefix: str, number_suffix: str = "", fields: frozenset[str] | None = None
 ) -> tuple[Any, list[str]]:
     try:
         return decode_json(body, fields)
     except JSONError as error:
-        why = f"json: cannot unmarshal number {error.number}{of_number}" if error.number and of_number else str(error)
+        why = (
+            f"json: cannot unmarshal number {error.number}{number_suffix}"
+            if error.number and number_suffix
+            else str(error)
+        )
         raise PatchError(f"{prefix}{why}", status=400, reason="BadRequest") from error
 
 
-def _not_decoded(value: Any, wanted: str, prefix: str = "") -> PatchError:
+def _type_error(value: Any, wanted: str, prefix: str = "") -> PatchError:
     message = f"{prefix}json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
     return PatchError(message, status=400, reason="BadRequest")

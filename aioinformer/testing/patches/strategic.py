@@ -1,29 +1,29 @@
-"""Strategic merge patch: a merge patch that knows the type it is applied to.
+"""Strategic merge patch: a merge patch that knows types.
 
-A merge patch replaces every list. This one asks the schema of the field first, because the API's types say of some
-lists that their elements have an identity (`patchMergeKey`, such as a container's `name`) and of some maps that only
-one of their branches may live at a time (`retainKeys`). The rules, in the order in which they are applied to a map:
+A merge patch replaces lists. A strategic merge patch uses the schema: elements of some lists have an identity
+(`patchMergeKey`, such as a container's `name`), and of some maps only one branch may be set (`retainKeys`). The rules
+for a map, in order:
 
 1. `$patch: replace` makes the rest of the patch the new map; `$patch: delete` leaves an empty map. Any other value is
    an error.
-2. `$retainKeys: [...]` drops every key of the current map that it does not name; the patch itself may only touch
-   keys that it names.
+2. `$retainKeys: [...]` drops every key of the current map that it does not name; the patch itself may only have keys
+   that it names.
 3. `$setElementOrder/list` gives the order of the elements of `list`. The patch of that list must agree with it.
-   Elements that the patch knows come in its order, the others keep their order among each other, and the two are
-   interleaved as they were before, as far as that is possible.
+   Elements of the patch come in its order, the others keep their relative order, and the two are interleaved as they
+   were before, as far as possible.
 4. `$deleteFromPrimitiveList/list` removes values from a list of scalars.
-5. Anything else: null removes the key; a new key, or one whose JSON type changes, takes the value of the patch
-   without nulls and directives; two maps are merged by these rules; two lists are merged element by element if the
-   strategy of the field says so, and replaced if not; scalars are replaced.
+5. For other keys: null removes the key; a new key, or one whose JSON type changes, gets the value of the patch without
+   nulls and directives; maps are merged by these rules; lists are merged by element if the field's strategy says so,
+   and else replaced; scalars are replaced.
 
-In a merged list of maps an element is found by its merge key. An element with `$patch: delete` removes all elements of
-that key; one with `$patch: replace` makes the patch the whole list.
+In a merged list of maps, the merge key identifies elements. An element with `$patch: delete` removes all elements with
+its key; one with `$patch: replace` makes the patch the whole list.
 
-In what is taken over as a whole, directives are not obeyed and nulls are no deletions. They are left in what comes out:
-to whoever decodes it the ones are unknown fields, the others values that are not set.
+In values that replace others, directives and nulls have no effect and stay in the result: decoders then see unknown
+fields and unset values.
 
-Errors carry the texts of the API server, which prints values as Go does. Only five of them are answered with 400, by
-name; what the server's authors did not foresee comes back as 500 without a reason, and so it does here.
+Errors have the API server's messages, which print values as Go does. Only five of them are answered with 400; the
+server answers the others with 500 without a reason, and so does this one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.patches.json_patches import PatchError, json_copy, same
+from aioinformer.testing.patches.json_patches import PatchError, json_copy, same, without_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ _DELETE_SCALARS = "$deleteFromPrimitiveList"
 
 @dataclass(frozen=True, slots=True)
 class PatchSchema:
-    """One place in an OpenAPI v3 document: what a strategic merge patch asks about the fields below it.
+    """The schema of a place in an OpenAPI v3 document, as strategic merge patches need it.
 
     Attributes:
         schemas: all named schemas of the document.
@@ -58,7 +58,7 @@ class PatchSchema:
 
     @classmethod
     def of(cls, schemas: Mapping[str, Any], node: Mapping[str, Any], name: str = "") -> PatchSchema:
-        """Resolves the reference under which a document speaks of a named type."""
+        """Make the schema of a node and resolve its reference."""
         node = (node.get("allOf") or [node])[0]
         reference = node.get("$ref", "")
         if reference:
@@ -67,11 +67,11 @@ class PatchSchema:
         return cls(schemas, node, name)
 
     def at(self, node: Mapping[str, Any]) -> PatchSchema:
-        """A place below this one, from its node."""
+        """Return the schema of a node below this one."""
         return PatchSchema.of(self.schemas, node)
 
     def field(self, key: str) -> tuple[PatchSchema, str, str]:
-        """The schema below a field (for a list: of its elements), its merge key and its strategy for merging.
+        """Return the schema of a field (for a list: of its elements), its merge key and its merge strategy.
 
         Raises:
             PatchError: the type has no such field.
@@ -89,10 +89,10 @@ class PatchSchema:
 
 
 def strategic_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any], schema: PatchSchema) -> dict[str, Any]:
-    """Applies a strategic merge patch; neither argument is changed.
+    """Apply a strategic merge patch. The arguments are not changed.
 
     Args:
-        current: the object as it is, in JSON form.
+        current: the current object, in JSON form.
         patch: the patch, in JSON form.
         schema: of the object's kind.
 
@@ -115,7 +115,7 @@ def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSch
     _retain_keys(current, patch)
     for directive in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
         _merge_ordered(current, patch, directive, schema)
-    # Deletions from a list sort before the list itself, so that what the patch adds is there afterwards.
+    # Deletions from a list sort before the list, so that they do not remove what the patch adds.
     for key, value in sorted(patch.items()):
         deletes = key.startswith(_DELETE_SCALARS)
         if deletes:
@@ -124,7 +124,7 @@ def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSch
             current.pop(key, None)
         elif key not in current or type(current[key]) is not type(value):
             if not deletes:
-                _take(current, key, value)
+                _set_value(current, key, value)
         elif isinstance(value, dict):
             below, _, strategy = schema.field(key)
             current[key] = value if strategy == "replace" else _merge_maps(current[key], value, below)
@@ -154,10 +154,10 @@ def _is_parallel_list(key: str) -> bool:
     return key.startswith((f"{_DELETE_SCALARS}/", f"{_ELEMENT_ORDER}/"))
 
 
-def _name_after(directive: str, complaint: str) -> str:
+def _name_after(directive: str, message: str) -> str:
     _, slash, name = directive.partition("/")
     if not slash:
-        raise PatchError(complaint, status=400, reason="BadRequest")
+        raise PatchError(message, status=400, reason="BadRequest")
     return name
 
 
@@ -235,15 +235,15 @@ def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key:
 
 
 def _interleave(merged: list[Any], order: list[Any], before: list[Any], merge_key: str) -> list[Any]:
-    """Sorts what the patch knows by its order and the rest as before, and weaves the two as they were before."""
+    """Sort patched elements by the given order and the others as before, then interleave the two as before."""
     patched = {id(item): position for item in merged if (position := _position(order, item, merge_key)) >= 0}
     left = sorted((item for item in merged if id(item) not in patched), key=lambda i: _position(before, i, merge_key))
     right = sorted((item for item in merged if id(item) in patched), key=lambda item: patched[id(item)])
-    woven: list[Any] = []
+    interleaved: list[Any] = []
     while left and right:
         first, second = _position(before, left[0], merge_key), _position(before, right[0], merge_key)
-        woven.append(left.pop(0) if 0 <= first < second else right.pop(0))
-    return woven + left + right
+        interleaved.append(left.pop(0) if 0 <= first < second else right.pop(0))
+    return interleaved + left + right
 
 
 def _position(items: list[Any], wanted: Any, merge_key: str) -> int:
@@ -260,28 +260,22 @@ def _identity(element: Any, merge_key: str) -> Any:
     return fields[merge_key]
 
 
-def _take(target: dict[str, Any], key: str, value: Any) -> None:
+def _set_value(target: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(value, dict) and _DIRECTIVE in value:
         target.pop(key, None)
     else:
-        target[key] = _without_directives(_without_nulls(value))
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        target[key] = _without_directives(without_nulls(value))
 
 
 def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_directives(item) for key, item in value.items() if not _is_directed(item)}
+        return {key: _without_directives(item) for key, item in value.items() if not _has_directive(item)}
     if isinstance(value, list):
-        return [_without_directives(item) for item in value if not _is_directed(item)]
+        return [_without_directives(item) for item in value if not _has_directive(item)]
     return value
 
 
-def _is_directed(value: Any) -> bool:
+def _has_directive(value: Any) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
@@ -318,7 +312,7 @@ def _go_type(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A value where Go was told to expect text."""
+    """Return a value as Go's `%s` prints it."""
     if isinstance(value, str):
         return value
     kind = "<nil>" if value is None else f"{_go_type(value)}={as_go(value)}"
@@ -326,7 +320,7 @@ def _as_text(value: Any) -> str:
 
 
 def as_go(value: Any) -> str:
-    """A JSON value as Go's `%v` prints it: the form in which values stand in the server's messages."""
+    """Return a JSON value as Go's `%v` prints it, as in the server's messages."""
     match value:
         case None:
             return "<nil>"

@@ -1,10 +1,10 @@
 """`/openapi/v2` of the test server: the definitions of all kinds, in the protobuf form of gnostic's `Document`.
 
-kubectl falls back on it for what version 3 does not know: it looks there for a kind before it says that there is none,
-and `explain --output=plaintext-openapiv2` reads it. That is all it is for: there are no paths in it, and no JSON form.
+kubectl uses it for kinds that version 3 does not have: it looks there before it reports that a kind is unknown, and
+`explain --output=plaintext-openapiv2` reads it. The document has no paths, and no JSON form.
 
-The definitions are those of version 3, said in the words of version 2: other references, one type where there may be
-two, and no schema around a reference.
+The definitions are those of version 3, converted to version 2: with other references, one type where version 3 has two,
+and without the schema that wraps a reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ACCEPTED = (MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 
 _V3_REF, _V2_REF = "#/components/schemas/", "#/definitions/"
-# Numbers of fields: Document, Definitions, NamedSchema, Schema and what it is made of.
+# Field numbers of Document, Definitions, NamedSchema, Schema and its parts.
 _SWAGGER, _INFO, _DEFINITIONS = 1, 2, 9
 _NAME, _VALUE, _YAML = 1, 2, 2
 _REF, _FORMAT, _DESCRIPTION, _REQUIRED = 1, 2, 4, 19
@@ -33,10 +33,10 @@ _CHUNK = 2
 
 
 def document(definitions: Iterable[Mapping[str, Any]]) -> bytes:
-    """The document.
+    """Return the document.
 
     Args:
-        definitions: the CustomResourceDefinitions of now.
+        definitions: the current CustomResourceDefinitions.
     """
     custom = {
         name: _named(name, node)

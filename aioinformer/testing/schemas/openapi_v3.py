@@ -1,11 +1,12 @@
 """`/openapi/v3` of the test server: an index, and one document for each group and version.
 
-The built-in documents are those of a real server, recorded, packed into one file and read when first asked for. Those
-of custom resources are made from a recorded one whose names stand in for theirs, and from the structural schemas of the
-definitions, to which a server adds what every object has.
+The built-in documents are recorded from a real server, packed into one file, and read on first use. Those of custom
+resources are made from a recorded template, with names replaced, and from the structural schemas of the definitions, to
+which the server adds the fields of all objects.
 
-There is no protobuf form: who accepts nothing else is refused (406). kubectl asks for JSON. The `hash` in the URLs of
-the index names the content: an answer to the current one may be kept for ever, an outdated one is redirected.
+There is no protobuf form: a request that accepts only that is answered with 406. kubectl requests JSON. The `hash` in
+the URLs of the index identifies the content: an answer to a current URL may be cached forever, an outdated URL is
+redirected.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from aioinformer.testing.patches.media_types import PatchSchema
 
 _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
-# Kinds that are described where they are served, which is not in their own group.
+# Kinds of subresources, which are described in the document of another group.
 _SUBRESOURCE_KINDS = {"Eviction": "api/v1", "Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
-# An embedded object tells of itself in other words than a whole one.
-_EMBEDDED_WORDS = {
+# The descriptions in embedded objects differ from those in whole objects.
+_EMBEDDED_DESCRIPTIONS = {
     "apiVersion": (
         "apiVersion defines the versioned schema of this representation of an object. More info: "
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"
@@ -36,17 +37,17 @@ _EMBEDDED_WORDS = {
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
     ),
 }
-_STAND_IN_GROUP, _STAND_IN_VERSION = "standingroup.io", "v7"
+_TEMPLATE_GROUP, _TEMPLATE_VERSION = "standingroup.io", "v7"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One OpenAPI v3 document as it goes over the wire.
+    """An OpenAPI v3 document as it is sent.
 
     Attributes:
         path: "api/v1", "apis/apps/v1" …, as in the index.
         body: JSON.
-        hash: of the body; goes into the URL of the index and into the entity tag.
+        hash: of the body, for the URL in the index and the entity tag.
     """
 
     path: str
@@ -55,32 +56,32 @@ class Document:
 
     @classmethod
     def of(cls, path: str, body: bytes) -> Document:
-        """Makes the document with its hash."""
+        """Make a document and compute its hash."""
         return cls(path, body, hashlib.sha512(body).hexdigest().upper())
 
     @property
     def url(self) -> str:
-        """Where the index sends clients."""
+        """Return the URL in the index."""
         return f"/openapi/v3/{self.path}?hash={self.hash}"
 
 
 def index(documents: Iterable[Document]) -> dict[str, Any]:
-    """The answer to `/openapi/v3` for these documents."""
+    """Return the answer to `/openapi/v3` for these documents."""
     ordered = sorted(documents, key=lambda document: document.path)
     return {"paths": {document.path: {"serverRelativeURL": document.url} for document in ordered}}
 
 
 @cache
 def builtin_documents() -> Mapping[str, Document]:
-    """The documents of everything that is built into kube-apiserver, by path. Takes 50 ms once."""
+    """Return the documents of built-in kinds by path. The first call takes 50 ms."""
     bodies = _recorded().items()
     return {path: Document.of(path, body) for path, body in bodies if not path.startswith("crd/")}
 
 
 def custom_documents(definitions: Iterable[Mapping[str, Any]]) -> Mapping[str, Document]:
-    """The documents of custom resources, by path: one for each group and served version.
+    """Return the documents of custom resources by path: one for each group and served version.
 
-    Those of the latest few sets of definitions are kept, so that asking again costs little.
+    The documents of the latest sets of definitions are cached.
 
     Args:
         definitions: CustomResourceDefinition objects (v1) in JSON form.
@@ -107,7 +108,7 @@ def _custom_documents(specs: tuple[str, ...]) -> Mapping[str, Document]:
 
 @cache
 def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
-    """What a strategic merge patch must know of a built-in kind; None for all others.
+    """Return what a strategic merge patch needs to know of a built-in kind; None for all others.
 
     Args:
         api_version: as in objects, "apps/v1".
@@ -125,15 +126,15 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
 
 
 def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
-    """The schema of a custom resource with what every object has.
+    """Return the schema of a custom resource with the fields of all objects.
 
     Args:
-        schema: the `openAPIV3Schema` of one version of a definition.
+        schema: the `openAPIV3Schema` of a version.
     """
     schemas = json.loads(_recorded()["crd/namespaced"])["components"]["schemas"]
-    bare = schemas[f"{_reversed(_STAND_IN_GROUP, _STAND_IN_VERSION)}.Standinnamespacedkind"]["properties"]
-    node = _published(schema, bare)
-    return PatchSchema(schemas, node | {"properties": node.get("properties", {}) | bare}, "")
+    common_fields = schemas[f"{_reversed(_TEMPLATE_GROUP, _TEMPLATE_VERSION)}.Standinnamespacedkind"]["properties"]
+    node = _published(schema, common_fields)
+    return PatchSchema(schemas, node | {"properties": node.get("properties", {}) | common_fields}, "")
 
 
 @cache
@@ -154,19 +155,19 @@ def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dic
     group, names, scope = spec["group"], spec["names"], spec["scope"]
     kind, plural = names["kind"], names["plural"]
     list_kind = names.get("listKind", f"{kind}List")
-    stand_in = f"Standin{scope.lower()}kind"
+    template_kind = f"Standin{scope.lower()}kind"
     text = _recorded()[f"crd/{scope.lower()}"].decode()
-    # From the longest to the shortest: the version alone would hit within the names that contain it.
+    # From the longest to the shortest name, as the version occurs inside of longer names.
     for old, new in (
-        (f"{stand_in}List", list_kind),
-        (f"{stand_in.lower()}s", plural),
-        (stand_in, kind),
-        (_reversed(_STAND_IN_GROUP, _STAND_IN_VERSION), _reversed(group, version["name"])),
-        (_camel(_STAND_IN_GROUP), _camel(group)),
-        (_camel(_STAND_IN_GROUP, upper=True), _camel(group, upper=True)),
-        (_STAND_IN_GROUP, group),
-        (_STAND_IN_VERSION.upper(), version["name"][:1].upper() + version["name"][1:]),
-        (_STAND_IN_VERSION, version["name"]),
+        (f"{template_kind}List", list_kind),
+        (f"{template_kind.lower()}s", plural),
+        (template_kind, kind),
+        (_reversed(_TEMPLATE_GROUP, _TEMPLATE_VERSION), _reversed(group, version["name"])),
+        (_camel(_TEMPLATE_GROUP), _camel(group)),
+        (_camel(_TEMPLATE_GROUP, upper=True), _camel(group, upper=True)),
+        (_TEMPLATE_GROUP, group),
+        (_TEMPLATE_VERSION.upper(), version["name"][:1].upper() + version["name"][1:]),
+        (_TEMPLATE_VERSION, version["name"]),
     ):
         text = text.replace(old, new)
     document: dict[str, Any] = json.loads(text)
@@ -179,15 +180,15 @@ def _custom_document(spec: Mapping[str, Any], version: Mapping[str, Any]) -> dic
     if not any(path.endswith("/scale") for path in document["paths"]):
         for name in [name for name in schemas if name.startswith("io.k8s.api.autoscaling.")]:
             del schemas[name]
-    bare = schemas[f"{prefix}.{kind}"]
-    schema = _published(version.get("schema", {}).get("openAPIV3Schema", {}), bare["properties"])
-    schema["properties"] = schema.get("properties", {}) | bare["properties"]
-    schemas[f"{prefix}.{kind}"] = schema | {_GVK: bare[_GVK]}
+    template = schemas[f"{prefix}.{kind}"]
+    schema = _published(version.get("schema", {}).get("openAPIV3Schema", {}), template["properties"])
+    schema["properties"] = schema.get("properties", {}) | template["properties"]
+    schemas[f"{prefix}.{kind}"] = schema | {_GVK: template[_GVK]}
     return document
 
 
 def _published(node: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
-    """A structural schema as the server publishes it: what its own extensions mean is also said in OpenAPI."""
+    """Return a structural schema as the server publishes it: its extensions are also expressed in OpenAPI."""
     schema = dict(node)
     for keyword in ("properties", "patternProperties"):
         if keyword in schema:
@@ -199,8 +200,10 @@ def _published(node: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, 
         schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get("x-kubernetes-embedded-resource"):
         schema["required"] = list(dict.fromkeys([*schema.get("required", ()), "kind", "apiVersion"]))
-        told = {name: {**common[name], "description": words} for name, words in _EMBEDDED_WORDS.items()}
-        schema["properties"] = schema.get("properties", {}) | common | told
+        described = {
+            name: {**common[name], "description": description} for name, description in _EMBEDDED_DESCRIPTIONS.items()
+        }
+        schema["properties"] = schema.get("properties", {}) | common | described
     return schema
 
 

@@ -1,1 +1,1 @@
-"""Objects as kubectl sends some of them: protobuf."""
+"""Decoding of objects in protobuf, which kubectl sends for some kinds."""

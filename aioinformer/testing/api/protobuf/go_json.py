@@ -1,15 +1,15 @@
-"""Objects of built-in kinds as Go writes them: the API server reads them into structs, and writes JSON from those.
+"""Built-in kinds as Go's JSON encoder writes them: the API server decodes them into structs and encodes those.
 
-A struct has all of its fields, in its own order, whatever the client sent:
+A struct has all its fields, in its own order, whatever the client sent:
 
-- An optional field that is zero is left out: an empty text, list or map, a 0, a false. What is zero and not optional
-  is written: `"name":""`.
-- A pointer is left out only if it is nil: a client that says `replicas: 0` has said something.
-- A struct within a struct is always there, with what it always has: `"resources":{}`. So is a time: null, if unset.
-- Lists and maps that are not optional are null where there are none. One that was sent empty stays so until it is
-  stored; the store does not know the difference.
+- An optional field with a zero value is left out: an empty string, list or map, 0, false. A zero value of a required
+  field is written: `"name":""`.
+- A pointer is left out only if it is nil: `replicas: 0` is kept.
+- A nested struct is always written, with its required fields: `"resources":{}`. So is a time: null if unset.
+- Required lists and maps are null if they are unset. An empty one stays empty until it is stored; the storage does not
+  keep the difference.
 
-A kind that nothing is known of, and a value that does not fit its field, are left as they are.
+Unknown kinds, and values that do not fit their field, are not changed.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from typing import Any, Final, NamedTuple
 
 from aioinformer.testing.api.protobuf.schema import Field, message, message_name
 
-# Nobody but the server writes these, and in this form.
-_OWN = "meta/v1.ManagedFieldsEntry"
+# Only the server writes these, and already in this form.
+_MANAGED_FIELDS = "meta/v1.ManagedFieldsEntry"
 _EITHER = "apiextensions/v1.JSONSchemaPropsOr"
-# The one object within another, which says of what kind it is. In protobuf it does not.
+# The only embedded object with `kind` and `apiVersion`, which its protobuf form does not have.
 _CLAIM = "core/v1.PersistentVolumeClaim"
 Writer = Callable[[Any], Any]
 
 _LEFT_OUT: Final = object()
 _STRUCT: Final = object()
 _ZEROS = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "@Quantity": "0", "@IntOrString": 0}
-# Null in these is never stored: the API refuses it. Who leaves them out all the same finds nothing there.
-_REFUSED_UNSET = frozenset({"containers", "selector", "versions"})
+# The API rejects null in these fields. Objects that the server stores without validation may lack them.
+_NEVER_NULL = frozenset({"containers", "selector", "versions"})
 
 
 class _Slot(NamedTuple):
     """One field of a struct.
 
     Attributes:
-        rank: its place among the fields.
-        write: writes a value that is there; None for what is written as it is.
-        skips_empty: whether an empty value is none at all.
-        unset: what is written for none: `_LEFT_OUT`, `_STRUCT` for an empty struct, or the value.
+        rank: its position among the fields.
+        write: encodes a value; None if values are written unchanged.
+        skips_empty: whether an empty value counts as unset.
+        unset: what is written if the field is unset: `_LEFT_OUT`, `_STRUCT` for an empty struct, or a value.
     """
 
     rank: int
@@ -51,11 +51,11 @@ class _Slot(NamedTuple):
 
 
 class _Struct(NamedTuple):
-    """How a struct is written.
+    """How a struct is encoded.
 
     Attributes:
-        slots: its fields, by name.
-        always: those that are written even if they are not set, with what is written.
+        slots: its fields by name.
+        always: fields that are written even if they are unset, with what is written.
     """
 
     slots: dict[str, _Slot]
@@ -63,20 +63,20 @@ class _Struct(NamedTuple):
 
 
 def go_json(obj: Mapping[str, Any], *, stored: bool = False) -> Mapping[str, Any]:
-    """An object as Go writes it; the argument is not changed.
+    """Return an object as Go writes it. The argument is not changed.
 
     Args:
         obj: with `kind` and `apiVersion`.
-        stored: whether it comes out of the store rather than from a client.
+        stored: whether the object comes from the storage instead of from a client.
     """
     kind, api_version = obj["kind"], obj["apiVersion"]
     name = message_name(api_version, kind)
     if not name:
         return obj
-    return {"kind": kind, "apiVersion": api_version} | _written(obj, _struct(name, stored))
+    return {"kind": kind, "apiVersion": api_version} | _encode(obj, _struct(name, stored))
 
 
-def _written(value: Mapping[str, Any], struct: _Struct) -> dict[str, Any]:
+def _encode(value: Mapping[str, Any], struct: _Struct) -> dict[str, Any]:
     slots = struct.slots
     result: dict[str, Any] = {}
     last, ordered = -1, True
@@ -112,10 +112,10 @@ def _fields(name: str) -> list[Field]:
 
 def _slot(rank: int, field: Field, stored: bool) -> _Slot:
     write = _writer(field.kind, stored)
-    null = _LEFT_OUT if field.omit_empty or (stored and field.name in _REFUSED_UNSET) else None
+    null = _LEFT_OUT if field.omit_empty or (stored and field.name in _NEVER_NULL) else None
     if field.shape != "one":
         if write is not None:
-            write = partial(_each if field.shape == "list" else _each_value, write)
+            write = partial(_encode_items if field.shape == "list" else _encode_values, write)
         return _Slot(rank, write, field.omit_empty or stored, null)
     if field.nilable:
         return _Slot(rank, write, not field.pointer and (field.omit_empty or stored), null)
@@ -126,24 +126,24 @@ def _slot(rank: int, field: Field, stored: bool) -> _Slot:
 
 
 def _writer(kind: str, stored: bool) -> Writer | None:
-    """Writes what is of this kind; None for what is written as it is."""
-    if "." not in kind or kind == _OWN or message(kind).is_list:
+    """Return the function that encodes values of a kind; None if they are written unchanged."""
+    if "." not in kind or kind == _MANAGED_FIELDS or message(kind).is_list:
         return None
     if kind.startswith(_EITHER):
-        # Written as whichever of its fields is set: a schema is the only one that is a mapping.
+        # Only the schema, of the alternatives, is a mapping.
         kind = kind.partition("Or")[0]
     if kind == _CLAIM:
-        return lambda value: _named(value) | _written(value, _struct(kind, stored))
-    return lambda value: _written(value, _struct(kind, stored)) if isinstance(value, dict) else value
+        return lambda value: _type_fields(value) | _encode(value, _struct(kind, stored))
+    return lambda value: _encode(value, _struct(kind, stored)) if isinstance(value, dict) else value
 
 
-def _named(obj: Mapping[str, Any]) -> dict[str, Any]:
+def _type_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {name: obj[name] for name in ("kind", "apiVersion") if obj.get(name)}
 
 
-def _each(write: Writer, values: Any) -> Any:
+def _encode_items(write: Writer, values: Any) -> Any:
     return [write({} if value is None else value) for value in values] if isinstance(values, list) else values
 
 
-def _each_value(write: Writer, values: Any) -> Any:
+def _encode_values(write: Writer, values: Any) -> Any:
     return {key: write(value) for key, value in values.items()} if isinstance(values, dict) else values

@@ -1,17 +1,16 @@
-"""Kubernetes objects in protobuf, as kubectl sends those of the kinds that it knows, into their JSON form.
+"""Decoding of Kubernetes objects from protobuf into their JSON form.
 
-A body is four magic bytes and an envelope, which names API version and kind and holds the message of that kind. What
-becomes of the message is what Go's structs become in JSON, so that an object is the same in whichever form it came:
+A body has four magic bytes and an envelope with the API version, the kind and the message of that kind. The result is
+what Go's structs become in JSON, so that an object is the same in either format:
 
-- A field that is a pointer is absent, or was set, to a zero perhaps. Any other has no absence: clients send its zero,
-  and JSON leaves it out, unless it is a struct (`status: {}`) or a field that JSON always has (`name: ""`).
-- An empty list or map and none at all are the same on the wire, and to JSON: absent, or null for a field that it
-  always has.
-- Fields come in the order of Go's structs, keys of maps are sorted, fields of unknown number are skipped.
-- A field that is not a list and comes twice counts as the last one; messages are merged.
+- A pointer field is absent or set, perhaps to zero. Other fields cannot be absent: clients send the zero value, and
+  JSON leaves it out, unless the field is a struct (`status: {}`) or required (`name: ""`).
+- Empty and absent lists and maps are the same on the wire. In JSON, they are absent, or null if required.
+- Fields come in the order of Go's structs, map keys are sorted, unknown field numbers are skipped.
+- If a field that is not a list occurs twice, the last one counts; messages are merged.
 
-Bodies come from anybody. Whatever they hold, either there is an object, or a `ProtobufError`: messages nest not deeper
-than objects do that somebody means, and many tiny messages, each of which becomes much JSON, are counted.
+Bodies are untrusted: decoding returns an object or raises `ProtobufError`. The nesting depth is bounded, and so is the
+number of messages, as many tiny messages become much JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.protobuf.schema import message, message_name
 from aioinformer.testing.api.protobuf.values import NUMBERS, SPECIAL, TEXTS, text
-from aioinformer.testing.api.protobuf.wire import ProtobufError, chunks, joined, numbers, split
+from aioinformer.testing.api.protobuf.wire import ProtobufError, chunks, join_chunks, numbers, split
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.protobuf.schema import Field
@@ -31,9 +30,9 @@ __all__ = ["MEDIA_TYPE", "ProtobufError", "decode_protobuf"]
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
 _MAGIC = b"k8s\x00"
-_DEEPEST = 100
-# Go's structs that are written as one of their fields: the one, and the one that stands in for it.
-_CHOICES = {
+_MOST_LEVELS = 100
+# Go types with their own JSON form: two fields, of which the second is written if the first is unset.
+_ALTERNATIVES = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("jSONSchemas", "schema"),
     "apiextensions/v1.JSONSchemaPropsOrBool": ("schema", "allows"),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("property", "schema"),
@@ -43,19 +42,19 @@ _CHOICES = {
 def decode_protobuf(
     body: bytes, *, api_version: str = "", kind: str = "", most_messages: int = 100_000
 ) -> dict[str, Any]:
-    """Reads an object.
+    """Decode an object.
 
     Args:
         body: with the magic bytes and the envelope.
-        api_version: what it is if the envelope does not say.
-        kind: likewise.
-        most_messages: the number of nested messages, absent ones that JSON has included, above which it is refused.
+        api_version: used if the envelope has none.
+        kind: used if the envelope has none.
+        most_messages: the largest number of nested messages, including absent ones that JSON has.
 
     Returns:
         The object in JSON form, `kind` and `apiVersion` first.
 
     Raises:
-        ProtobufError: the body is not of this form, or of a kind that has none. It says what the API server would.
+        ProtobufError: the body is malformed, or its kind has no protobuf form. The message is the API server's.
     """
     if not body:
         raise ProtobufError("empty data")
@@ -66,10 +65,10 @@ def decode_protobuf(
     if body == _MAGIC:
         raise ProtobufError("empty body")
     envelope = split(body[len(_MAGIC) :], "Unknown")
-    names = split(joined(envelope.get(1, ()), "TypeMeta"), "TypeMeta")
-    raw = joined(envelope.get(2, ())[-1:], "Raw")
-    api_version = text(joined(names.get(1, ())[-1:], "APIVersion")) or api_version
-    kind = text(joined(names.get(2, ())[-1:], "Kind")) or kind
+    names = split(join_chunks(envelope.get(1, ()), "TypeMeta"), "TypeMeta")
+    raw = join_chunks(envelope.get(2, ())[-1:], "Raw")
+    api_version = text(join_chunks(names.get(1, ())[-1:], "APIVersion")) or api_version
+    kind = text(join_chunks(names.get(2, ())[-1:], "Kind")) or kind
     name = message_name(api_version, kind)
     if not name:
         scheme = "pkg/runtime/scheme.go:111"
@@ -84,13 +83,13 @@ def decode_protobuf(
 
 class _Reader:
     def __init__(self, most_messages: int) -> None:
-        self._left = most_messages
+        self._remaining = most_messages
 
     def read(self, data: bytes, name: str, depth: int = 1) -> Any:
-        self._left -= 1
-        if self._left < 0:
+        self._remaining -= 1
+        if self._remaining < 0:
             raise ProtobufError("proto: too many messages")
-        if depth > _DEEPEST:
+        if depth > _MOST_LEVELS:
             raise ProtobufError("proto: messages are nested too deeply")
         layout, sent = message(name), split(data, name.rpartition(".")[2])
         if layout.is_list:
@@ -99,18 +98,18 @@ class _Reader:
         for field in layout.fields:
             occurrences = sent.get(field.number, ())
             if field.inline:
-                result |= self.read(joined(occurrences, _go_name(field)), field.kind, depth + 1)
+                result |= self.read(join_chunks(occurrences, _go_name(field)), field.kind, depth + 1)
                 continue
             value, is_omitted = self._field(field, occurrences, depth)
             if not is_omitted:
                 result[field.name] = value
-        if name in _CHOICES:
-            first, second = _CHOICES[name]
+        if name in _ALTERNATIVES:
+            first, second = _ALTERNATIVES[name]
             return result[second] if result[first] is None else result[first]
         return result
 
     def _field(self, field: Field, occurrences: Occurrences, depth: int) -> tuple[Any, bool]:
-        """A value, and whether JSON leaves it out."""
+        """Return a value, and whether JSON leaves it out."""
         if field.shape == "list":
             items = self._list(field, occurrences, depth)
             return items or None, field.omit_empty and not items
@@ -124,16 +123,16 @@ class _Reader:
             number = NUMBERS[field.kind](sent[-1] if sent else 0)
             return number, field.omit_empty and not field.pointer and not number
         if field.kind in TEXTS:
-            value = TEXTS[field.kind](joined(occurrences[-1:], _go_name(field)))
+            value = TEXTS[field.kind](join_chunks(occurrences[-1:], _go_name(field)))
             return value, field.omit_empty and not field.pointer and not value
-        value = self._struct(joined(occurrences, _go_name(field)), field.kind, depth)
+        value = self._struct(join_chunks(occurrences, _go_name(field)), field.kind, depth)
         return value, field.omit_zero and value is None
 
     def _list(self, field: Field, occurrences: Occurrences, depth: int) -> list[Any]:
         if field.kind in NUMBERS:
             sent = numbers(occurrences, _go_name(field), field.wire_type, packed=True)
             return [NUMBERS[field.kind](number) for number in sent]
-        if field.kind not in TEXTS and len(occurrences) > self._left:
+        if field.kind not in TEXTS and len(occurrences) > self._remaining:
             raise ProtobufError("proto: too many messages")
         return [self._value(chunk, field.kind, depth) for chunk in chunks(occurrences, _go_name(field))]
 
@@ -141,8 +140,8 @@ class _Reader:
         entries, name = {}, _go_name(field)
         for chunk in chunks(occurrences, name):
             entry = split(chunk, name)
-            key = text(joined(entry.get(1, ())[-1:], name))
-            entries[key] = self._value(joined(entry.get(2, ())[-1:], name), field.kind, depth)
+            key = text(join_chunks(entry.get(1, ())[-1:], name))
+            entries[key] = self._value(join_chunks(entry.get(2, ())[-1:], name), field.kind, depth)
         return dict(sorted(entries.items()))
 
     def _value(self, chunk: bytes, kind: str, depth: int) -> Any:

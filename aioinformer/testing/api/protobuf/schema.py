@@ -1,16 +1,16 @@
-"""How Kubernetes' kinds are laid out in protobuf, and how Go writes the same as JSON.
+"""The protobuf messages of Kubernetes' kinds, and how Go writes them as JSON.
 
 `data/protobuf.json`, which `scripts/record_protobuf.py` makes from the Go types, has two tables.
 
-- "kinds": by API version, the kinds and the package that has their messages, which are named as the kind. Those under
-  "*" are known in every version.
+- "kinds": by API version, the kinds and the package of their messages, which have the name of the kind. Kinds under
+  "*" exist in every version.
 - "messages": by package and name, the fields in the order of the Go struct, as `number name type`, joined by "; ".
-  After the name stand `?` for omitempty and `!` for omitzero; the name `~` is that of a message whose fields JSON has
-  among those around it. Before the type stand `*` for a pointer, `[]` for a list, `map ` for a map with string keys. A
-  type with an `@` has a JSON of its own; a message without a package is of the same package. `[]type` alone, instead of
-  fields, is a list that has a name: in protobuf a message with the list as field 1, in JSON the list.
+  The name is followed by `?` for omitempty and `!` for omitzero; the name `~` is an inlined message, whose fields JSON
+  has among those around it. The type is preceded by `*` for a pointer, `[]` for a list, `map ` for a map with string
+  keys. A type with an `@` has its own JSON form; a message without a package is of the same package. `[]type` alone,
+  instead of fields, is a named list: in protobuf a message with the list as field 1, in JSON the list.
 
-Nothing is read before it is needed, and messages one by one.
+Messages are read one by one, on first use.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _EVERY_VERSION = "*"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message.
+    """A field of a message.
 
     Attributes:
         number: on the wire.
         name: in JSON.
         kind: "string", "int32" … "@Time" … or the name of a message.
-        shape: whether there is one, a list, or a map with string keys.
+        shape: a single value, a list, or a map with string keys.
         wire_type: of each value.
-        pointer: whether a zero that is sent was set.
-        nilable: whether it has a nil, which is what an absent one is: pointers, bytes, and lists that have a name.
-        omit_empty: whether JSON leaves out an empty list or map, a nil, and a zero that is not a struct.
-        omit_zero: whether JSON leaves out a zero that is a struct.
-        inline: whether JSON has the fields of this one among those around it.
+        pointer: whether a zero that was sent counts as set.
+        nilable: whether an absent value is nil: pointers, bytes and named lists.
+        omit_empty: whether JSON leaves out empty lists and maps, nil, and zero values other than structs.
+        omit_zero: whether JSON leaves out a zero struct.
+        inline: whether JSON has the fields of this message among those around it.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Message:
 
     Attributes:
         fields: in the order of JSON.
-        is_list: whether JSON has, instead of an object, the list that is its only field.
+        is_list: whether JSON has the list that is its only field instead of an object.
     """
 
     fields: tuple[Field, ...]
@@ -73,7 +73,7 @@ class Message:
 
 
 def message_name(api_version: str, kind: str) -> str:
-    """The message of a kind; "" if it has none."""
+    """Return the name of a kind's message; "" if it has none."""
     kinds = _kinds()
     package = kinds.get(api_version, {}).get(kind) or kinds[_EVERY_VERSION].get(kind)
     return f"{package}.{kind}" if package else ""
@@ -81,7 +81,7 @@ def message_name(api_version: str, kind: str) -> str:
 
 @cache
 def message(name: str) -> Message:
-    """The layout of a message, by its name with its package."""
+    """Return the layout of a message by its name with the package."""
     text: str = _recorded()["messages"][name]
     package = name.rpartition(".")[0]
     if text.startswith("[]"):

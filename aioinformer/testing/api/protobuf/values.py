@@ -1,7 +1,7 @@
-"""Single values of Kubernetes' messages, from protobuf to JSON.
+"""Conversion of single protobuf values to JSON.
 
-Those with an `@` are messages that Go writes in a form of their own. An absent one is as good as an empty one: what is
-said of no bytes at all is the zero of the type.
+Kinds with an `@` are messages with their own JSON form. An absent message counts as an empty one, which is the zero
+value of the type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.protobuf.wire import ProtobufError, chunks, joined, numbers, signed, split
+from aioinformer.testing.api.protobuf.wire import ProtobufError, chunks, join_chunks, numbers, signed, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _LARGEST_PLAIN_DOUBLE = 1e21
 
 
 def text(value: bytes) -> str:
-    """Text as JSON can have it."""
+    """Decode a string; invalid UTF-8 is replaced."""
     return value.decode("utf-8", "replace")
 
 
@@ -85,14 +85,14 @@ def _int_or_string(data: bytes) -> int | str:
     fields = split(data, "IntOrString")
     kind = _integer(fields.get(1, ()), "Type")
     number = signed(_integer(fields.get(2, ()), "IntVal"), 32)
-    string = text(joined(fields.get(3, ())[-1:], "StrVal"))
+    string = text(join_chunks(fields.get(3, ())[-1:], "StrVal"))
     if kind not in (0, 1):
         raise ProtobufError("impossible IntOrString.Type")
     return string if kind else number
 
 
 def _raw_json(data: bytes) -> Any:
-    raw = joined(split(data, "RawExtension").get(1, ())[-1:], "Raw")
+    raw = join_chunks(split(data, "RawExtension").get(1, ())[-1:], "Raw")
     if not raw:
         return None
     try:

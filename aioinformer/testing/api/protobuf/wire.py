@@ -1,4 +1,4 @@
-"""Protobuf's wire format: what a message looks like to somebody who does not know its type."""
+"""Protobuf's wire format, without knowledge of message types."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Sent = dict[int, list[tuple[int, int | bytes]]]
 
 
 class ProtobufError(ValueError):
-    """Bytes that are not what they should be.
+    """Invalid protobuf data.
 
     Attributes:
-        api_version: that the envelope names, "" if it could not be read.
-        kind: likewise.
+        api_version: from the envelope; "" if it could not be read.
+        kind: from the envelope; "" if it could not be read.
     """
 
     def __init__(self, reason: str, api_version: str = "", kind: str = "") -> None:
@@ -27,17 +27,16 @@ class ProtobufError(ValueError):
 
 
 def split(data: bytes, name: str) -> Sent:
-    """The fields of a message by number: wire type and value of each occurrence, in their order.
+    """Return the fields of a message by number, with wire type and value of each occurrence in order.
 
-    Values are unsigned integers, or bytes if they have a length. Of groups, which no known message has, only that they
-    were there is told.
+    Values are unsigned integers, or bytes if they have a length. Groups, which no known message has, get the value 0.
 
     Args:
         data: the message.
-        name: its name, for errors.
+        name: of the message, for errors.
 
     Raises:
-        ProtobufError: the bytes are no message.
+        ProtobufError: the data is not a message.
     """
     sent: Sent = {}
     position = 0
@@ -58,16 +57,16 @@ def split(data: bytes, name: str) -> Sent:
 
 
 def signed(value: int, bits: Literal[32, 64]) -> int:
-    """An unsigned integer as the two's complement that was meant."""
+    """Convert an unsigned integer to a signed one (two's complement)."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def chunks(occurrences: Occurrences, name: str) -> list[bytes]:
-    """The values of a field that has a length.
+    """Return the values of a field with a length.
 
     Raises:
-        ProtobufError: it was sent as something else.
+        ProtobufError: a value has another wire type.
     """
     found = []
     for wire_type, value in occurrences:
@@ -77,26 +76,26 @@ def chunks(occurrences: Occurrences, name: str) -> list[bytes]:
     return found
 
 
-def joined(occurrences: Occurrences, name: str) -> bytes:
-    """One message of all of them: messages merge when they are put one after the other.
+def join_chunks(occurrences: Occurrences, name: str) -> bytes:
+    """Join the values of a field. Concatenated messages are merged.
 
     Raises:
-        ProtobufError: one was sent as something else.
+        ProtobufError: a value has another wire type.
     """
     return b"".join(chunks(occurrences, name))
 
 
 def numbers(occurrences: Occurrences, name: str, wire_type: int = VARINT, *, packed: bool = False) -> list[int]:
-    """The unsigned values of a field that has no length.
+    """Return the unsigned values of a field without a length.
 
     Args:
         occurrences: of the field.
         name: of the field, for errors.
-        wire_type: that it has to have.
-        packed: whether many varints may have been sent as one chunk, too.
+        wire_type: the required wire type.
+        packed: whether varints may also be packed into one chunk.
 
     Raises:
-        ProtobufError: it was sent as something else.
+        ProtobufError: a value has another wire type.
     """
     found: list[int] = []
     for sent_type, value in occurrences:

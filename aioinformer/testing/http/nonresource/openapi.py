@@ -1,4 +1,4 @@
-"""`/openapi/v2`; `/openapi/v3`, its index, and documents that may be kept as long as their hash is in the URL."""
+"""`/openapi/v2` and `/openapi/v3`: the index, and documents that clients may cache while their hash is in the URL."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _JSON_TYPES = ("application/json", "application/*", "*/*")
 def openapi_answer(
     request: web.BaseRequest, path: str, registry: Registry, definitions: Iterable[Mapping[str, Any]]
 ) -> web.StreamResponse:
-    """Answers `/openapi/v2`, `/openapi/v3`, and what the index of the latter names.
+    """Answer `/openapi/v2`, `/openapi/v3` and the documents of its index.
 
     Args:
-        path: without a slash at the end.
-        registry: what is served.
-        definitions: the CustomResourceDefinitions of now.
+        path: without a trailing slash.
+        registry: the served resources.
+        definitions: the current CustomResourceDefinitions.
 
     Raises:
         UnknownPath: there is no such document.
@@ -42,7 +42,7 @@ def openapi_answer(
     if request.path == "/openapi/v2/":
         raise UnknownPath(request.path)
     if path == "/openapi/v2":
-        return _older_answer(request, definitions)
+        return _v2_answer(request, definitions)
     if not f"{path}/".startswith("/openapi/v3/"):
         raise UnknownPath(path)
     built_in = builtin_documents().items()
@@ -57,23 +57,23 @@ def openapi_answer(
         return web.Response(status=404, headers=standing)
     if not any(kind in _JSON_TYPES for kind, _, _ in clauses(request.headers.get("Accept", ""))):
         return web.Response(status=406, headers=standing | {"Vary": "Accept"})
-    asked = request.query.get("hash", "")
-    if asked and asked != found.hash:
+    requested_hash = request.query.get("hash", "")
+    if requested_hash and requested_hash != found.hash:
         headers = {"Location": found.url, "Content-Type": JSON, "Vary": "Accept"}
         return web.Response(status=301, headers=standing | headers)
     headers = standing | {"Vary": "Accept"}
-    if asked:
+    if requested_hash:
         headers["Cache-Control"] = "public, immutable"
-    return _under_conditions(request, found.body, JSON, found.hash, headers)
+    return _conditional_answer(request, found.body, JSON, found.hash, headers)
 
 
-def _older_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, Any]]) -> web.Response:
+def _v2_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, Any]]) -> web.Response:
     headers = CIMultiDict(standing_headers(request))
     headers.extend([("Vary", "Accept-Encoding"), ("Vary", "Accept")])
     accept = request.headers.get("Accept", "")
     if not any(accepted in accept for accepted in ACCEPTED):
         if any(kind in _JSON_TYPES for kind, _, _ in clauses(accept)):
-            why = f"this server has no /openapi/v2 in JSON: ask for {MEDIA_TYPE}, or for /openapi/v3"
+            why = f"this server has no JSON form of /openapi/v2: request {MEDIA_TYPE}, or /openapi/v3"
             raise StatusError(501, "NotImplemented", why)
         return web.Response(status=406, headers=headers)
     body = document(definitions)
@@ -81,26 +81,26 @@ def _older_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, A
     if accepts_gzip(request) and request.method != "HEAD":
         headers["Content-Encoding"] = "gzip"
         body = gzip.compress(body, 1, mtime=0)
-    return _under_conditions(request, body, MEDIA_TYPE, name, headers)
+    return _conditional_answer(request, body, MEDIA_TYPE, name, headers)
 
 
-def _under_conditions(
+def _conditional_answer(
     request: web.BaseRequest, body: bytes, media_type: str, name: str, headers: Mapping[str, str]
 ) -> web.Response:
-    """A document, unless the client has it, or wants another one."""
-    told = CIMultiDict(headers)
-    told["ETag"] = etag = f'"{name}"'
+    """Answer with the document, or with 304 or 412 as the conditional headers require."""
+    response_headers = CIMultiDict(headers)
+    response_headers["ETag"] = etag = f'"{name}"'
     if request.headers.get("If-Match", etag) not in (etag, "*"):
-        return web.Response(status=412, headers={**told, "Content-Type": media_type})
+        return web.Response(status=412, headers={**response_headers, "Content-Type": media_type})
     if request.headers.get("If-None-Match") in (etag, "*"):
-        told.pop("Content-Encoding", None)
-        return web.Response(status=304, headers=told)
-    told["Content-Type"] = media_type
-    return web.Response(body=body, headers=told)
+        response_headers.pop("Content-Encoding", None)
+        return web.Response(status=304, headers=response_headers)
+    response_headers["Content-Type"] = media_type
+    return web.Response(body=body, headers=response_headers)
 
 
 def _is_served(registry: Registry, name: str) -> bool:
-    """Whether a document is about what is served: "api", "apis/GROUP" or "apis/GROUP/VERSION"."""
+    """Return whether a document ("api", "apis/GROUP" or "apis/GROUP/VERSION") describes served resources."""
     root, *rest = name.split("/")
     group, versions = ("", rest) if root == "api" else (rest[0] if rest else "", rest[1:])
     known = registry.versions(group)
