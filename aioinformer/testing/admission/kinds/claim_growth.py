@@ -1,4 +1,4 @@
-"""Whether a claim that has a volume may have a larger one: its class says so."""
+"""The expansion of persistent volume claims, which their storage class must allow."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.ledger import Ledger
 
 _CLASSES = "storageclasses.storage.k8s.io"
-_REFUSED = (
+_NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
 
 
 def check_growth(ledger: Ledger, served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Looks at the size that a claim asks for anew.
+    """Check that a claim may grow.
 
     Raises:
-        StatusError: 403, its class does not let claims grow.
+        StatusError: 403, the storage class does not allow volume expansion.
     """
     if served.resource.group_resource != "persistentvolumeclaims" or _size(obj) <= _size(old):
         return
     name = str((obj.get("spec") or {}).get("storageClassName") or "")
     found = ledger.find(ledger.registry.resolve(_CLASSES), "", name)
     if found is None or not decode(found.body).get("allowVolumeExpansion"):
-        raise statuses.forbidden(served.resource, old["metadata"]["name"], _REFUSED)
+        raise statuses.forbidden(served.resource, old["metadata"]["name"], _NOT_EXPANDABLE)
 
 
 def _size(claim: Mapping[str, Any]) -> Decimal:

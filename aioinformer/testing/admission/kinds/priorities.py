@@ -1,6 +1,6 @@
-"""What pods are worth: priority and pre-emption are given by a class, and by nobody else.
+"""Pod priority: a pod gets priority and preemption policy from its priority class.
 
-Every cluster has two classes of the system. Without a class a pod gets that of everybody, if one is marked so.
+Every cluster has two system classes. A pod without a class gets the default class, if there is one.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.ledger import Ledger
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
-_OF_THE_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 _PREEMPTION = "PreemptLowerPriority"
 
 
 def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whole: bool) -> None:
-    """Gives a new pod the priority of its class; of other objects only classes are looked at.
+    """Set the priority of a new pod, or check that a new default class is the only one.
 
     Args:
         obj: is changed.
-        whole: whether the class has to be there.
+        whole: whether the class must exist.
 
     Raises:
-        StatusError: 403, there is no such class; the pod says something else; there is a class for everybody already.
+        StatusError: 403, the class does not exist, the pod has other values, or there is a default class already.
     """
-    said = obj["metadata"]
-    name = str(said.get("name") or said.get("generateName") or "Unknown")
+    metadata = obj["metadata"]
+    name = str(metadata.get("name") or metadata.get("generateName") or "Unknown")
     if served.resource.group_resource == _CLASSES:
-        marked = _default_class(ledger) if obj.get("globalDefault") else None
-        if marked is not None and marked["metadata"]["name"] != name:
-            why = f"PriorityClass {marked['metadata']['name']} is already marked as default. Only one default can exist"
+        default = _default_class(ledger) if obj.get("globalDefault") else None
+        if default is not None and default["metadata"]["name"] != name:
+            why = (
+                f"PriorityClass {default['metadata']['name']} is already marked as default. Only one default can exist"
+            )
             raise statuses.forbidden(served.resource, name, why)
     if served.resource.group_resource != "pods":
         return
@@ -63,12 +65,12 @@ def _class(ledger: Ledger, name: str) -> Mapping[str, Any] | None:
     if record is not None:
         found: dict[str, Any] = decode(record.body)
         return found
-    value = _OF_THE_SYSTEM.get(name)
+    value = _SYSTEM_CLASSES.get(name)
     return None if value is None else {"metadata": {"name": name}, "value": value}
 
 
 def _default_class(ledger: Ledger) -> Mapping[str, Any] | None:
-    """Of several that are marked, the one that is worth least."""
+    """Return the default class; of several, the one with the lowest value."""
     records = ledger.collection(ledger.registry.resolve(_CLASSES)).records("")
     classes: list[dict[str, Any]] = [
         decode(record.body) for record in records if b'"globalDefault":true' in record.body

@@ -1,4 +1,4 @@
-"""Who asks for a certificate: the server tells, whatever the request says."""
+"""The requester of a certificate: the server sets it and ignores the client's values."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from aioinformer.testing.access.rbac import User
 
 
-def tell_requester(spec: dict[str, Any], user: User) -> None:
-    """Writes into the specification of a request who made it.
+def set_requester(spec: dict[str, Any], user: User) -> None:
+    """Set the user who sent a certificate signing request.
 
     Args:
         spec: is changed.
     """
-    told = {
+    requester = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {name: list(values) for name, values in user.extra.items()},
     }
-    for field, value in told.items():
+    for field, value in requester.items():
         spec.pop(field, None)
         if value:
             spec[field] = value

@@ -1,1 +1,1 @@
-"""Schemas of custom resources: validation rules, and the checks of a definition."""
+"""Validation rules of custom resources, and the validation of CustomResourceDefinitions."""

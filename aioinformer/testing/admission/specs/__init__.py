@@ -1,1 +1,1 @@
-"""What must be true of objects of built-in kinds, in the words of kube-apiserver: a module for each family of kinds."""
+"""Validation of built-in kinds with kube-apiserver's messages: one module for each family of kinds."""

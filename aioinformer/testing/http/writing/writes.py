@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.kinds.creation_warnings import creation_warnings, update_warnings
-from aioinformer.testing.admission.kinds.requesters import tell_requester
+from aioinformer.testing.admission.kinds.requesters import set_requester
 from aioinformer.testing.admission.reviews.reviews import is_review, reviewed
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
@@ -64,7 +64,7 @@ class Writes:
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
         if served.resource.group_resource == _REQUESTS and isinstance(obj.get("spec"), dict):
-            tell_requester(obj["spec"], self._access.user())
+            set_requester(obj["spec"], self._access.user())
         if is_review(served):
             user = self._access.user()
             review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())

@@ -1,1 +1,1 @@
-"""What must be true of data, of nodes and limits, of rights, and of what rules a cluster."""
+"""Validation of data, nodes, limits, roles and the kinds that configure a cluster."""

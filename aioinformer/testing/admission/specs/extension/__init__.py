@@ -1,1 +1,1 @@
-"""Specifications of objects that extend the API server: webhooks, admission policies, API services."""
+"""Validation of kinds that extend the API server: webhooks, admission policies and API services."""

@@ -1,1 +1,1 @@
-"""What must be true of services, of what stands behind them, and of who may reach them."""
+"""Validation of services, endpoints, ingresses and network policies."""

@@ -1,1 +1,1 @@
-"""What must be true of pods and their containers, and what may be changed about them."""
+"""Validation of pods and their updates."""

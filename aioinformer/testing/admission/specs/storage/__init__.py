@@ -1,1 +1,1 @@
-"""What must be true of volumes, wherever they stand, of claims for them and of the classes that they come from."""
+"""Validation of volumes, claims and storage classes."""

@@ -1,1 +1,1 @@
-"""What checks of many kinds have in common: selectors, references, numbers, paths, and how values are quoted."""
+"""Checks shared by many kinds: selectors, references, numbers, paths, and how values are quoted."""

@@ -1,1 +1,1 @@
-"""What must be true of what makes pods, scales them, and says how many may be missing."""
+"""Validation of workloads, autoscalers and disruption budgets."""

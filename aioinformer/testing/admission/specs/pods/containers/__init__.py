@@ -1,1 +1,1 @@
-"""Specifications of containers."""
+"""Validation of containers."""
