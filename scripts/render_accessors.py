@@ -62,7 +62,7 @@ def _mixin_module(names: list[str]) -> str:
 """
         for name in names
     ]
-    return f'''"""The groups of a factory, each of which is imported when it is first used. {_GENERATED}"""
+    return f'''"""The API groups of a factory. Each is imported on first access. {_GENERATED}"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 
 class Accessors:
-    """Gives a factory its three levels: `factory.apps.v1.deployments`, for every built-in resource."""
+    """The attribute paths of a factory, `factory.apps.v1.deployments`, for every built-in resource."""
 
 {chr(10).join(properties)}'''
 

@@ -1,4 +1,4 @@
-"""Informers for many resources, namespaces and selections, with one lifetime."""
+"""Factories: informers of several resources, namespaces and selections that start and stop together."""
 
 from __future__ import annotations
 

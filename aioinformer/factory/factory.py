@@ -1,4 +1,4 @@
-"""SharedInformerFactory: one informer for each resource a program cares about, and one life for all of them."""
+"""`SharedInformerFactory`: one informer for each resource and scope; all of them start and stop together."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ T = TypeVar("T")
 
 
 class SharedInformerFactory(Accessors):
-    """Makes informers, one for each resource and scope, and owns them while it runs.
+    """Creates informers, one for each resource and scope, and owns them while it runs.
 
-    `async with factory:` starts what was asked for before; `start()` and `wait_for_cache_sync()` start what was asked
-    for since. Leaving it ends them all. It may be entered and left by different tasks.
+    `async with factory:` starts the informers that exist; `start()` and `wait_for_cache_sync()` start those created
+    since. Leaving the block stops all of them. Different tasks may enter and leave it.
 
-    Every built-in resource is an attribute path, `factory.apps.v1.deployments`, with `informer()` and `lister()`;
-    all others go by `for_resource`.
+    Every built-in resource is an attribute path, `factory.apps.v1.deployments`, with `informer()` and `lister()`. Use
+    `for_resource` for all others.
 
     Args:
-        client: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or the URL of the server. Only what
-            the factory makes of the latter two is closed by `shutdown`.
-        resync_period: the default of all informers, in seconds; 0 for never.
+        client: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or the URL of the server. For the
+            latter two, the factory creates a transport, and `shutdown` closes it; you close the others.
+        resync_period: the default for all informers, in seconds; 0 for never.
 
-        namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
+        namespace: "" for all namespaces. It does not apply to cluster-scoped resources.
         tweak_list_options: changes the options of every list and watch in place.
-        custom_resync: periods of single resources, by their `gvr` ("apps/v1/deployments", core: "v1/pods").
+        custom_resync: `gvr` of a resource ("apps/v1/deployments", core: "v1/pods") -> its resync period.
 
-        transform: of all informers: sees each object before anybody else does; what it returns is cached.
-        options: of all informers: paging, time-outs, backoff.
-        max_undecodable: of all informers: the share of objects, from 0 to 1, above which one is not ready; None for no
-            limit.
-        shutdown_grace: seconds a handler that is running at the stop has to finish.
+        transform: for all informers: called with each object before it is cached and delivered; its result is cached.
+        options: for all informers: paging, timeouts, backoff.
+        max_undecodable: for all informers: the share of objects that may fail to decode, from 0 to 1, before the
+            informer is not ready; None for no limit.
+        shutdown_grace: how long a handler call may continue after the stop, in seconds.
 
-        name: of the informers, for metrics; released by `shutdown`. By default, and if a string is in use, the first
-            free one of `default`, `default-2` and so on.
-        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
+        name: of the informers, for metrics; `shutdown` releases it. By default, and if a string is in use, the first
+            free name of `default`, `default-2` and so on.
+        metrics: collects the informers' metrics; without it, they are not counted.
     """
 
     def __init__(
@@ -109,29 +109,28 @@ class SharedInformerFactory(Accessors):
         self._name = name_for(name, metrics)
         self._metrics = metrics
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
-            "informer factory", "ask for it before `async with factory`, or call factory.start() afterwards"
+            "informer factory", "create it before `async with factory`, or call factory.start() afterwards"
         )
 
     # Informers.
 
     def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """Return the informer of a resource and scope; the first call makes it.
+        """Return the informer of a resource and scope; the first call creates it.
 
-        Namespace and selectors say which informer is meant: several scopes of a resource are several informers. What is
-        not named of them is as the factory has it. `tweak_list_options` of the factory comes last, on top of them.
+        Namespace and selectors select the informer: each scope of a resource has its own. Their defaults are the
+        factory's. `tweak_list_options` of the factory is applied last.
 
-        Later calls get the informer that exists. Options that they do not name are those of that informer; indexes that
-        it does not have are added.
+        Later calls return the existing informer. Options that they omit do not matter; new indices are added to it.
 
         Args:
-            resource: which.
+            resource: the resource to watch.
             options: see `InformerOptions`.
 
         Raises:
             InformerStopped: the factory was shut down, and has no such informer.
             UnknownOption: there is no such option.
-            UsageError: an option makes no sense, or differs from that of the informer that exists; or the resource
-                cannot be listed.
+            UsageError: an option is invalid, or differs from that of the existing informer; or the resource does not
+                support list.
         """
         if not isinstance(resource, Resource):
             raise UsageError(
@@ -143,7 +142,7 @@ class SharedInformerFactory(Accessors):
         if known is not None:
             return known
         if self._informers.stopped:
-            raise InformerStopped(f"the factory was shut down before it was asked for {key}; make a new one")
+            raise InformerStopped(f"{key} has no informer, and the factory was shut down; create another factory")
         resource.require("list")
         period = self._custom_resync.get(resource.gvr, self._making.resync_period)
         making = replace(self._making, resync_period=period).with_options(named)
@@ -168,18 +167,19 @@ class SharedInformerFactory(Accessors):
         return informer
 
     def for_resource(self, resource: Resource[T] | str, **options: Never) -> NamespacedAccessor[T] | ClusterAccessor[T]:
-        """Any resource, with `informer()` and `lister()` as the attribute paths have them.
+        """Return the accessor of any resource, with `informer()` and `lister()`, like the attribute paths.
 
         Args:
-            resource: a `Resource` (of a CRD, say), or the `gvr` of a built-in one: "apps/v1/deployments", "v1/pods".
+            resource: a `Resource`, for example of a CRD, or the `gvr` of a built-in one: "apps/v1/deployments",
+                "v1/pods".
 
         Raises:
-            UnknownOption: an option is given; they are given to `informer()` and `lister()` of what this returns.
-            UsageError: there is no built-in resource of this name.
+            UnknownOption: an option was passed here, and not to `informer()` or `lister()` of the result.
+            UsageError: there is no built-in resource with this name.
         """
         if options:
             raise UnknownOption(
-                f"for_resource() has no option {next(iter(options))!r}; give options to what it returns: "
+                f"for_resource() has no option {next(iter(options))!r}; pass options to its result: "
                 "for_resource(...).informer(...) or .lister(...)"
             )
         if isinstance(resource, str):
@@ -190,60 +190,60 @@ class SharedInformerFactory(Accessors):
         return accessor(self, resource)
 
     def informers(self) -> dict[str, SharedIndexInformer[Any]]:
-        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the factory's."""
+        """Return all informers by the `gvr` of their resource, and the scope if it is not the factory's: a copy."""
         return dict(self._informers.by_key)
 
     def snapshot(self) -> FactorySnapshot:
-        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+        """Return the state of the informers and their handlers, as plain data for `json.dumps`, in any thread.
 
-        It has names and counts, and never the content of an object or a credential.
+        It contains names and counts, but never the content of an object or a credential.
         """
         return self._informers.snapshot(self._name.name if self._name is not None else "")
 
     # Life.
 
     def start(self) -> None:
-        """Starts all informers that were asked for and do not run yet. A plain call; may be repeated.
+        """Start all informers that are not running yet. Returns at once, and may be called again.
 
         Raises:
             InformerStopped: the factory was shut down.
-            Exception: what an informer crashed with.
+            Exception: an informer crashed with it.
         """
         self._check()
         self._informers.start()
 
     async def wait_for_cache_sync(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+        timeout: float | None = None,  # noqa: ASYNC109 - a timeout is a result here, not an exception
     ) -> SyncResult:
-        """Starts what is not started, and waits until every cache is filled. Handlers may not have been told yet.
+        """Start all informers, and wait until every cache has synced. Handlers may still have pending notifications.
 
         Args:
             timeout: in seconds, None for no limit.
 
         Returns:
-            Whether all caches are filled, and whether each is: a mapping with the `gvr` of each resource ("v1/pods") as
-            key, or that and the scope ("v1/pods?namespace=shop&labelSelector=app=web") if it is not the factory's own.
+            Whether each cache has synced, by the `gvr` of the resource ("v1/pods"), followed by the scope
+            ("v1/pods?namespace=shop&labelSelector=app=web") if that is not the factory's. True if all have.
 
         Raises:
             InformerStopped: the factory was shut down before that.
-            Exception: what an informer crashed with.
+            Exception: an informer crashed with it.
         """
         self.start()
         return await all_synced(self._informers.by_key, timeout=timeout)
 
     def is_ready(self) -> bool:
-        """Whether every informer asked for is ready: it runs, its cache is filled, and objects can be decoded.
+        """Whether every informer is ready: it is running, its cache has synced, and its objects decode.
 
-        This is what a readiness probe wants to know; see `SharedIndexInformer.is_ready`.
+        Use it for a readiness probe; see `SharedIndexInformer.is_ready`.
         """
         return self._informers.is_ready()
 
     async def shutdown(self) -> None:
-        """Ends all informers and waits for that; bounded by `shutdown_grace` and ten seconds more. May be repeated.
+        """Stop all informers and wait for them, for at most `shutdown_grace` and ten seconds. May be called again.
 
         Raises:
-            Exception: what an informer had crashed with.
+            Exception: an informer had crashed with it.
         """
         try:
             await self._informers.stop()
@@ -272,18 +272,18 @@ class SharedInformerFactory(Accessors):
     def _check(self) -> None:
         self._informers.check()
         if self._informers.stopped:
-            raise InformerStopped("the factory was shut down; make a new one")
+            raise InformerStopped("the factory was shut down; create another one")
 
 
 def _check_gvr(gvr: str) -> None:
-    """Refuse what cannot be the name of a resource; those of groups that are not built in may be anything."""
+    """Refuse names that no resource can have; the plural is checked for built-in groups only."""
     group_version, _, plural = gvr.rpartition("/")
     group, _, version = group_version.rpartition("/")
     known = [each.gvr for each in BUILTIN_RESOURCES if (each.group, each.version) == (group, version)]
     if not version or not plural or (known and gvr not in known):
         nearest = get_close_matches(gvr, known, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
-        raise UsageError(f"custom_resync: {gvr!r} is no resource; {hint}")
+        raise UsageError(f"custom_resync: {gvr!r} is not a resource; {hint}")
 
 
 def _built_in(gvr: str) -> Resource[Any]:
@@ -292,7 +292,7 @@ def _built_in(gvr: str) -> Resource[Any]:
     resource = find(group, version, plural)
     if resource is None:
         raise UsageError(
-            f"{gvr!r} is no built-in resource; write it as group/version/plural (core: v1/pods), "
-            "or give a Resource for a custom one"
+            f"{gvr!r} is not a built-in resource; write it as group/version/plural (core: v1/pods), "
+            "or pass a Resource for a custom one"
         )
     return resource

@@ -1,4 +1,4 @@
-"""Informers that live together: they run in one task group, and end together."""
+"""`InformerSet`: the informers of one factory. They run in one task group, and stop together."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741
 
 
 class InformerSet(Generic[I]):
-    """Owns informers while it runs. It may be entered and left by different tasks.
+    """Owns informers while it runs. Different tasks may start and stop it.
 
     Args:
         name: for tasks.
-        start_hint: how to start what is in it, for errors.
+        start_hint: how users start the informers, for errors.
 
     Attributes:
-        by_key: all of them that can be asked for, by the text of their `InformerKey`.
-        stopped: whether the stop was asked for: no informer is started any more.
+        by_key: the text of an `InformerKey` -> its informer; without internal ones.
+        stopped: whether the stop has begun, after which no informer starts.
     """
 
     def __init__(self, name: str, start_hint: str) -> None:
@@ -46,36 +46,36 @@ class InformerSet(Generic[I]):
         self._tasks: asyncio.TaskGroup | None = None
         self._outages = Outages(name, lambda: len(self.informers()))
 
-    # What is in it.
+    # Contents.
 
     def find(self, key: InformerKey, options: Mapping[str, Any]) -> I | None:
-        """Return the informer of a key, with the indexes that are asked for; None if there is none.
+        """Return the informer of a key, after adding the requested indices; None if there is none.
 
         Args:
-            key: which.
-            options: from `named_options`: what it is expected to be made of.
+            key: identifies the informer.
+            options: from `named_options`: the requested configuration.
 
         Raises:
-            UsageError: it is made of something else, or has another index of a name. Nothing is changed then.
-            InformerStopped: it has stopped, and does not have an index that is asked for.
+            UsageError: the informer has other options, or another index of the same name. Nothing is changed then.
+            InformerStopped: it has stopped, and does not have a requested index.
         """
         informer = self.by_key.get(str(key))
         if informer is None:
             return None
         differences = self._makings[str(key)].differences(options)
-        if (mine := informer.resource.model) != (asked := key.resource.model):
-            differences.append(f"model of the Resource is {mine!r}, not {asked!r}")
+        if (mine := informer.resource.model) != (requested := key.resource.model):
+            differences.append(f"model of the Resource is {mine!r}, not {requested!r}")
         if differences:
             raise UsageError(
-                f"{key} has an informer already, and its options are others: {'; '.join(differences)}. "
-                "Ask for it with the same options, or without them; or make another factory"
+                f"{key} already has an informer with other options: {'; '.join(differences)}. "
+                "Pass the same options, or omit them; or use another factory"
             )
         if new := merge_indexers(informer.get_indexer(), options.get("indexers") or {}):
             informer.add_indexers(new)
         return informer
 
     def add(self, key: InformerKey, informer: I, making: Making) -> None:
-        """Take in an informer. Who adds one says when to start it."""
+        """Add an informer. Call `start_informers` to start it."""
         self._adopt(informer)
         self.by_key[str(key)] = informer
         self._makings[str(key)] = making
@@ -96,25 +96,25 @@ class InformerSet(Generic[I]):
 
     @property
     def running(self) -> bool:
-        """Whether it was started, and has not ended."""
+        """Whether the set was started, and has not stopped."""
         return self._owner.running
 
     def check(self) -> None:
-        """Raises what an informer crashed with.
+        """Raise the exception that an informer has crashed with, if any.
 
         Raises:
-            Exception: that.
+            Exception: that exception.
         """
         self._owner.check()
 
     def start(self) -> None:
-        """Starts the set, or what was added to it since."""
+        """Start the set, or the informers that were added since."""
         if not self._owner.running:
             self._owner.start(self._run, self._name)
         self.start_informers()
 
     async def enter(self) -> None:
-        """The same; returns when it has begun."""
+        """Start the set, or the informers that were added since; return when the set is running."""
         if not self._owner.running:
             self._expect_start()
             await self._owner.enter(self._run, self._name)
@@ -122,7 +122,7 @@ class InformerSet(Generic[I]):
             self.start_informers()
 
     def start_informers(self) -> None:
-        """Starts the informers that do not run yet, if the set runs; before that, nothing happens."""
+        """Start the informers that are not running yet, if the set is running."""
         if self._owner.running:
             self._expect_start()
         if self._tasks is None:
@@ -134,10 +134,10 @@ class InformerSet(Generic[I]):
                 self._tasks.create_task(informer.run(), name=informer.name)
 
     async def stop(self) -> None:
-        """Ends all informers, and waits for that.
+        """Stop all informers and wait for them.
 
         Raises:
-            Exception: what an informer had crashed with.
+            Exception: an informer had crashed with it.
         """
         self.stopped = True
         try:
@@ -154,7 +154,7 @@ class InformerSet(Generic[I]):
             informer.start_requested = True
 
     def snapshot(self, name: str) -> FactorySnapshot:
-        """What all informers are doing.
+        """Return the state of all informers.
 
         Args:
             name: of the owner, for metrics.
@@ -163,7 +163,7 @@ class InformerSet(Generic[I]):
         return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
 
     def describe(self, owner: object, name: object) -> str:
-        """The `repr` of the owner."""
+        """Return the `repr` of the owner."""
         informers = list(self.by_key.values())
         life = "stopped" if self.stopped else "running" if self.running else "not started"
         synced = sum(informer.has_synced() for informer in informers)
@@ -180,7 +180,7 @@ class InformerSet(Generic[I]):
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
-                    self._tasks = None  # while the others end, nothing is started any more
+                    self._tasks = None  # start nothing while the informers stop
         except BaseExceptionGroup as group:
             error = collapsed(group)
             raise error from error.__cause__
@@ -188,6 +188,6 @@ class InformerSet(Generic[I]):
             self._retire()
 
     def _retire(self) -> None:
-        # A task that is cancelled before its first step never takes it.
+        # Informers whose task was cancelled before its first step have to be stopped here.
         for informer in self.informers():
             informer.retire()

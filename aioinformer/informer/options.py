@@ -1,4 +1,4 @@
-"""What can be said of one informer, wherever one is made: by itself, by a factory, by an attribute path."""
+"""The options of one informer: their types, checks, and the comparison with those of an existing informer."""
 
 from __future__ import annotations
 
@@ -31,27 +31,26 @@ T = TypeVar("T")
 class InformerOptions(TypedDict, Generic[T], total=False):
     """Keyword arguments of `informer()`, `lister()` and `informer_for()`.
 
-    The first three say which informer is meant: each scope of a resource has one of its own. What they do not name is
-    as the factory has it. The others say what an informer is made of; None, and an option that is left out, leave it to
-    the factory, or to the informer that exists.
+    The first three select the informer: each scope of a resource has its own. Their defaults are the factory's. The
+    others configure the informer. An option that is omitted or None defaults to the factory's, or to that of the
+    existing informer.
 
     Attributes:
         namespace: "" for all namespaces.
-        label_selector: applied by the server: text, a mapping of labels, or a parsed one.
-        field_selector: applied by the server: text, a mapping of fields, or a parsed one.
-        indexers: index functions, or field paths, by name; in addition to the one by namespace, and to those that the
-            informer has.
-        decoder: a model of the user's own for the objects: a msgspec, dataclass or pydantic class, or a function of
-            JSON bytes.
-        transform: sees each object before anybody else does; what it returns is cached. Instead of the factory's.
-        storage: in what form objects are kept: "bytes", "stripped", "compressed", "projection", "metadata", "dict".
-        fields: paths that are decoded with the metadata, such as "spec.nodeName".
-        queue: what is between reflector and cache, "delta" or "in_order"; see `aioinformer.informer.pipeline`.
-        resync_period: in seconds, 0 for never; instead of the factory's.
-        metadata_only: the same as `storage="metadata"`.
-        max_undecodable: the share of objects, from 0 to 1, above which the informer is not ready; instead of the
+        label_selector: applied by the server: text, a mapping of labels, or a parsed selector.
+        field_selector: applied by the server: text, a mapping of fields, or a parsed selector.
+        indexers: index functions or field paths, by name; added to the index by namespace and to existing indices.
+        decoder: your own model for the objects: a msgspec, dataclass or pydantic class, or a function of JSON bytes.
+        transform: called with each object before it is cached and delivered; its result is cached. Replaces the
             factory's.
-        options: paging, time-outs, backoff; instead of the factory's.
+        storage: the storage tier: "bytes", "stripped", "compressed", "projection", "metadata", "dict".
+        fields: paths to decode with the metadata, such as "spec.nodeName".
+        queue: the queue between reflector and cache, "delta" or "in_order"; see `aioinformer.informer.pipeline`.
+        resync_period: in seconds, 0 for never; replaces the factory's.
+        metadata_only: the same as `storage="metadata"`.
+        max_undecodable: the share of objects that may fail to decode, from 0 to 1, before the informer is not ready;
+            replaces the factory's.
+        options: paging, timeouts, backoff; replaces the factory's.
     """
 
     namespace: str
@@ -70,17 +69,17 @@ class InformerOptions(TypedDict, Generic[T], total=False):
 
 
 KNOWN: Final = tuple(InformerOptions.__annotations__)
-#: Of these, None means that the option is not named.
+#: For these, None means that the option is omitted.
 _OPTIONAL: Final = frozenset({"indexers", "decoder", "transform", "resync_period", "max_undecodable", "options"})
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What one informer is made of, its indexes apart.
+    """The configuration of one informer, without its indices.
 
     Attributes:
         decoder, transform, storage, queue, resync_period, max_undecodable, options: as in `InformerOptions`.
-        fields: the same, in no order.
+        fields: as in `InformerOptions`, unordered.
     """
 
     decoder: Any = None
@@ -93,7 +92,7 @@ class Making:
     options: ReflectorOptions | None = None
 
     def with_options(self, options: Mapping[str, Any]) -> Making:
-        """Return the same with the options that are named.
+        """Return this configuration with the given options replaced.
 
         Args:
             options: from `named_options`.
@@ -105,7 +104,7 @@ class Making:
         return {name: getattr(self, name) for name in _MADE_OF}
 
     def differences(self, options: Mapping[str, Any]) -> list[str]:
-        """Name what options ask for, and this is not: "storage is 'bytes', not 'dict'".
+        """Describe where options differ from this configuration: "storage is 'bytes', not 'dict'".
 
         Args:
             options: from `named_options`.
@@ -114,11 +113,11 @@ class Making:
         for name in _MADE_OF:
             if name not in options:
                 continue
-            mine, asked = getattr(self, name), options[name]
-            if name in ("decoder", "transform") and same_function(mine, asked):
+            mine, requested = getattr(self, name), options[name]
+            if name in ("decoder", "transform") and same_function(mine, requested):
                 continue
-            if mine != asked:
-                found += _contrast(name, mine, asked)
+            if mine != requested:
+                found += _contrast(name, mine, requested)
         if options.get("metadata_only") is False and self.storage == Storage.METADATA:
             found.append("metadata_only is True, not False")
         return found
@@ -128,16 +127,16 @@ _MADE_OF: Final = tuple(field.name for field in fields(Making))
 
 
 def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
-    """Return the options that are named, checked and in one form each.
+    """Check options; return those that are not omitted, each in one canonical form.
 
     Args:
         options: keyword arguments.
-        caller: what they were given to, for errors.
+        caller: the function that got them, for errors.
 
     Raises:
         UnknownOption: there is no such option.
-        OptionError: a value makes no sense.
-        UsageError: two of them contradict each other.
+        OptionError: a value is invalid.
+        UsageError: two options contradict each other.
     """
     for name in options:
         if name not in KNOWN:
@@ -169,34 +168,34 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     return named
 
 
-def merge_indexers(indexer: Indexer[T], asked: Indexers[T]) -> Indexers[T]:
+def merge_indexers(indexer: Indexer[T], requested: Indexers[T]) -> Indexers[T]:
     """Return the index functions that the cache does not have yet.
 
     Args:
         indexer: the cache.
-        asked: index functions, or field paths, by name.
+        requested: index functions or field paths, by name.
 
     Raises:
         UsageError: the cache has another function under one of the names.
     """
     known = indexer.get_indexers()
-    taken = sorted(name for name in asked if name in known and not _same_index(known[name], asked[name]))
+    taken = sorted(name for name in requested if name in known and not _same_index(known[name], requested[name]))
     if taken:
         raise UsageError(
-            f"index {', '.join(taken)} exists already, with another function; choose another name, or give the same one"
+            f"index {', '.join(taken)} exists already, with another function; choose another name or the same function"
         )
-    return {name: function for name, function in asked.items() if name not in known}
+    return {name: function for name, function in requested.items() if name not in known}
 
 
 def same_function(one: Any, other: Any) -> bool:
-    """Whether two functions, or classes, are the same: a lambda is, each time that its line is passed."""
+    """Whether two functions or classes are the same, or closures of the same code over the same values."""
     if one == other:
         return True
     if not isinstance(one, FunctionType) or not isinstance(other, FunctionType) or one.__code__ is not other.__code__:
         return False
     try:
         held = [[cell.cell_contents for cell in function.__closure__ or ()] for function in (one, other)]
-    except ValueError:  # a variable of the function around it that has no value yet
+    except ValueError:  # a variable of the enclosing function has no value yet
         return False
     return (
         all(mine is theirs for mine, theirs in zip(*held, strict=True))
@@ -205,17 +204,17 @@ def same_function(one: Any, other: Any) -> bool:
     )
 
 
-def _same_index(known: Any, asked: Any) -> bool:
+def _same_index(known: Any, requested: Any) -> bool:
     if isinstance(known, FieldIndexFunc):
-        return known.steps == FieldIndexFunc(asked).steps if isinstance(asked, str) else known is asked
-    return same_function(known, asked)
+        return known.steps == FieldIndexFunc(requested).steps if isinstance(requested, str) else known is requested
+    return same_function(known, requested)
 
 
-def _contrast(name: str, mine: Any, asked: Any) -> list[str]:
+def _contrast(name: str, mine: Any, requested: Any) -> list[str]:
     if name == "options" and mine is not None:
-        pairs = [(field.name, getattr(mine, field.name), getattr(asked, field.name)) for field in fields(mine)]
+        pairs = [(field.name, getattr(mine, field.name), getattr(requested, field.name)) for field in fields(mine)]
         return [f"options.{part} is {old!r}, not {new!r}" for part, old, new in pairs if old != new]
-    return [f"{name} is {_shown(mine)}, not {_shown(asked)}"]
+    return [f"{name} is {_shown(mine)}, not {_shown(requested)}"]
 
 
 def _shown(value: Any) -> str:

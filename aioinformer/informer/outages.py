@@ -1,8 +1,7 @@
-"""Outages that last: one line a minute for all informers of an owner, however many of them have lost the server.
+"""Log lasting outages: one line a minute for all failing informers of an owner.
 
-The first failure of an informer is in the log already, as is each change of its reason. What is repeated here says how
-long the outage has lasted, how many attempts were made, and when the next one is. A timer exists only while something
-is failing.
+The reflector logs the first failure of an informer, and each change of the reason. The repeated line has the duration
+of the outage, the number of attempts, and the time until the next one. A timer exists only while an informer fails.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.informer")
 
-#: An outage is repeated in the log so often, in seconds.
+#: Seconds between two log lines of an outage.
 REPEAT: Final = 60.0
 
 _FAILING: Final = frozenset(
@@ -31,7 +30,7 @@ _FAILING: Final = frozenset(
 
 
 class Follower(Protocol):
-    """What is asked of an informer."""
+    """The part of an informer that `Outages` needs."""
 
     @property
     def name(self) -> str: ...
@@ -40,30 +39,30 @@ class Follower(Protocol):
     def state(self) -> InformerState: ...
 
     def reflectors(self) -> dict[str, Reflector]:
-        """What lists and watches, by namespace; by "" if it is one for all."""
+        """Return the reflectors by namespace; a single one by ""."""
         ...
 
 
 class Outages:
-    """Repeats in the log that informers have lost the server, until they reach it again.
+    """Logs that informers are failing, once a minute until they reach the server again.
 
     Args:
         name: of the owner.
-        count: how many informers there are.
+        count: returns the number of all informers.
     """
 
     def __init__(self, name: str, count: Callable[[], int] = lambda: 1) -> None:
         self._name = name
         self._count = count
-        #: Since when each informer has been failing, by the loop's clock.
+        #: When each informer began to fail, by the loop's clock.
         self._since: dict[Follower, float] = {}
         self._timer: asyncio.TimerHandle | None = None
-        #: The state of the log: whether the outage was repeated, so that its end is logged as well.
+        #: Whether the outage was logged here, so that its end is logged, too.
         self._repeated = False
         self._began = 0.0
 
     def changed(self, informer: Follower, state: InformerState) -> None:
-        """Take in the new state of an informer."""
+        """Update the state of an informer."""
         loop = asyncio.get_running_loop()
         if any(each.state.phase in _FAILING for each in informer.reflectors().values()):
             if not self._since:
@@ -76,7 +75,7 @@ class Outages:
             self.close()
 
     def close(self) -> None:
-        """Repeat nothing any more."""
+        """Cancel the timer and forget all failures."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -99,7 +98,7 @@ class Outages:
             reason,
             f" (and {len(others)} other reasons)" if others else "",
             max((each.attempts for each in reflectors), default=0),
-            f"next retry in {max(0.0, min(retries) - now):.0f} s" if retries else "which is under way",
+            f"next retry in {max(0.0, min(retries) - now):.0f} s" if retries else "in progress",
         )
 
     def _subject(self) -> str:
@@ -112,7 +111,7 @@ class Outages:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people: "45 s", "3 min 20 s", "2 h 5 min"."""
+    """Format a duration: "45 s", "3 min 20 s", "2 h 5 min"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,8 +1,8 @@
-"""What informers and factories are doing, as plain data: for `/debug` routes, log lines and bug reports.
+"""Snapshots: the state of informers and factories as plain data, for `/debug` routes, log lines and bug reports.
 
-Snapshots consist of dicts, lists, strings and numbers: `json.dumps` takes them. They hold names and counts, and never
-the content of an object, the message of an exception in a handler, or a credential. Times are in seconds since the
-epoch, durations in seconds. Nothing is collected for them: they are read off when they are asked for, in any thread.
+Snapshots consist of dicts, lists, strings and numbers, so `json.dumps` accepts them. They contain names and counts, but
+never the content of an object, the message of a handler's exception, or a credential. Times are in seconds since the
+epoch, durations in seconds. Nothing is recorded for snapshots: they are computed on demand, in any thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HandlerErrorSnapshot(TypedDict):
     Attributes:
         error: its type, and the file and line that raised it; never its message.
         key: of the object.
-        time: when.
+        time: when it was raised.
     """
 
     error: str
@@ -37,13 +37,13 @@ class HandlerErrorSnapshot(TypedDict):
 
 
 class HandlerCallSnapshot(TypedDict):
-    """A call of a handler that is under way.
+    """A running call of a handler.
 
     Attributes:
-        function: that was called, with its file and line.
+        function: the function that was called, with its file and line.
         key: of the object.
         since: when the call began.
-        seconds: since then.
+        seconds: how long it has been running.
     """
 
     function: str
@@ -57,13 +57,13 @@ class HandlerSnapshot(TypedDict):
 
     Attributes:
         name: of the registration, with the function, its file and line.
-        synced: whether it was called for all of the initial list.
-        pending: notifications that wait, the one that it is at included.
+        synced: whether the initial list was delivered to it.
+        pending: how many notifications are pending, the running call included.
         calls: how often it was called.
         errors: how often it raised.
-        last_error: the last time that it did; None if it never did.
-        longest_call: the longest call that has ended, in seconds, awaiting included.
-        current: the call that is under way; None if there is none.
+        last_error: its last exception; None if there was none.
+        longest_call: the longest completed call, in seconds, awaiting included.
+        current: the running call; None if there is none.
     """
 
     name: str
@@ -82,13 +82,13 @@ class SourceSnapshot(TypedDict):
     Attributes:
         phase: as in `InformerState`.
         reason: why.
-        since: when this phase began for this reason; None if the informer was never started.
+        since: when this phase with this reason began; None if the informer was never started.
         healthy: whether the cache follows the server.
-        resource_version: up to which everything has been received.
+        resource_version: the version up to which all changes were received.
         last_event: when the server last sent anything; None if it never did.
         last_event_age: seconds since then.
-        attempts: how many attempts in a row have failed.
-        next_retry: when the next attempt is due; None if none is waited for.
+        attempts: how many consecutive attempts have failed.
+        next_retry: when the next attempt is due; None if no retry is scheduled.
     """
 
     phase: str
@@ -103,7 +103,7 @@ class SourceSnapshot(TypedDict):
 
 
 class ScopeSnapshot(TypedDict):
-    """What part of the collection is followed; "" for no restriction."""
+    """The part of the collection that is watched; "" for no restriction."""
 
     namespace: str
     label_selector: str
@@ -111,21 +111,21 @@ class ScopeSnapshot(TypedDict):
 
 
 class InformerSnapshot(SourceSnapshot):
-    """An informer. Of one with several namespaces, what is said of the server is that of the worst of them.
+    """An informer. With several namespaces, the inherited fields describe the one in the worst state.
 
     Attributes:
         name: as in logs.
         resource: "v1/pods", "apps/v1/deployments".
-        scope: what part of the collection it follows.
-        synced: whether the cache was filled from the first list.
-        objects: in the cache.
-        skipped: the keys of objects whose last version cannot be decoded or shown.
+        scope: the part of the collection that it watches.
+        synced: whether the cache contains the initial list.
+        objects: the number of objects in the cache.
+        skipped: the keys of objects whose last version does not decode.
         skipped_total: how often an object was skipped so far.
-        indexes: their names.
-        queued: what waits between reflector and cache.
-        storage: in what form objects are kept.
+        indexes: the names of the indices.
+        queued: how many changes are pending between reflector and cache.
+        storage: the storage tier.
         handlers: in the order of their registration.
-        namespaces: of an informer of several namespaces, each of them.
+        namespaces: each namespace of an informer of several namespaces.
     """
 
     name: str
@@ -148,8 +148,8 @@ class FactorySnapshot(TypedDict):
     Attributes:
         name: for metrics; "" if it has none.
         time: when this snapshot was taken.
-        running: whether it was started, and has not ended.
-        ready: as `is_ready()`.
+        running: whether it was started and has not stopped.
+        ready: the result of `is_ready()`.
         healthy: whether all caches follow the server.
         informers: by the keys of `informers()`.
     """
@@ -163,7 +163,7 @@ class FactorySnapshot(TypedDict):
 
 
 class Observable(Protocol):
-    """What is asked of an informer."""
+    """The part of an informer from which snapshots are made."""
 
     @property
     def name(self) -> str: ...
@@ -183,12 +183,12 @@ class Observable(Protocol):
 
 
 def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], version: str) -> SourceSnapshot:
-    """Return what is known of the server.
+    """Return the state of the connection to the server.
 
     Args:
-        state: of what is listed and watched.
-        reflectors: what lists and watches it.
-        version: up to which everything has been received.
+        state: of the informer.
+        reflectors: of the informer.
+        version: the resourceVersion up to which all changes were received.
     """
     failing = [each for each in reflectors if each.attempts]
     retries = [each.next_retry for each in failing if each.next_retry is not None]
@@ -206,7 +206,7 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
 
 
 def handler_snapshot(listener: ProcessorListener[Any]) -> HandlerSnapshot:
-    """Return what is known of a handler."""
+    """Return the state of a handler."""
     error, call = listener.last_error, listener.call()
     return {
         "name": listener.name,
@@ -232,15 +232,15 @@ def informer_snapshot(
     storage: str,
     listeners: Iterable[ProcessorListener[Any]],
 ) -> InformerSnapshot:
-    """Return what is known of an informer.
+    """Return the state of an informer.
 
     Args:
-        informer: whose snapshot it is.
-        reflectors: what lists and watches for it, by namespace; by "" if it is one for all.
-        lister_watcher: what is listed and watched.
-        skipped: keys of objects that cannot be decoded or shown.
-        queued: what waits between reflector and cache.
-        storage: in what form objects are kept.
+        informer: the informer.
+        reflectors: its reflectors by namespace; a single one by "".
+        lister_watcher: the collection that it watches.
+        skipped: keys of objects that do not decode.
+        queued: how many changes are pending between reflector and cache.
+        storage: the storage tier.
         listeners: its handlers.
     """
     indexer = informer.get_indexer()
@@ -274,13 +274,13 @@ def informer_snapshot(
 def factory_snapshot(
     name: str, snapshots: dict[str, InformerSnapshot], *, running: bool, ready: bool
 ) -> FactorySnapshot:
-    """Return what is known of a factory.
+    """Return the state of a factory.
 
     Args:
         name: for metrics.
         snapshots: of its informers, by their keys.
-        running: whether it was started, and has not ended.
-        ready: as `is_ready()`.
+        running: whether it was started and has not stopped.
+        ready: the result of `is_ready()`.
     """
     return {
         "name": name,

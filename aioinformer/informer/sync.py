@@ -1,4 +1,4 @@
-"""Waiting until several caches are filled, or handlers told: all at once, and without asking again and again."""
+"""`wait_for_cache_sync`: wait until several informers, registrations or trackers have synced, without polling."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _log = get_logger("aioinformer.informer")
 
 
 class Syncing(Protocol):
-    """What can be waited for: informers, registrations of handlers, trackers."""
+    """Anything that `wait_for_cache_sync` accepts: informers, registrations of handlers, trackers."""
 
     @property
     def name(self) -> str:
-        """Identifies this one in results and messages."""
+        """The name in results and messages."""
         ...
 
     def has_synced(self) -> bool:
@@ -35,14 +35,13 @@ class Syncing(Protocol):
 
 
 class SyncResult(Mapping[str, bool]):
-    """What came of a wait: whether each has synced, by its name. True only if all have (WAIT-04).
+    """The result of a wait: name -> whether it has synced. It is true if all have synced.
 
-    It equals a dict of the same content. In an `if` it is not what a dict would be: `if not result:` means that
-    something is pending.
+    It equals a dict with the same items, but has another truth value: `if not result:` means that some have not synced.
 
     Args:
         synced: name -> whether it has synced.
-        reasons: name -> why it has not, as far as that is known.
+        reasons: name -> why it has not synced, if that is known.
     """
 
     __slots__ = ("_each", "_reasons")
@@ -74,16 +73,16 @@ class SyncResult(Mapping[str, bool]):
         return all(self._each.values())
 
     def check(self) -> None:
-        """Raises an error if not all have synced.
+        """Raise an error unless all have synced.
 
         Raises:
-            TimeoutError: naming those that have not, and why.
+            TimeoutError: some have not synced; the message has their names and the reasons.
         """
         if self.pending:
             raise TimeoutError(f"not synced in time: {self.describe_pending()}")
 
     def describe_pending(self) -> str:
-        """Return the names of those that have not synced, each with the reason if that is known."""
+        """Return the names of those that have not synced, with the known reasons."""
         return ", ".join(f"{name} ({self._reasons[name]})" if name in self._reasons else name for name in self.pending)
 
     def __repr__(self) -> str:
@@ -93,26 +92,25 @@ class SyncResult(Mapping[str, bool]):
 async def wait_for_cache_sync(
     *waited_for: Syncing,
     name: str = "",
-    timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    timeout: float | None = None,  # noqa: ASYNC109 - a timeout is a result here, not an exception
 ) -> SyncResult:
-    """Returns once all have synced, or the time is over. What has synced already counts however short the time is.
+    """Wait until all have synced, or the timeout ends. Even with a timeout of 0, those that have synced count.
 
-    An informer has synced when its cache is filled from the first list; a registration, when its handler was called for
-    all of that, too.
+    An informer has synced when its cache contains the initial list; a registration, when the initial list was also
+    delivered to its handler.
 
     Args:
-        waited_for: informers, registrations, trackers; if there are none, all have synced.
-        name: who is waiting; if given, each that syncs is logged. Those that do not are logged in any case.
+        waited_for: informers, registrations, trackers; with none, the result is true.
+        name: of the waiting component. If given, each sync is logged. Those that do not sync are logged in any case.
         timeout: in seconds, None for no limit.
 
     Returns:
-        Whether all have synced, and whether each has, by its name; of several with the same name, the second is
-        "name (2)".
+        Whether each has synced, by name; if several have the same name, the second is "name (2)".
 
     Raises:
         InformerStopped: one of them stopped before it had synced.
-        Exception: what an informer crashed with.
-        UsageError: one of them cannot be waited for, or the time-out is no number.
+        Exception: an informer crashed with it.
+        UsageError: an argument is of another type, or the timeout is not a number.
     """
     named: dict[str, Syncing] = {}
     for each in waited_for:
@@ -132,9 +130,9 @@ def _check(given: Any) -> None:
     if hasattr(given, "wait_for_cache_sync"):
         remedy = "call its own wait_for_cache_sync()"
     elif isinstance(given, bool) or inspect.ismethod(given):
-        remedy = "give the informer itself, not its has_synced"
+        remedy = "pass the informer itself, not its has_synced"
     else:
-        remedy = "give what informer() or add_event_handler() returns"
+        remedy = "pass the result of informer() or add_event_handler()"
     raise UsageError(
         f"wait_for_cache_sync: expected informers, registrations or trackers, not {type(given).__name__}; {remedy}"
     )
@@ -144,9 +142,9 @@ async def all_synced(
     waited_for: Mapping[str, Syncing],
     *,
     name: str = "",
-    timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+    timeout: float | None = None,  # noqa: ASYNC109 - a timeout is a result here, not an exception
 ) -> SyncResult:
-    """The same for what has names of its own.
+    """Do the same as `wait_for_cache_sync`, with names that the caller chooses.
 
     Args:
         waited_for: by name.
@@ -167,7 +165,7 @@ async def all_synced(
     except TimeoutError:
         pass
     except BaseExceptionGroup as group:
-        error = collapsed(group.exceptions[0])  # the first that failed; the others were cancelled, or say the same
+        error = collapsed(group.exceptions[0])  # the first failure; the others were cancelled, or are the same
         raise error from error.__cause__
     states = {each_name: getattr(each, "state", None) for each_name, each in waited_for.items()}
     result = SyncResult(

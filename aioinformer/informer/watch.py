@@ -1,4 +1,7 @@
-"""An informer as a watch: what it learns, as events that can be iterated (client-go's NewIndexerInformerWatcher)."""
+"""Watches as async iterators: `RetryWatcher` of the server's events, `InformerWatch` of an informer's notifications.
+
+They correspond to client-go's RetryWatcher and NewIndexerInformerWatcher. `until` waits for a sequence of conditions.
+"""
 
 from __future__ import annotations
 
@@ -40,21 +43,21 @@ E = TypeVar("E")
 
 _log = get_logger("aioinformer.informer")
 
-#: Seconds between the beginnings of two watches, at least.
+#: Minimum seconds between the starts of two watches.
 _PACE = 1.0
 
 
 class WatchClosed(AioinformerError):
-    """The events ended before what was waited for."""
+    """The events ended before all conditions of `until` were true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T]):
-    """What happened to an object.
+    """A change of an object.
 
     Attributes:
         type: "ADDED", "MODIFIED" or "DELETED".
-        object: as informers hand it out; of a deletion, the last state.
+        object: the object as informers deliver it; of a deletion, its last state.
     """
 
     type: str
@@ -62,23 +65,23 @@ class Event(Generic[T]):
 
 
 class RetryWatcher(Generic[T]):
-    """The events after a version, as an async iterator; use it as `async with RetryWatcher(…) as events`.
+    """Iterates over the events after a resourceVersion, and reconnects: `async with RetryWatcher(…) as events`.
 
-    Every event is had once, and in the order of the server. Iterating raises what ends the watch: `Expired`, an
-    `ApiError` of 401 or 403, or a `DecodeError` for an object that cannot be read.
+    Each event is returned exactly once, in the server's order. Iteration ends with an exception: `Expired`, an
+    `ApiError` of 401 or 403, or a `DecodeError` for an object that does not decode.
 
     Args:
-        lister_watcher: what to watch.
-        resource_version: after which to begin; "" and "0" name none.
+        lister_watcher: the collection to watch.
+        resource_version: where to begin; not "" or "0".
         decoder: as for `SharedIndexInformer`.
-        options: time-outs, and the cap on objects.
-        random: gives numbers in [0, 1), for how long a watch lasts.
+        options: timeouts, and the maximum size of objects.
+        random: returns numbers in [0, 1), to randomize the duration of watches.
 
     Attributes:
-        resource_version: the last that is known; a new watch may begin there.
+        resource_version: the last version received; another watch may begin there.
 
     Raises:
-        UsageError: the version is none.
+        UsageError: the version is "" or "0".
     """
 
     def __init__(
@@ -93,7 +96,9 @@ class RetryWatcher(Generic[T]):
         check_lister_watcher(lister_watcher)
         check_options(options)
         if resource_version in ("", "0"):
-            raise UsageError(f"resource_version={resource_version!r} names no version: list first, or use an informer")
+            raise UsageError(
+                f"resource_version={resource_version!r} is not a version to begin at: list first, or use an informer"
+            )
         self.resource_version = resource_version
         self._lister_watcher = lister_watcher
         self._objects: ObjectType[T] = ObjectType(lister_watcher.resource, decoder)
@@ -108,7 +113,7 @@ class RetryWatcher(Generic[T]):
         return await anext(self._events)
 
     async def aclose(self) -> None:
-        """Ends the watch; may be repeated."""
+        """End the watch. May be called again."""
         await self._events.aclose()
 
     async def __aenter__(self) -> Self:
@@ -131,9 +136,9 @@ class RetryWatcher(Generic[T]):
                 if isinstance(error, Expired) or error.status in (401, 403, 410):
                     raise
                 next_at = max(next_at, clock() + (error.retry_after or 0.0))
-                _log.debug("the watch is opened again after %s", error)
+                _log.debug("the watch failed and is opened again: %s", error)
             except TransportError as error:
-                _log.debug("the watch is opened again after %s", error)
+                _log.debug("the watch failed and is opened again: %s", error)
             await asyncio.sleep(max(0.0, next_at - clock()))
 
     async def _watch(self) -> AsyncGenerator[Event[T]]:
@@ -143,7 +148,7 @@ class RetryWatcher(Generic[T]):
             async with asyncio.timeout(self._options.idle_timeout):
                 response = await self._lister_watcher.request(options)
         except TimeoutError as error:
-            raise TransportError(f"no answer to the watch came for {self._options.idle_timeout:g} s") from error
+            raise TransportError(f"the watch got no response for {self._options.idle_timeout:g} s") from error
         reader = AnswerReader(response, Send(options), Intake(on_arrival), self._options)
         try:
             if response.status != 200:
@@ -153,7 +158,7 @@ class RetryWatcher(Generic[T]):
                     if isinstance(answer, Failed):
                         if isinstance(answer.error, FrameTooLarge):
                             raise answer.error
-                        # What a broken line should have said is asked for again.
+                        # The next watch requests the events of a broken line again.
                         raise TransportError(str(answer.error)) from answer.error
                     for event in answer.events if isinstance(answer, Watched) else ():
                         if (happened := self._taken(event)) is not None:
@@ -168,58 +173,58 @@ class RetryWatcher(Generic[T]):
         if event.type == ERROR and event.error is not None:
             raise event.error
         if event.type not in (ADDED, MODIFIED, DELETED):
-            raise DecodeError(f"the watch brought an event of the unknown type {event.type[:20]!r}")
+            raise DecodeError(f"the watch received an event of the unknown type {event.type[:20]!r}")
         record = event.record
         if record is None:
-            raise event.error or DecodeError("the watch brought an event without an object")
+            raise event.error or DecodeError("the watch received an event without an object")
         if not record.resource_version:
-            raise DecodeError("the watch brought an object without resourceVersion", key=record.key)
+            raise DecodeError("the watch received an object without resourceVersion", key=record.key)
         self.resource_version = record.resource_version
         return Event(event.type, self._objects.to_view(record))
 
 
 async def until(events: AsyncIterable[E], *conditions: Callable[[E], Any]) -> E:
-    """Returns the event with which the last of some conditions came true, one after the other.
+    """Wait until conditions become true one after the other; return the event that satisfied the last one.
 
-    One event may make several of them true. Use `asyncio.timeout` around it to limit the wait, and
-    `informer.wait_for` to wait for the state of an object.
+    One event may satisfy several conditions. Use `asyncio.timeout` around the call to limit the wait, and
+    `informer.wait_for` to wait for the state of one object.
 
     Args:
-        events: a `RetryWatcher`, or any other.
-        conditions: event -> whether it came true; in this order.
+        events: a `RetryWatcher`, or any async iterable.
+        conditions: event -> whether the condition is true; checked in this order.
 
     Raises:
-        UsageError: there is no condition.
-        WatchClosed: the events ended before that.
-        Exception: what a condition raised, or what ended the watch.
+        UsageError: there are no conditions.
+        WatchClosed: the events ended before the last condition was true.
+        Exception: raised by a condition, or by the watch.
     """
     if not conditions:
-        raise UsageError("until() needs a condition to wait for")
+        raise UsageError("until() needs at least one condition")
     remaining = list(conditions)
     async for event in events:
         while remaining and remaining[0](event):
             del remaining[0]
         if not remaining:
             return event
-    raise WatchClosed(f"the events ended before {len(remaining)} of {len(conditions)} conditions came true")
+    raise WatchClosed(f"the events ended before {len(remaining)} of {len(conditions)} conditions were true")
 
 
 class InformerWatch(Generic[T]):
-    """The changes of an informer's cache; use it as `async with InformerWatch(informer) as events`.
+    """Iterates over the changes of an informer's cache.
 
         async with InformerWatch(informer) as events:
             async for event in events:
                 print(event.type, event.object.metadata.name)
 
-    It begins with all that is in the cache, as ADDED. Unlike a watch of the server it never ends by itself, survives
-    every failure of the server, and may leave out versions in between; a deletion that was missed is DELETED with the
-    last state that was known. It ends when the informer stops. What nobody has asked for yet waits, without a limit.
+    It begins with the contents of the cache, as ADDED. Unlike a watch of the server, it survives all failures of the
+    server, and may skip intermediate versions; a deletion that the watch missed is DELETED with the last known state.
+    It ends when the informer stops. Events are buffered without a limit.
 
     Args:
-        informer: which; running or not.
+        informer: running or not.
 
     Raises:
-        UsageError: on entering, it was entered before.
+        UsageError: on entry, if it was entered before.
     """
 
     def __init__(self, informer: SharedIndexInformer[T]) -> None:
@@ -234,13 +239,13 @@ class InformerWatch(Generic[T]):
     async def __anext__(self) -> Event[T]:
         event = await self._events.get()
         if event is None:
-            self._events.put_nowait(None)  # for whoever else asks, or asks again
+            self._events.put_nowait(None)  # for other and later calls
             raise StopAsyncIteration
         return event
 
     async def __aenter__(self) -> Self:
         if self._registration is not None:
-            raise UsageError(f"a watch of {self._informer.name} is entered once; make another one")
+            raise UsageError(f"a watch of {self._informer.name} can be entered once; create another one")
         self._registration = self._informer.add_event_handler(
             on_add=lambda obj: self._put(ADDED, obj),
             on_update=lambda old, new: self._put(MODIFIED, new),

@@ -149,5 +149,5 @@ async def test_a_watch_is_entered_once() -> None:
         watch = InformerWatch(informer)
         async with watch:
             pass
-        with pytest.raises(UsageError, match="entered once; make another one"):
+        with pytest.raises(UsageError, match="entered once; create another one"):
             await watch.__aenter__()

@@ -118,9 +118,9 @@ def test_a_result_names_those_that_are_missing_in_an_error() -> None:
 @pytest.mark.parametrize(
     ("choose", "remedy"),
     [
-        (lambda informer: informer.has_synced, "not method; give the informer itself, not its has_synced"),
-        (lambda informer: informer.has_synced(), "not bool; give the informer itself, not its has_synced"),
-        (lambda informer: "pods", r"not str; give what informer\(\) or add_event_handler\(\) returns"),
+        (lambda informer: informer.has_synced, "not method; pass the informer itself, not its has_synced"),
+        (lambda informer: informer.has_synced(), "not bool; pass the informer itself, not its has_synced"),
+        (lambda informer: "pods", r"not str; pass the result of informer\(\) or add_event_handler\(\)"),
         (lambda informer: SharedInformerFactory(Cluster()), r"call its own wait_for_cache_sync\(\)"),
     ],
 )

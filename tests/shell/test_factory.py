@@ -41,7 +41,7 @@ async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     for name in ("apps/v1/pods", "pods", "widgets.example.com", ""):
-        with pytest.raises(UsageError, match="no built-in resource; write it as group/version/plural"):
+        with pytest.raises(UsageError, match="not a built-in resource; write it as group/version/plural"):
             factory.for_resource(name)
     factory.for_resource(WIDGETS).informer()
     async with factory:

@@ -122,7 +122,7 @@ MADE: dict[str, Any] = {
 async def test_options_that_differ_from_the_informers_are_refused(options: dict[str, Any], message: str) -> None:
     factory = SharedInformerFactory(Cluster())
     factory.core.v1.pods.informer(**MADE)
-    with pytest.raises(UsageError, match=f"v1/pods has an informer already, and its options are others: {message}"):
+    with pytest.raises(UsageError, match=f"v1/pods already has an informer with other options: {message}"):
         factory.core.v1.pods.informer(**options)
 
 
@@ -283,7 +283,7 @@ def test_what_is_no_resource_is_refused(resource: Any) -> None:
 def test_a_custom_resync_of_no_resource_is_refused(gvr: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         SharedInformerFactory(Cluster(), custom_resync={gvr: 5})
-    assert str(caught.value).startswith(f"custom_resync: {gvr!r} is no resource; {hint}")
+    assert str(caught.value).startswith(f"custom_resync: {gvr!r} is not a resource; {hint}")
 
 
 def test_a_custom_resync_of_a_custom_resource_is_taken() -> None:

@@ -38,7 +38,7 @@ async def test_a_lister_of_a_factory_that_was_never_started_says_so() -> None:
         with pytest.raises(UsageError) as caught:
             read()
         assert str(caught.value) == (
-            "the informer of pods was never started: ask for it before `async with factory`, "
+            "the informer of pods was never started: create it before `async with factory`, "
             "or call factory.start() afterwards"
         )
 
@@ -153,8 +153,8 @@ def test_an_event_that_another_thread_records_is_a_clear_error() -> None:
     [
         ((None, "Normal", "Started", "it runs"), "^obj: expected an object of the API or an ObjectReference, not None"),
         (("ns/a", "Normal", "Started", "it runs"), "^obj: expected an object of the API .*, not the text of a key"),
-        (({}, "Normal", None, "it runs"), "reason of an event must be a word for machines, not None"),
-        (({}, "Normal", "Started", None), "message of an event must be a text, not None"),
+        (({}, "Normal", None, "it runs"), 'reason of an event must be a word such as "FailedMount", not None'),
+        (({}, "Normal", "Started", None), "message of an event must be a string, not None"),
     ],
 )
 def test_an_event_about_nothing_is_a_clear_error(arguments: Any, message: str) -> None:

@@ -1,6 +1,6 @@
-"""What the generated accessors are made of: `factory.apps.v1.deployments` is a group, a version and a resource.
+"""The base classes of the generated accessors: `factory.apps.v1.deployments` is a group, a version and a resource.
 
-None of them holds anything but the factory: they are made when they are asked for, and thrown away.
+Accessors have a reference to the factory and no other state; each attribute access creates them anew.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 class InformerSource(Protocol):
-    """What accessors need of a factory."""
+    """The part of a factory that accessors need."""
 
     def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """The informer of this resource and scope; made with these options if there is none yet."""
+        """Return the informer of a resource and scope; create it with these options if there is none."""
 
 
 class ResourceAccessor(Generic[T]):
     """One resource of a factory.
 
     Attributes:
-        resource: which one.
+        resource: the resource.
     """
 
     __slots__ = ("_source", "resource")
@@ -39,9 +39,9 @@ class ResourceAccessor(Generic[T]):
         self.resource = resource
 
     def informer(self, **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """Return the factory's informer of this resource and scope; the first call makes it.
+        """Return the factory's informer of this resource and scope; the first call creates it.
 
-        The options are those of `InformerOptions`; `SharedInformerFactory.informer_for` says what they do.
+        The options are those of `InformerOptions`; see `SharedInformerFactory.informer_for`.
         """
         return self._source.informer_for(self.resource, **options)
 
@@ -50,27 +50,27 @@ class ResourceAccessor(Generic[T]):
 
 
 class NamespacedAccessor(ResourceAccessor[T]):
-    """One resource of a factory, with objects that live in namespaces."""
+    """One namespaced resource of a factory."""
 
     __slots__ = ()
 
     def lister(self, **options: Unpack[InformerOptions[T]]) -> Lister[T]:
-        """Return what reads the cache of `informer(**options)`, which is made if there is none yet."""
+        """Return the lister of `informer(**options)`; the first call creates the informer."""
         return self.informer(**options).lister()
 
 
 class ClusterAccessor(ResourceAccessor[T]):
-    """One resource of a factory, with objects that live in no namespace."""
+    """One cluster-scoped resource of a factory."""
 
     __slots__ = ()
 
     def lister(self, **options: Unpack[InformerOptions[T]]) -> ClusterLister[T]:
-        """Return what reads the cache of `informer(**options)`, which is made if there is none yet."""
+        """Return the lister of `informer(**options)`; the first call creates the informer."""
         return cast("ClusterLister[T]", self.informer(**options).lister())
 
 
 class VersionAccessor:
-    """One version of a group: its resources are attributes, by the plurals of the URLs."""
+    """One version of a group: its resources are attributes, named by their plurals as in URLs."""
 
     __slots__ = ("_source",)
 
