@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
         ("deployment_lister.py", 'deployments.apps "no-such-deployment" not found'),
         ("custom_resource.py", "updated first: 1 -> 3"),
         ("list_and_watch.py", "DELETED aioinformer-example"),
-        ("multi_namespace.py", "gone: default/of-many"),
+        ("multi_namespace.py", "deleted: default/of-many"),
     ],
 )
 def test_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_line: str) -> None:
