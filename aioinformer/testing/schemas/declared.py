@@ -17,7 +17,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_EITHER = "x-kubernetes-int-or-string"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
 #: By schema type: the message's name for it, and the check.
 _WANTED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "object": ("map", lambda value: isinstance(value, dict)),
@@ -35,7 +35,7 @@ def check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
     A line reads like `.spec.size: field not declared in schema`.
     """
     # A value that may be a number or a string has several types.
-    wanted = None if "oneOf" in type_.node or _EITHER in type_.node else _WANTED.get(type_.node.get("type", ""))
+    wanted = None if "oneOf" in type_.node or _INT_OR_STRING in type_.node else _WANTED.get(type_.node.get("type", ""))
     if wanted is not None and value is not None and not wanted[1](value):
         is_string = wanted[0] == "string"
         found = f"value.valueUnstructured{{Value:{_go_syntax(value)}}}" if is_string else f"{{{as_go(value)}}}"

@@ -98,7 +98,7 @@ def _faults(value: Any, schema: Mapping[str, Any], path: str, *, is_object: bool
 def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     least, most, pattern = (schema.get(key) for key in ("minLength", "maxLength", "pattern"))
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
+        yield Cause.too_long(path, most)
     elif least is not None and len(value) < least:
         yield Cause.invalid(path, quoted(value), f"{path} in body should be at least {least} chars long")
     elif pattern is not None and not re.search(pattern, value):
@@ -110,7 +110,7 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
 def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     least, most = schema.get("minItems"), schema.get("maxItems")
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
+        yield Cause.too_many(path, len(value), most)
     if least is not None and len(value) < least:
         yield Cause.invalid(path, str(len(value)), f"{path} in body should have at least {least} items")
     for index, item in enumerate(value):
@@ -133,7 +133,7 @@ def _map_faults(value: Mapping[str, Any], schema: Mapping[str, Any], path: str, 
         yield from _embedded_faults(value, path)
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
+        yield Cause.too_many(path, len(value), most)
     if least is not None and len(value) < least:
         yield Cause.invalid(path, str(len(value)), f"{path} in body should have at least {least} properties")
     for key in schema.get("required") or ():

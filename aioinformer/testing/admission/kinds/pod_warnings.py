@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _REQUIRED, _PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
 _MATCHES_NOTHING = "a null labelSelector results in matching no pod"
-_SURPRISES = "which can result in surprising behavior; a DNS label is recommended"
+_SURPRISING_NAME = "which can result in surprising behavior; a DNS label is recommended"
 _LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -75,7 +75,7 @@ def workload_warnings(obj: Part) -> Iterator[str]:
 
 def _name(obj: Part, what: str) -> Iterator[str]:
     if faults := label_faults(obj["metadata"]["name"]):
-        yield f"metadata.name: this is used in {what}, {_SURPRISES}: [{' '.join(faults)}]"
+        yield f"metadata.name: this is used in {what}, {_SURPRISING_NAME}: [{' '.join(faults)}]"
 
 
 def _template(template: Part, path: str) -> Iterator[str]:

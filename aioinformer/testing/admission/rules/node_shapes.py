@@ -31,7 +31,7 @@ _FORBIDDEN_IN_CONDITIONS = {
     _MAP_TYPE: "must be undefined",
     "x-kubernetes-validations": "must be empty",
 }
-_EITHER = "x-kubernetes-int-or-string"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -84,7 +84,7 @@ def shape_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
         yield from _map_faults(schema, items, path)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for index, below in enumerate(schema.get(keyword) or ()):
-            if not schema.get(_EITHER):
+            if not schema.get(_INT_OR_STRING):
                 yield from _condition_faults(below, f"{path}.{keyword}[{index}]")
     if schema.get("not") is not None:
         yield from _condition_faults(schema["not"], f"{path}.not")

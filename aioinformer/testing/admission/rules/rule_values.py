@@ -113,7 +113,7 @@ def make_reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader
     others, items, format_ = (schema.get(key) for key in ("additionalProperties", "items", "format"))
     match schema.get("type"):
         case _ if schema.get("x-kubernetes-int-or-string"):
-            return _same
+            return _identity
         case "object" if isinstance(others, dict) and not is_object:
             return _map_reader(make_reader(others))
         case "object":
@@ -124,10 +124,10 @@ def make_reader(schema: Mapping[str, Any], *, is_object: bool = False) -> Reader
             return _unless_null(float)
         case "string" if str(format_) in _FORMAT_READERS:
             return _unless_null(_FORMAT_READERS[str(format_)])
-    return _same
+    return _identity
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -150,7 +150,7 @@ def _object_reader(schema: Mapping[str, Any], is_object: bool) -> Reader:
     def read(value: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key, item in value.items():
-            name, below = visible.get(key) or (f"\0{key}", _same)
+            name, below = visible.get(key) or (f"\0{key}", _identity)
             result[name] = below(item)
         return result
 

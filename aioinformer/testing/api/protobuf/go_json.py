@@ -22,7 +22,7 @@ from aioinformer.testing.api.protobuf.schema import Field, message, message_name
 
 # Only the server writes these, and already in this form.
 _MANAGED_FIELDS = "meta/v1.ManagedFieldsEntry"
-_EITHER = "apiextensions/v1.JSONSchemaPropsOr"
+_SCHEMA_OR = "apiextensions/v1.JSONSchemaPropsOr"
 # The only embedded object with `kind` and `apiVersion`, which its protobuf form does not have.
 _CLAIM = "core/v1.PersistentVolumeClaim"
 Writer = Callable[[Any], Any]
@@ -129,7 +129,7 @@ def _writer(kind: str, stored: bool) -> Writer | None:
     """Return the function that encodes values of a kind; None if they are written unchanged."""
     if "." not in kind or kind == _MANAGED_FIELDS or message(kind).is_list:
         return None
-    if kind.startswith(_EITHER):
+    if kind.startswith(_SCHEMA_OR):
         # Only the schema, of the alternatives, is a mapping.
         kind = kind.partition("Or")[0]
     if kind == _CLAIM:

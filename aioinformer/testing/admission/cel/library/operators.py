@@ -161,7 +161,7 @@ def _duration_part(seconds: float) -> dict[str, Callable[..., int]]:
     return {"duration.() -> int": lambda span: int(span.total_seconds() / seconds)}
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -205,22 +205,22 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
     "size": {f"({name}) -> int": size for name, size in _SIZES.items()}
     | {f"{name}.() -> int": size for name, size in _SIZES.items()},
     "type": {"(A) -> type(A)": lambda value: TypeValue(type_name(value))},
-    "dyn": {"(A) -> dyn": _same},
-    "bool": {"(bool) -> bool": _same, "(string) -> bool": _to_bool},
-    "bytes": {"(bytes) -> bytes": _same, "(string) -> bytes": str.encode},
+    "dyn": {"(A) -> dyn": _identity},
+    "bool": {"(bool) -> bool": _identity, "(string) -> bool": _to_bool},
+    "bytes": {"(bytes) -> bytes": _identity, "(string) -> bytes": str.encode},
     "double": {
-        "(double) -> double": _same,
+        "(double) -> double": _identity,
         "(int) -> double": float,
         "(uint) -> double": float,
         "(string) -> double": _to_double,
     },
     "duration": {
-        "(duration) -> duration": _same,
+        "(duration) -> duration": _identity,
         "(int) -> duration": lambda nanoseconds: timedelta(microseconds=nanoseconds / 1000),
         "(string) -> duration": to_duration,
     },
     "int": {
-        "(int) -> int": _same,
+        "(int) -> int": _identity,
         "(double) -> int": _to_int,
         "(uint) -> int": _to_int,
         "(string) -> int": _to_int,
@@ -228,13 +228,13 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
         "(timestamp) -> int": lambda time: int(time.timestamp()),
     },
     "uint": {
-        "(uint) -> uint": _same,
+        "(uint) -> uint": _identity,
         "(int) -> uint": _to_uint,
         "(double) -> uint": _to_uint,
         "(string) -> uint": _to_uint,
     },
     "string": {
-        "(string) -> string": _same,
+        "(string) -> string": _identity,
         "(bool) -> string": lambda value: "true" if value else "false",
         "(int) -> string": str,
         "(uint) -> string": lambda value: str(int(value)),
@@ -244,7 +244,7 @@ STANDARD: dict[str, dict[str, Callable[..., Any]]] = {
         "(timestamp) -> string": format_timestamp,
     },
     "timestamp": {
-        "(timestamp) -> timestamp": _same,
+        "(timestamp) -> timestamp": _identity,
         "(int) -> timestamp": lambda seconds: _EPOCH + timedelta(seconds=seconds),
         "(string) -> timestamp": to_timestamp,
     },

@@ -58,21 +58,21 @@ def event_causes(event: Mapping[str, Any], old: Mapping[str, Any] | None, *, new
         old: the stored event that it replaces.
         newer: whether the request uses `events.k8s.io`.
     """
-    causes = list(_reported(event, newer=newer) if event.get("eventTime") else _related_to_namespace(event))
+    causes = list(_reporter_causes(event, newer=newer) if event.get("eventTime") else _namespace_causes(event))
     if newer and old is None:
-        causes += _created(event)
+        causes += _creation_causes(event)
     elif newer and old is not None:
-        causes += _changed(event, old)
+        causes += _change_causes(event, old)
     return causes
 
 
-def _related_to_namespace(event: Mapping[str, Any]) -> Iterator[Cause]:
+def _namespace_causes(event: Mapping[str, Any]) -> Iterator[Cause]:
     namespace, involved = event["metadata"].get("namespace", ""), _involved(event)
     if namespace != involved if involved else namespace != "default":
         yield Cause.invalid("involvedObject.namespace", shown(involved), "does not match event.namespace")
 
 
-def _reported(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
+def _reporter_causes(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
     namespace, involved = event["metadata"].get("namespace", ""), _involved(event)
     if not involved and namespace not in ("default", "kube-system"):
         yield Cause.invalid("involvedObject.namespace", '""', "does not match event.namespace")
@@ -89,7 +89,7 @@ def _reported(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
             yield Cause.invalid(name, '""', f"can have at most {longest} characters")
 
 
-def _created(event: Mapping[str, Any]) -> Iterator[Cause]:
+def _creation_causes(event: Mapping[str, Any]) -> Iterator[Cause]:
     yield from _series(event)
     if not event.get("eventTime"):
         yield Cause.required("eventTime")
@@ -100,7 +100,7 @@ def _created(event: Mapping[str, Any]) -> Iterator[Cause]:
             yield Cause.invalid(name, '""', "needs to be unset")
 
 
-def _changed(event: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+def _change_causes(event: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
     if event.get("series") != old.get("series"):
         yield from _series(event)
     for name in _UNCHANGED:

@@ -24,8 +24,8 @@ _TAINTS = "metadata.taints"
 def node(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
     yield from _taints(spec.get("taints") or ())
-    yield from _sizes(obj)
-    yield from _ranges(spec.get("podCIDRs") or ())
+    yield from _resources(obj)
+    yield from _pod_cidrs(spec.get("podCIDRs") or ())
     if old is not None:
         yield from _changed(obj, old)
         yield from _taints(spec.get("taints") or ())
@@ -39,7 +39,7 @@ def node_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
 
 def _changed(obj: Fields, old: Fields) -> Iterator[Cause]:
     spec, former = obj.get("spec") or {}, old.get("spec") or {}
-    yield from _sizes(obj)
+    yield from _resources(obj)
     addresses = (obj.get("status") or {}).get("addresses") or []
     for index, address in enumerate(addresses):
         if address in addresses[:index]:
@@ -47,14 +47,14 @@ def _changed(obj: Fields, old: Fields) -> Iterator[Cause]:
             yield duplicate(same, f"status.addresses[{index}]")
     ranges, others = spec.get("podCIDRs") or [], former.get("podCIDRs") or []
     if others and len(ranges) != len(others):
-        yield _only_set("podCIDR", "podCIDRs")
+        yield _set_once("podCIDR", "podCIDRs")
     elif others:
-        yield from (_only_set("podCIDR", "podCIDRs") for one, other in zip(ranges, others, strict=True) if one != other)
+        yield from (_set_once("podCIDR", "podCIDRs") for one, other in zip(ranges, others, strict=True) if one != other)
     if former.get("providerID") and former["providerID"] != spec.get("providerID"):
-        yield _only_set("providerID", "providerID")
+        yield _set_once("providerID", "providerID")
 
 
-def _only_set(what: str, field: str) -> Cause:
+def _set_once(what: str, field: str) -> Cause:
     return Cause.forbidden(f"spec.{field}", f'node updates may not change {what} except from "" to valid')
 
 
@@ -81,13 +81,13 @@ def _taints(taints: Sequence[Fields]) -> Iterator[Cause]:
         seen.add((key, effect))
 
 
-def _sizes(obj: Fields) -> Iterator[Cause]:
+def _resources(obj: Fields) -> Iterator[Cause]:
     for part in ("capacity", "allocatable"):
         for name, quantity in sorted(((obj.get("status") or {}).get(part) or {}).items()):
             yield from quantity_causes(name, quantity, f"status.{part}.{name}")
 
 
-def _ranges(ranges: Sequence[str]) -> Iterator[Cause]:
+def _pod_cidrs(ranges: Sequence[str]) -> Iterator[Cause]:
     for index, text in enumerate(ranges):
         yield from format_causes(text, f"spec.podCIDRs[{index}]", cidr_faults)
     networks = [network for network in map(network_of, ranges) if network is not None]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
-from aioinformer.testing.admission.specs.terms.parts import between, format_causes, required
+from aioinformer.testing.admission.specs.terms.parts import between, format_causes, lone_wildcard, required
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 
@@ -101,12 +101,12 @@ def _resource_causes(rule: Part, path: str) -> Iterator[Cause]:
         values = rule.get(field) or ()
         if not values:
             yield Cause.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
-        yield from _all_or_some(values, f"{path}.{field}", many)
+        yield from lone_wildcard(values, f"{path}.{field}", many)
     namespaces = rule.get("namespaces") or ()
     if not namespaces and not rule.get("clusterScope"):
         why = "resource rules that are not cluster scoped must supply at least one namespace"
         yield Cause.required(f"{path}.namespaces", why)
-    yield from _all_or_some(namespaces, f"{path}.namespaces", "namespaces")
+    yield from lone_wildcard(namespaces, f"{path}.namespaces", "namespaces")
     for index, namespace in enumerate(() if "*" in namespaces else namespaces):
         for why in label_faults(namespace):
             lead = "each member of this list must be '*' or a DNS-1123 label; "
@@ -118,7 +118,7 @@ def _url_causes(rule: Part, path: str) -> Iterator[Cause]:
     urls = rule.get("nonResourceURLs") or ()
     if not urls:
         yield Cause.required(f"{path}.nonResourceURLs", "nonResourceURLs must contain at least one value")
-    yield from _all_or_some(urls, f"{path}.nonResourceURLs", "non-resource URLs")
+    yield from lone_wildcard(urls, f"{path}.nonResourceURLs", "non-resource URLs")
     for index, url in enumerate(() if "*" in urls else urls):
         if why := _url_fault(url):
             yield Cause.invalid(f"{path}.nonResourceURLs[{index}]", shown(url), why)
@@ -140,14 +140,9 @@ def _url_fault(url: str) -> str:
 def _verb_causes(verbs: Sequence[str], path: str) -> Iterator[Cause]:
     if not verbs:
         yield Cause.required(path, "verbs must contain at least one value")
-    yield from _all_or_some(verbs, path, "verbs")
+    yield from lone_wildcard(verbs, path, "verbs")
     if "*" not in verbs and not set(verbs).issubset(_VERBS):
         yield Cause.unsupported(path, shown(verbs), _VERBS)
-
-
-def _all_or_some(values: Sequence[str], path: str, what: str) -> Iterator[Cause]:
-    if len(values) > 1 and "*" in values:
-        yield Cause.invalid(path, shown(values), f"if '*' is present, must not specify other {what}")
 
 
 def priority_level(obj: Part, old: Part | None) -> Iterator[Cause]:

@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     Part = Mapping[str, Any]
 
 _MODES = ("All", "ExactCount")
-_EITHER = "exactly one of `exactly` or `firstAvailable` is required"
-_NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+_ONE_REQUEST_FORM = "exactly one of `exactly` or `firstAvailable` is required"
+_UNKNOWN_REQUEST = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
 _MOST_REQUESTS = 32
-_MOST_CHOICES = 8
+_MOST_ALTERNATIVES = 8
 _MOST_DEVICES = 128
 _LONGEST_POOL = 253
-_PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-_ONE_PLACE = f"exactly one of {', '.join(f'`{place}`' for place in _PLACES)} is required"
+_NODE_FIELDS = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+_ONE_NODE_FIELD = f"exactly one of {', '.join(f'`{name}`' for name in _NODE_FIELDS)} is required"
 _OPAQUE = ({"Driver": "", "Parameters": None},)
 _SELECTOR = {"CEL": ({"Expression": ""},)}
-_WANTED = {
+_DEVICE_REQUEST = {
     "DeviceClassName": "",
     "Selectors": [_SELECTOR],
     "AllocationMode": "",
@@ -44,7 +46,7 @@ _WANTED = {
 }
 _SPEC = {
     "Devices": {
-        "Requests": [{"Name": "", "Exactly": (_WANTED,), "FirstAvailable": None}],
+        "Requests": [{"Name": "", "Exactly": (_DEVICE_REQUEST,), "FirstAvailable": None}],
         "Constraints": [{"Requests": None, "MatchAttribute": None, "DistinctAttribute": None}],
         "Config": [{"Requests": None, "Opaque": _OPAQUE}],
     }
@@ -88,7 +90,7 @@ def _named_items(
     items: Sequence[Part], path: str, most: int, check: Callable[[Part, str], Iterable[Cause]]
 ) -> Iterator[Cause]:
     if len(items) > most:
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(items)}: must have at most {most} items")
+        yield Cause.too_many(path, len(items), most)
         return
     for index, item in enumerate(items):
         yield from check(item, f"{path}[{index}]")
@@ -100,23 +102,23 @@ def _named_items(
 
 def _request_causes(request: Part, path: str) -> Iterator[Cause]:
     yield from format_causes(request.get("name") or "", f"{path}.name", label_faults)
-    exact, choices = request.get("exactly"), request.get("firstAvailable") or ()
-    if exact is None and not choices:
-        yield Cause.required(path, _EITHER)
-    elif exact is not None and choices:
-        yield Cause.invalid(path, "null", f"{_EITHER}, but multiple fields are set")
-    elif choices:
-        yield from _named_items(choices, f"{path}.firstAvailable", _MOST_CHOICES, _choice_causes)
+    exact, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
+    if exact is None and not alternatives:
+        yield Cause.required(path, _ONE_REQUEST_FORM)
+    elif exact is not None and alternatives:
+        yield Cause.invalid(path, "null", f"{_ONE_REQUEST_FORM}, but multiple fields are set")
+    elif alternatives:
+        yield from _named_items(alternatives, f"{path}.firstAvailable", _MOST_ALTERNATIVES, _alternative_causes)
     else:
-        yield from _wanted_causes(exact or {}, f"{path}.exactly")
+        yield from _device_request_causes(exact or {}, f"{path}.exactly")
 
 
-def _choice_causes(choice: Part, path: str) -> Iterator[Cause]:
-    yield from format_causes(choice.get("name") or "", f"{path}.name", label_faults)
-    yield from _wanted_causes(choice, path)
+def _alternative_causes(alternative: Part, path: str) -> Iterator[Cause]:
+    yield from format_causes(alternative.get("name") or "", f"{path}.name", label_faults)
+    yield from _device_request_causes(alternative, path)
 
 
-def _wanted_causes(wanted: Part, path: str) -> Iterator[Cause]:
+def _device_request_causes(wanted: Part, path: str) -> Iterator[Cause]:
     yield from required(wanted, path, "deviceClassName")
     if name := wanted.get("deviceClassName"):
         yield from format_causes(name, f"{path}.deviceClassName", subdomain_faults)
@@ -150,14 +152,14 @@ def _constraint_causes(constraint: Part, path: str, names: Mapping[str, set[str]
 def _name_causes(requests: Sequence[str], path: str, names: Mapping[str, set[str]]) -> Iterator[Cause]:
     for index, name in enumerate(requests):
         here = f"{path}[{index}]"
-        request, slash, choice = name.partition("/")
-        if "/" in choice:
-            yield Cause.invalid(here, shown(name), _NO_REQUEST)
+        request, slash, alternative = name.partition("/")
+        if "/" in alternative:
+            yield Cause.invalid(here, shown(name), _UNKNOWN_REQUEST)
             continue
-        for part in (request, choice) if slash else (request,):
+        for part in (request, alternative) if slash else (request,):
             yield from format_causes(part, here, label_faults)
-        if request not in names or (slash and choice not in names[request]):
-            yield Cause.invalid(here, shown(name), _NO_REQUEST)
+        if request not in names or (slash and alternative not in names[request]):
+            yield Cause.invalid(here, shown(name), _UNKNOWN_REQUEST)
     for index, name in enumerate(requests):
         if name in requests[:index]:
             yield duplicate(name, f"{path}[{index}]")
@@ -192,7 +194,7 @@ def resource_slice(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield from immutable(spec["pool"].get("name"), (former.get("pool") or {}).get("name"), "spec.pool.name")
         for field in ("driver", "nodeName"):
             yield from immutable(spec.get(field), former.get(field), f"spec.{field}")
-    yield from _place_causes(spec)
+    yield from _node_field_causes(spec)
     yield from _named_items(spec.get("devices") or (), "spec.devices", _MOST_DEVICES, _device_causes)
 
 
@@ -205,8 +207,7 @@ def _pool_causes(pool: Part, path: str) -> Iterator[Cause]:
     if not name:
         yield Cause.required(f"{path}.name")
     elif len(name) > _LONGEST_POOL:
-        why = f"Too long: may not be more than {_LONGEST_POOL} bytes"
-        yield Cause("FieldValueTooLong", f"{path}.name", why)
+        yield Cause.too_long(f"{path}.name", _LONGEST_POOL)
     for part in name.split("/") if name else ():
         yield from format_causes(part, f"{path}.name", subdomain_faults)
     if count <= 0:
@@ -215,8 +216,8 @@ def _pool_causes(pool: Part, path: str) -> Iterator[Cause]:
         yield Cause.invalid(f"{path}.generation", str(generation), "must be greater than or equal to zero")
 
 
-def _place_causes(spec: Part) -> Iterator[Cause]:
-    places = [f"`{place}`" for place in _PLACES if spec.get(place) not in (None, "", False)]
+def _node_field_causes(spec: Part) -> Iterator[Cause]:
+    node_fields = [f"`{name}`" for name in _NODE_FIELDS if spec.get(name) not in (None, "", False)]
     if (node := spec.get("nodeName")) is not None:
         if node:
             yield from format_causes(node, "spec.nodeName", subdomain_faults)
@@ -224,11 +225,11 @@ def _place_causes(spec: Part) -> Iterator[Cause]:
             yield Cause.invalid("spec.nodeName", '""', "must be either unset or set to a non-empty string")
     if (selector := spec.get("nodeSelector")) is not None:
         yield from node_selector_causes(selector, "spec.nodeSelector")
-    for field in _PLACES[2:]:
+    for field in _NODE_FIELDS[2:]:
         if spec.get(field) is False:
             yield Cause.invalid(f"spec.{field}", "false", "must be either unset or set to true")
-    if not places:
-        yield Cause.required("spec", _ONE_PLACE)
-    elif len(places) > 1:
-        value = shown(f"{{{', '.join(places)}}}")
-        yield Cause.invalid("spec", value, f"{_ONE_PLACE}, but multiple fields are set")
+    if not node_fields:
+        yield Cause.required("spec", _ONE_NODE_FIELD)
+    elif len(node_fields) > 1:
+        value = shown(f"{{{', '.join(node_fields)}}}")
+        yield Cause.invalid("spec", value, f"{_ONE_NODE_FIELD}, but multiple fields are set")

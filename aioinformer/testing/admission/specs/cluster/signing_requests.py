@@ -94,13 +94,13 @@ def signer_causes(name: str, path: str) -> Iterator[Cause]:
         return
     domain, _, rest = name.partition("/")
     if len(domain) > _LONGEST_DOMAIN:
-        yield _too_long(path, _LONGEST_DOMAIN)
+        yield Cause.too_long(path, _LONGEST_DOMAIN)
     yield from _label_causes(domain, domain.split("."), path, label_faults)
     if "." not in domain:
         yield Cause.invalid(path, shown(domain), "should be a domain with at least two segments separated by dots")
     yield from _label_causes(rest, rest.split("."), path, subdomain_faults)
     if len(name) > _LONGEST_NAME:
-        yield _too_long(path, _LONGEST_NAME)
+        yield Cause.too_long(path, _LONGEST_NAME)
 
 
 def _label_causes(segment: str, labels: Sequence[str], path: str, faults: Any) -> Iterator[Cause]:
@@ -108,10 +108,6 @@ def _label_causes(segment: str, labels: Sequence[str], path: str, faults: Any) -
     if wrong is not None:
         for why in faults(wrong):
             yield Cause.invalid(path, shown(segment), f"validating label {shown(wrong)}: {why}")
-
-
-def _too_long(path: str, most: int) -> Cause:
-    return Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
 
 
 def signing_approval(obj: Part, old: Part | None) -> Iterator[Cause]:

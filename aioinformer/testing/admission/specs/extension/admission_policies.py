@@ -31,7 +31,7 @@ _MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _MOST_ANNOTATIONS = 20
 _NO_CHECKS = "validations or auditAnnotations must contain at least one item"
-_BOTH = "name and selector are mutually exclusive"
+_MUTUALLY_EXCLUSIVE = "name and selector are mutually exclusive"
 
 
 def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
@@ -189,11 +189,11 @@ def _reference_causes(reference: Part, path: str) -> Iterator[Cause]:
     if name:
         yield from format_causes(name, f"{path}.name", path_segment_faults)
     if name and selector is not None:
-        yield Cause.forbidden(f"{path}.name", _BOTH)
+        yield Cause.forbidden(f"{path}.name", _MUTUALLY_EXCLUSIVE)
     if selector is not None:
         yield from selector_causes(selector, f"{path}.selector")
     if name and selector is not None:
-        yield Cause.forbidden(f"{path}.selector", _BOTH)
+        yield Cause.forbidden(f"{path}.selector", _MUTUALLY_EXCLUSIVE)
     if not name and selector is None:
         yield Cause.required(path, "one of name or selector must be specified")
     yield from required(reference, path, "parameterNotFoundAction")

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.cel.checking import CheckFault
 from aioinformer.testing.admission.cel.programs import compile_expression
 from aioinformer.testing.admission.cel.types import BOOL, DYN
-from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of, required, selector_causes
+from aioinformer.testing.admission.specs.terms.parts import (
+    duplicate,
+    format_causes,
+    lone_wildcard,
+    one_of,
+    required,
+    selector_causes,
+)
 from aioinformer.testing.api.statuses import Cause, StatusError, shown
 from aioinformer.testing.api.validation import label_name_faults
 
@@ -35,21 +42,16 @@ def rule_causes(rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check a rule that matches requests."""
     operations = rule.get("operations") or ()
     yield from required(rule, path, "operations")
-    yield from _all_or_some(operations, f"{path}.operations", "operations")
+    yield from lone_wildcard(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
         yield from one_of(operation, f"{path}.operations[{index}]", _OPERATIONS)
     for field, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         yield from required(rule, path, field)
-        yield from _all_or_some(rule.get(field) or (), f"{path}.{field}", what)
+        yield from lone_wildcard(rule.get(field) or (), f"{path}.{field}", what)
     yield from _no_empty_values(rule.get("apiVersions") or (), f"{path}.apiVersions")
     yield from _resource_causes(rule.get("resources") or (), f"{path}.resources")
     if (scope := rule.get("scope")) is not None:
         yield from one_of(scope, f"{path}.scope", _SCOPES)
-
-
-def _all_or_some(values: Sequence[str], path: str, what: str) -> Iterator[Cause]:
-    if len(values) > 1 and "*" in values:
-        yield Cause.invalid(path, shown(values), f"if '*' is present, must not specify other {what}")
 
 
 def _no_empty_values(values: Sequence[str], path: str) -> Iterator[Cause]:
@@ -112,8 +114,7 @@ def condition_causes(
         parameters: whether expressions may use `params`.
     """
     if len(conditions) > _MOST_CONDITIONS:
-        why = f"must have at most {_MOST_CONDITIONS} items"
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(conditions)}: {why}")
+        yield Cause.too_many(path, len(conditions), _MOST_CONDITIONS)
     for index, condition in enumerate(conditions):
         here, name = f"{path}[{index}]", condition.get("name") or ""
         yield from expression_causes(

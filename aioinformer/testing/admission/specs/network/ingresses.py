@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.network.services import host_causes
-from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable, one_of, segments
+from aioinformer.testing.admission.specs.terms.parts import domain_path, format_causes, immutable, one_of, segments
 from aioinformer.testing.api.addresses import address_of, ip_faults, port_faults, port_name_faults
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults, wildcard_faults
@@ -21,7 +20,6 @@ _CLASS = "kubernetes.io/ingress.class"
 _FORBIDDEN_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_ENDS = ("/..", "/.")
 _LONGEST_CONTROLLER = 250
-_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def ingress(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -136,23 +134,10 @@ def ingress_class(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         yield from immutable(controller, (old.get("spec") or {}).get("controller") or "", "spec.controller")
     if len(controller.encode()) > _LONGEST_CONTROLLER:
         yield Cause.too_long("spec.controller", _LONGEST_CONTROLLER)
-    yield from _domain_path(controller, "spec.controller")
+    yield from domain_path(controller, "spec.controller")
     if (parameters := spec.get("parameters")) is not None:
         yield from _reference(parameters, "spec.parameters")
         yield from _scope(parameters, "spec.parameters")
-
-
-def _domain_path(text: str, path: str) -> Iterator[Cause]:
-    if not text:
-        yield Cause.required(path)
-        return
-    domain, _, rest = text.partition("/")
-    if not domain or not rest:
-        yield Cause.invalid(path, shown(text), 'must be a domain-prefixed path (such as "acme.io/foo")')
-        return
-    yield from format_causes(domain, path, subdomain_faults)
-    if not re.fullmatch(_PATH, rest):
-        yield Cause.invalid(path, shown(rest), f"Invalid path (regex used for validation is '{_PATH}')")
 
 
 def _scope(parameters: Fields, path: str) -> Iterator[Cause]:

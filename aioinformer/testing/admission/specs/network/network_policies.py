@@ -67,14 +67,14 @@ def _peer(peer: Fields, path: str) -> Iterator[Cause]:
         yield from selector_causes(peer[field], f"{path}.{field}")
     block = peer.get("ipBlock")
     if block is not None:
-        yield from _block(block, f"{path}.ipBlock")
+        yield from _ip_block(block, f"{path}.ipBlock")
         if selectors:
             yield Cause.forbidden(path, "may not specify both ipBlock and another peer")
     elif not selectors:
         yield Cause.required(path, "must specify a peer")
 
 
-def _block(block: Fields, path: str) -> Iterator[Cause]:
+def _ip_block(block: Fields, path: str) -> Iterator[Cause]:
     cidr = block.get("cidr")
     if not cidr:
         yield Cause.required(f"{path}.cidr")

@@ -72,8 +72,8 @@ def service(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         wrong = [] if address in known else list(format_causes(address, here, ip_faults))
         yield from wrong or format_causes(address, here, endpoint_ip_faults)
     yield from one_of(spec.get("type"), "spec.type", _TYPES)
-    yield from _numbers(spec)
-    yield from _balancer(spec, annotations)
+    yield from _port_numbers(spec)
+    yield from _load_balancer(spec, annotations)
     yield from _traffic(spec)
 
 
@@ -171,7 +171,7 @@ def address_causes(spec: Fields, old: Fields | None) -> Iterator[Cause]:
     if len(addresses) > len(_FAMILIES):
         yield Cause.invalid(path, shown(addresses), "may only hold up to 2 values")
     if not wrong and addresses != ["None"]:
-        yield from _of_families(addresses, families)
+        yield from _family_mismatches(addresses, families)
 
 
 def _malformed(addresses: list[str], known: Any) -> Iterator[Cause]:
@@ -182,7 +182,7 @@ def _malformed(addresses: list[str], known: Any) -> Iterator[Cause]:
             yield from format_causes(address, f"spec.clusterIPs[{index}]", ip_faults)
 
 
-def _of_families(addresses: list[str], families: list[str]) -> Iterator[Cause]:
+def _family_mismatches(addresses: list[str], families: list[str]) -> Iterator[Cause]:
     found = [family_of(address) for address in addresses]
     if len(addresses) > 1 and len(set(found)) == 1:
         why = "may specify no more than one IP for each IP family"
@@ -193,7 +193,7 @@ def _of_families(addresses: list[str], families: list[str]) -> Iterator[Cause]:
             yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses[index]), why)
 
 
-def _numbers(spec: Fields) -> Iterator[Cause]:
+def _port_numbers(spec: Fields) -> Iterator[Cause]:
     ports = spec.get("ports") or ()
     if spec.get("type") == "ClusterIP":
         for index, port in enumerate(ports):
@@ -221,7 +221,7 @@ def _numbers(spec: Fields) -> Iterator[Cause]:
         seen.add((protocol, number))
 
 
-def _balancer(spec: Fields, annotations: Fields) -> Iterator[Cause]:
+def _load_balancer(spec: Fields, annotations: Fields) -> Iterator[Cause]:
     balances = spec.get("type") == "LoadBalancer"
     path = "spec.LoadBalancerSourceRanges"
     ranges = {f"{path}[{index}]": text for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ())}

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     Part = Mapping[str, Any]
 
-_UNDERSCORED = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
-_NOT_UNDERSCORED = (
+_SEARCH = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
+_INVALID_SEARCH = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    f"'{_UNDERSCORED}')"
+    f"'{_SEARCH}')"
 )
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
@@ -35,7 +35,7 @@ _NAMES_BEFORE_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {
 _NAMES_AFTER_DEADLINE: Mapping[str, Callable[[str], list[str]]] = {"hostname": label_faults, "subdomain": label_faults}
 
 
-def life_causes(spec: Part, path: str) -> Iterator[Cause]:
+def policy_causes(spec: Part, path: str) -> Iterator[Cause]:
     """Check the restart policy and the DNS policy."""
     yield from one_of(spec.get("restartPolicy", "Always"), f"{path}.restartPolicy", _RESTARTS)
     yield from one_of(spec.get("dnsPolicy", "ClusterFirst"), f"{path}.dnsPolicy", _DNS_POLICIES)
@@ -103,7 +103,7 @@ def host_name_causes(spec: Part, path: str) -> Iterator[Cause]:
         if spec.get(field):
             yield Cause.forbidden(here, f"may not be specified when {field} is true")
     if len(name) > _LONGEST_HOST:
-        yield Cause("FieldValueTooLong", here, f"Too long: may not be more than {_LONGEST_HOST} bytes")
+        yield Cause.too_long(here, _LONGEST_HOST)
     yield from format_causes(name, here, subdomain_faults)
 
 
@@ -151,7 +151,7 @@ def resource_claim_causes(claims: Sequence[Part], path: str) -> Iterator[Cause]:
 
 def _search_faults(name: str) -> list[str]:
     found = ["must be no more than 253 characters"] if len(name) > 253 else []
-    return found if re.fullmatch(_UNDERSCORED, name) else [*found, _NOT_UNDERSCORED]
+    return found if re.fullmatch(_SEARCH, name) else [*found, _INVALID_SEARCH]
 
 
 def _names(spec: Part, path: str, forms: Mapping[str, Callable[[str], list[str]]]) -> Iterator[Cause]:

@@ -73,12 +73,12 @@ def _order_causes(spec: Part, former: Part) -> Iterator[Cause]:
 def _sizes(spec: Part, former: Part) -> Iterator[Cause]:
     init_containers, others = (list(_pairs(spec, former, field)) for field in ("initContainers", "containers"))
     for container, before, path in (*init_containers, *others):
-        yield from _removed(container, before, f"{path}.resources")
+        yield from _removed_resources(container, before, f"{path}.resources")
     for container, before, _ in others:
-        if _unsized(container) != _unsized(before):
+        if _without_sizes(container) != _without_sizes(before):
             yield Cause.forbidden("spec", _NOT_RESIZABLE)
     for container, before, path in init_containers:
-        if _unsized(container) != _unsized(before):
+        if _without_sizes(container) != _without_sizes(before):
             yield Cause.forbidden(path, _NOT_RESIZABLE_INIT)
         policies = [each.get("restartPolicy") for each in container.get("resizePolicy") or ()]
         if container != before and container.get("restartPolicy") != "Always" and "RestartContainer" in policies:
@@ -91,14 +91,14 @@ def _pairs(spec: Part, former: Part, field: str) -> Iterator[tuple[Part, Part, s
     return ((new, old, f"spec.{field}[{index}]") for index, (new, old) in enumerate(pairs))
 
 
-def _removed(container: Part, before: Part, path: str) -> Iterator[Cause]:
+def _removed_resources(container: Part, before: Part, path: str) -> Iterator[Cause]:
     for field in ("requests", "limits"):
         new, old = ((each.get("resources") or {}).get(field) or {} for each in (container, before))
         if old.keys() - new.keys():
             yield Cause.forbidden(f"{path}.{field}", f"resource {field} cannot be removed")
 
 
-def _unsized(container: Part) -> dict[str, Any]:
+def _without_sizes(container: Part) -> dict[str, Any]:
     resources = container.get("resources") or {}
     others = {
         field: {name: size for name, size in (resources.get(field) or {}).items() if name not in _RESIZABLE}

@@ -85,7 +85,7 @@ def app_armor_causes(profile: Part | None, path: str) -> Iterator[Cause]:
     elif not local:
         yield Cause.required(here, "must be set when AppArmor type is Localhost")
     if local and len(local) > _LONGEST_PROFILE:
-        yield Cause("FieldValueTooLong", here, f"Too long: may not be more than {_LONGEST_PROFILE} bytes")
+        yield Cause.too_long(here, _LONGEST_PROFILE)
 
 
 def user_namespace_causes(spec: Part, path: str) -> Iterator[Cause]:

@@ -12,7 +12,7 @@ from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAMED = {"Name": ""}
+_NAME = {"Name": ""}
 _PAIR = {"Name": "", "Value": ""}
 _KEYS = {"Items": [{"Key": "", "Path": "", "Mode": None}]}
 _MODE = {"DefaultMode": None}
@@ -33,7 +33,7 @@ _ISCSI = {
     "Portals": None,
     "DiscoveryCHAPAuth": False,
     "SessionCHAPAuth": False,
-    "SecretRef": (_NAMED,),
+    "SecretRef": (_NAME,),
     "InitiatorName": None,
 }
 _PROJECTION = {
@@ -49,7 +49,7 @@ _DRIVER = {
     "ReadOnly": None,
     "FSType": None,
     "VolumeAttributes": None,
-    "NodePublishSecretRef": (_NAMED,),
+    "NodePublishSecretRef": (_NAME,),
 }
 _VOLUME = {
     "Name": "",
@@ -191,7 +191,7 @@ _POD_SPEC = {
     "AutomountServiceAccountToken": None,
     "NodeName": "",
     "SecurityContext": (_POD_CONTEXT,),
-    "ImagePullSecrets": [_NAMED],
+    "ImagePullSecrets": [_NAME],
     **dict.fromkeys(("Hostname", "Subdomain"), ""),
     "SetHostnameAsFQDN": None,
     "Affinity": (_AFFINITY,),
@@ -204,8 +204,8 @@ _POD_SPEC = {
     "ReadinessGates": [{"ConditionType": ""}],
     **dict.fromkeys(("RuntimeClassName", "Overhead", "EnableServiceLinks")),
     "TopologySpreadConstraints": [_SPREAD],
-    "OS": (_NAMED,),
-    "SchedulingGates": [_NAMED],
+    "OS": (_NAME,),
+    "SchedulingGates": [_NAME],
     "ResourceClaims": [{"Name": "", "ResourceClaimName": None, "ResourceClaimTemplateName": None}],
     "Resources": (_RESOURCES,),
     "HostnameOverride": None,

@@ -22,8 +22,8 @@ from aioinformer.testing.admission.specs.pods.pod_fields import (
     dns_causes,
     host_name_causes,
     host_port_causes,
-    life_causes,
     name_causes,
+    policy_causes,
     readiness_causes,
     resource_claim_causes,
 )
@@ -81,7 +81,7 @@ def pod_spec_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterat
     yield from resource_claim_causes(spec.get("resourceClaims") or (), f"{path}.resourceClaims")
     yield from container_causes(spec, path)
     yield from host_port_causes(spec, path, of_pod=bool(pod))
-    yield from life_causes(spec, path)
+    yield from policy_causes(spec, path)
     yield from label_causes(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     yield from pod_security_causes(spec, path)
     yield from affinity_causes(spec.get("affinity") or {}, f"{path}.affinity")

@@ -32,7 +32,7 @@ _LONGEST_NODE_ID = 256
 _SHORTEST_TOKEN = 600
 _LONGEST_TOKEN = 2**32
 _SHORTEST_PERIOD = 10
-_EITHER = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+_ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 _ATTACHMENT = {
     "Attacher": "",
     "Source": {"PersistentVolumeName": None, "InlineVolumeSpec": None},
@@ -72,16 +72,12 @@ def _provisioner(name: str, path: str) -> Iterator[Cause]:
 
 def _parameters(parameters: Mapping[str, str]) -> Iterator[Cause]:
     if len(parameters) > _MOST_PARAMETERS:
-        yield _too_long("parameters", _MOST_PARAMETERS)
+        yield Cause.too_long("parameters", _MOST_PARAMETERS)
         return
     if "" in parameters:
         yield Cause.invalid("parameters", '""', "field can not be empty.")
     if sum(len(name.encode()) + len(value.encode()) for name, value in parameters.items()) > _LARGEST_PARAMETERS:
-        yield _too_long("parameters", _LARGEST_PARAMETERS)
-
-
-def _too_long(path: str, most: int) -> Cause:
-    return Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
+        yield Cause.too_long("parameters", _LARGEST_PARAMETERS)
 
 
 def volume_attachment(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -91,9 +87,9 @@ def volume_attachment(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
     source = spec.get("source") or {}
     name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     if name is None and inline is None:
-        yield Cause.required("spec.source", _EITHER)
+        yield Cause.required("spec.source", _ONE_SOURCE)
     elif name is not None and inline is not None:
-        yield Cause.forbidden("spec.source", _EITHER)
+        yield Cause.forbidden("spec.source", _ONE_SOURCE)
     elif name == "":
         yield Cause.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName")
     yield from format_causes(spec.get("nodeName") or "", "spec.nodeName", subdomain_faults)

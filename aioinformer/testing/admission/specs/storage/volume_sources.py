@@ -131,7 +131,7 @@ def driver_name(name: str, path: str) -> Iterator[Cause]:
         yield Cause.required(path)
         return
     if len(name) > _LONGEST_DRIVER:
-        yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {_LONGEST_DRIVER} bytes")
+        yield Cause.too_long(path, _LONGEST_DRIVER)
     yield from (Cause.invalid(path, shown(name), why) for why in subdomain_faults(name.lower()))
 
 

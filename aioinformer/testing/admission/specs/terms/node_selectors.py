@@ -11,7 +11,7 @@ from aioinformer.testing.api.validation import label_name_faults, label_value_fa
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_NOT_AN_OPERATOR = "not a valid selector operator"
+_INVALID_OPERATOR = "not a valid selector operator"
 
 
 def node_selector_causes(selector: Mapping[str, Any], path: str, *, strict: bool = True) -> Iterator[Cause]:
@@ -50,7 +50,7 @@ def _label_causes(wanted: Mapping[str, Any], path: str, strict: bool) -> Iterato
                 why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 yield Cause.required(f"{path}.values", why)
         case _:
-            yield Cause.invalid(f"{path}.operator", shown(operator), _NOT_AN_OPERATOR)
+            yield Cause.invalid(f"{path}.operator", shown(operator), _INVALID_OPERATOR)
     yield from format_causes(wanted.get("key", ""), f"{path}.key", label_name_faults)
     for index, value in enumerate(values if strict else ()):
         yield from format_causes(value, f"{path}.values[{index}]", label_value_faults)
@@ -59,7 +59,7 @@ def _label_causes(wanted: Mapping[str, Any], path: str, strict: bool) -> Iterato
 def _field_causes(wanted: Mapping[str, Any], path: str) -> Iterator[Cause]:
     operator, key, values = wanted.get("operator", ""), wanted.get("key", ""), wanted.get("values") or ()
     if operator not in ("In", "NotIn"):
-        yield Cause.invalid(f"{path}.operator", shown(operator), _NOT_AN_OPERATOR)
+        yield Cause.invalid(f"{path}.operator", shown(operator), _INVALID_OPERATOR)
     elif len(values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield Cause.required(f"{path}.values", why)
@@ -77,7 +77,7 @@ def topology_causes(terms: Sequence[Mapping[str, Any]], path: str) -> Iterator[C
         here, found = f"{path}[{index}].matchLabelExpressions", dict[str, set[str]]()
         for number, wanted in enumerate(term.get("matchLabelExpressions") or ()):
             key, values = wanted.get("key", ""), wanted.get("values") or ()
-            yield from _place_causes(key, values, f"{here}[{number}]")
+            yield from _topology_value_causes(key, values, f"{here}[{number}]")
             if key in found:
                 yield duplicate(key, f"{here}[{number}].key")
             found[key] = set(values)
@@ -86,7 +86,7 @@ def topology_causes(terms: Sequence[Mapping[str, Any]], path: str) -> Iterator[C
         known.append(found)
 
 
-def _place_causes(key: str, values: Sequence[str], path: str) -> Iterator[Cause]:
+def _topology_value_causes(key: str, values: Sequence[str], path: str) -> Iterator[Cause]:
     if not values:
         yield Cause.required(f"{path}.values")
     for index, value in enumerate(values):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.api.validation import label_name_faults, label_value_faults, segment_faults
+from aioinformer.testing.api.validation import label_name_faults, label_value_faults, segment_faults, subdomain_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def non_negative(value: Any, path: str) -> Iterator[Cause]:
@@ -60,6 +63,25 @@ def one_of(value: Any, path: str, known: Sequence[str]) -> Iterator[Cause]:
     """Check that a value is one of `known`; the message lists them in this order."""
     if value not in known:
         yield Cause.unsupported(path, shown(value), known)
+
+
+def lone_wildcard(values: Sequence[str], path: str, what: str) -> Iterator[Cause]:
+    """Check that "*", which stands for all values, is the only one."""
+    if len(values) > 1 and "*" in values:
+        yield Cause.invalid(path, shown(values), f"if '*' is present, must not specify other {what}")
+
+
+def domain_path(value: str, path: str) -> Iterator[Cause]:
+    """Check a required path that is prefixed with a domain, such as "acme.io/foo"."""
+    domain, _, rest = value.partition("/")
+    if not value:
+        yield Cause.required(path)
+    elif not domain or not rest:
+        yield Cause.invalid(path, shown(value), 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from format_causes(domain, path, subdomain_faults)
+        if not re.fullmatch(_PATH, rest):
+            yield Cause.invalid(path, shown(rest), f"Invalid path (regex used for validation is '{_PATH}')")
 
 
 def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator[Cause]:

@@ -91,7 +91,7 @@ def _success(rule: Mapping[str, Any], path: str, completions: int) -> Iterator[C
     if indexes is not None:
         here = f"{path}.succeededIndexes"
         if len(indexes) > _LONGEST_INDEXES:
-            yield Cause("FieldValueTooLong", here, f"Too long: may not be more than {_LONGEST_INDEXES} bytes")
+            yield Cause.too_long(here, _LONGEST_INDEXES)
         try:
             named = _index_count(indexes, completions)
         except ValueError as error:
@@ -174,4 +174,4 @@ def _required_one_of(value: str | None, path: str, known: Sequence[str]) -> Iter
 
 def _too_many(items: Sequence[Any], path: str, most: int) -> Iterator[Cause]:
     if len(items) > most:
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(items)}: must have at most {most} items")
+        yield Cause.too_many(path, len(items), most)

@@ -5,18 +5,17 @@ The API checks an updated job twice: as a new job, and for forbidden changes. Th
 
 from __future__ import annotations
 
-import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.common.job_selectors import PREFIX, own_labels, settle_selector
 from aioinformer.testing.admission.specs.pods.pods import template_causes
-from aioinformer.testing.admission.specs.terms.parts import format_causes, non_negative, one_of, selector_causes
+from aioinformer.testing.admission.specs.terms.parts import domain_path, non_negative, one_of, selector_causes
 from aioinformer.testing.admission.specs.terms.selectors import matches, mismatch, shown_selector
 from aioinformer.testing.admission.specs.workloads.job_changes import change_causes
 from aioinformer.testing.admission.specs.workloads.job_policies import failure_policy_causes, success_policy_causes
 from aioinformer.testing.api.statuses import Cause, shown
-from aioinformer.testing.api.validation import label_faults, subdomain_faults
+from aioinformer.testing.api.validation import label_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +24,6 @@ INDEXED = "Indexed"
 _MOST_INDEXES = 100_000
 _MOST_WITH_BACKOFF_LIMIT = 10_000
 _LONGEST_MANAGER = 63
-_PATH_PATTERN = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_PATH = re.compile(_PATH_PATTERN)
 _COUNTS = (
     "parallelism",
     "completions",
@@ -152,19 +149,9 @@ def _at_most(value: int | None, path: str, highest: int, when: str = "") -> Iter
 
 
 def _manager(name: str, path: str) -> Iterator[Cause]:
-    """Check `managedBy`, a path prefixed with a domain."""
-    host, _, rest = name.partition("/")
-    if not name:
-        yield Cause.required(path)
-    elif not host or not rest:
-        yield Cause.invalid(path, shown(name), 'must be a domain-prefixed path (such as "acme.io/foo")')
-    else:
-        yield from format_causes(host, path, subdomain_faults)
-        if not _PATH.fullmatch(rest):
-            why = f"Invalid path (regex used for validation is '{_PATH_PATTERN}')"
-            yield Cause.invalid(path, shown(rest), why)
+    yield from domain_path(name, path)
     if len(name.encode()) > _LONGEST_MANAGER:
-        yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {_LONGEST_MANAGER} bytes")
+        yield Cause.too_long(path, _LONGEST_MANAGER)
 
 
 def _restart_policy(spec: Mapping[str, Any], policy: str | None, path: str) -> Iterator[Cause]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _PERCENT = re.compile(r"[0-9]+%")
-_NO_PERCENT = (
+_INVALID_PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
 )
@@ -29,7 +29,7 @@ def number_or_percentage(value: int | str, path: str) -> Iterator[Cause]:
     if not isinstance(value, str):
         yield from non_negative(value, path)
     elif not _PERCENT.fullmatch(value):
-        yield Cause.invalid(path, shown(value), _NO_PERCENT)
+        yield Cause.invalid(path, shown(value), _INVALID_PERCENT)
 
 
 def at_most_all(value: int | str, path: str) -> Iterator[Cause]:

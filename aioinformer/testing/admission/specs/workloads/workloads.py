@@ -71,7 +71,7 @@ def daemon_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterato
     if not wrong:
         yield from _mismatch(template, selector)
     if selector is not None:
-        yield from _emptiness(selector, "daemonset")
+        yield from _empty_selector(selector, "daemonset")
     yield from template_causes(template, _TEMPLATE)
     yield from _always_restarted(template, "DaemonSet")
     yield from _numbers(spec, "minReadySeconds")
@@ -157,10 +157,10 @@ def _selector(selector: Mapping[str, Any] | None, kind: str) -> Iterator[Cause]:
         yield Cause.required("spec.selector")
         return
     yield from selector_causes(selector, "spec.selector")
-    yield from _emptiness(selector, kind)
+    yield from _empty_selector(selector, kind)
 
 
-def _emptiness(selector: Mapping[str, Any], kind: str) -> Iterator[Cause]:
+def _empty_selector(selector: Mapping[str, Any], kind: str) -> Iterator[Cause]:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         why = f"empty selector is invalid for {kind}"
         yield Cause.invalid("spec.selector", shown_selector(selector), why, left_out=True)

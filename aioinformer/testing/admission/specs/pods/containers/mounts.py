@@ -44,7 +44,7 @@ def mount_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Ite
         # The API reports these without the index of the mount.
         yield from _sub_paths(mount, here, f"{path}.volumeMounts")
         yield from _propagation(mount, f"{path}.volumeMounts.mountPropagation", container)
-        yield from _recursion(mount, f"{path}.volumeMounts.recursiveReadOnly")
+        yield from _recursive_read_only(mount, f"{path}.volumeMounts.recursiveReadOnly")
 
 
 def device_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
@@ -107,7 +107,7 @@ def _propagation(mount: Part, path: str, container: Part) -> Iterator[Cause]:
         yield Cause.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
 
 
-def _recursion(mount: Part, path: str) -> Iterator[Cause]:
+def _recursive_read_only(mount: Part, path: str) -> Iterator[Cause]:
     value = mount.get("recursiveReadOnly")
     if value is None or value == "Disabled":
         return

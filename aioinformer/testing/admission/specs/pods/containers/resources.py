@@ -91,7 +91,7 @@ def _bounds(resources: Part, path: str, check_name: Callable[[str, str], Iterato
         here = f"{path}.limits[{name}]"
         yield from check_name(name, here)
         yield from quantity_causes(name, quantity, here)
-        yield from _pages(name, quantity, here)
+        yield from _huge_pages(name, quantity, here)
     for name, quantity in sorted(requests.items()):
         here = f"{path}.requests[{name}]"
         yield from check_name(name, here)
@@ -102,7 +102,7 @@ def _bounds(resources: Part, path: str, check_name: Callable[[str, str], Iterato
         elif relation := _violated_relation(name, amount(quantity), amount(limits[name])):
             why = f"must be {relation} to {name} limit of {canonical(limits[name])}"
             yield Cause.invalid(f"{path}.requests", shown(canonical(quantity)), why)
-        yield from _pages(name, quantity, here)
+        yield from _huge_pages(name, quantity, here)
     asked = {*limits, *requests}
     if any(name.startswith(PAGES) for name in asked) and asked.isdisjoint(_COMPUTE):
         yield Cause.forbidden(path, "HugePages require cpu or memory")
@@ -142,7 +142,7 @@ def quantity_causes(name: str, quantity: str, path: str) -> Iterator[Cause]:
         yield Cause.invalid(path, shown(canonical(quantity)), "must be an integer")
 
 
-def _pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
+def _huge_pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
     if not name.startswith(PAGES):
         return
     try:
