@@ -92,9 +92,11 @@ class Machine:
         """Run a command to its end, or until it has printed something; return one that runs in the background."""
         words = shlex.split(command)
         if words[0] == "make":
-            return check_make(words[1:])
+            check_make(words[1:])
+            return None
         if words[0] == "pip":
-            return check_pip(words[1:])
+            check_pip(words[1:])
+            return None
         if command in NOT_RUN or any(name in words and shutil.which(name) is None for name in FOREIGN):
             return None
         here = command.replace("8001", str(self.port)).replace("/tmp/", f"{self.home}/")

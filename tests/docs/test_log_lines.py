@@ -107,7 +107,7 @@ async def _with_pod(
 
 async def _transform() -> None:
     def divide(pod: Any) -> Any:
-        return pod / 0 if pod is None else 1 / 0
+        return 1 / 0
 
     await _with_pod(lambda factory: factory.core.v1.pods.informer(), transform=divide)
 

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 LANGUAGES = {"python", "console", "json", "text", "toml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
 IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
-#: Numbers of rows of the conformance list.
-ROW = re.compile(r"\b(?:ARC|CC|DET|ERR|EV|FIFO|IDX|INF|LE|LST|LW|MUT|PAG|PRO|REF|RT|SHD|SI|ST|STO|TW|WAIT|WQ)-\d\d\b")
+#: What a page of the reference shows.
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+#: Numbers of rows of the conformance list, such as REF-07.
+ROWS = (DOCS / "conformance.toml").read_text()
+ROW = re.compile(rf"\b(?:{'|'.join(sorted(set(re.findall(r'([A-Z]+)-[0-9]+', ROWS))))})-[0-9]+\b")
 #: Pages that are about those rows, or about the code of this project.
 OF_CONTRIBUTORS = {
     "conformance.md",
@@ -50,13 +53,11 @@ def test_lines_of_examples_are_short() -> None:
     assert long == []
 
 
-def _modules(text: str) -> set[str]:
-    return {match[1] for match in IMPORT.finditer(text)}
-
-
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
 def test_no_import_is_deeper_than_one_room(path: Path) -> None:
-    assert {module for module in _modules(path.read_text()) if module.count(".") > 1} == set()
+    text = path.read_text()
+    assert {module for module in IMPORT.findall(text) if module.count(".") > 1} == set()
+    assert {name for name in DIRECTIVE.findall(text) if name.count(".") > 2} == set()
 
 
 @pytest.mark.parametrize(
