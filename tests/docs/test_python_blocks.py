@@ -14,8 +14,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 from kubernetes_asyncio.config import kube_config
 
+from aioinformer import SharedInformerFactory
 from tests.docs.blocks import ALL, PROJECT, Block, in_language
 from tests.docs.prompt import Prompt, is_for_files
 
@@ -114,6 +116,45 @@ async def test_a_program_starts_and_prints(block: Block, api_server: ApiServer, 
         await program.wait()
 
 
+@pytest.mark.parametrize("framework", ["fastapi", "aiohttp"])
+async def test_a_service_answers_from_its_cache(
+    framework: str, api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers = [{"name": "main", "image": "example.com/web"}]
+    specification = {"nodeName": "node-1", "containers": containers}
+    api_server.create("pods", {"metadata": {"name": "web-0"}, "spec": specification})
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig(tmp_path / "kubeconfig")))
+    [block] = [block for block in SNIPPETS if block.page == "docs/embedding.md" and f"from {framework} " in block.code]
+    names: dict[str, Any] = {"__name__": "pasted"}
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+    app = names["app"]
+    if framework == "fastapi":
+        async with app.router.lifespan_context(app), asyncio.timeout(30):
+            await app.state.pods.wait_for_sync()
+            assert names["readyz"]().status_code == 200
+            assert names["pods_of_a_node"]("node-1") == ["default/web-0"]
+    else:
+        async with TestClient(TestServer(app)) as client, asyncio.timeout(30):
+            await app[names["PODS"]].wait_for_sync()
+            assert (await client.get("/readyz")).status == 200
+            assert await (await client.get("/nodes/node-1/pods")).json() == ["default/web-0"]
+
+
+async def test_the_controller_of_the_page_reconciles(api_server: ApiServer) -> None:
+    [block] = [block for block in SNIPPETS if "async def control(" in block.code]
+    names: dict[str, Any] = {"__name__": "pasted"}
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+    reconciled = asyncio.Queue[str]()
+    async with SharedInformerFactory(api_server.url) as factory, asyncio.timeout(30):
+        informer = factory.core.v1.namespaces.informer()
+        factory.start()
+        controller = asyncio.create_task(names["control"](informer, reconciled.put))
+        keys = {await reconciled.get() for _ in range(2)}
+        controller.cancel()
+        await asyncio.wait({controller})
+    assert keys < {"default", "kube-system", "kube-public", "kube-node-lease"}
+
+
 def test_the_blocks_of_the_documentation_are_found() -> None:
     assert len(SNIPPETS) > 40
     assert len(PROGRAMS) >= 1
@@ -121,7 +162,7 @@ def test_the_blocks_of_the_documentation_are_found() -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in ALL if block.included], ids=str)
-def test_an_included_file_is_run_by_a_test(block: Block) -> None:
+def test_an_included_file_stands_alone_and_has_a_test(block: Block) -> None:
     path = PROJECT / block.included
-    assert path.exists()
+    assert "import cluster" not in path.read_text()
     assert f'"{path.name}"' in EXAMPLE_TESTS
