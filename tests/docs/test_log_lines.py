@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 import time
+from difflib import SequenceMatcher
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -214,13 +215,17 @@ async def test_quoted_lines_are_real(
     errors = [await _error_of(scenario) for scenario in SCENARIOS]
     real = {normal(line) for line in (*errors, *caplog.messages)}
     patterns = {page: list(formats(letters)) for page, letters in LETTERS.items()}
-    unreal = {
-        f"{block}: {line}"
+    unreal = [
+        f"{block}: {line}\n  the closest that is real: {_closest(line, real)}"
         for block in BLOCKS
         for line in lines_of(block)
         if normal(line) not in real and not any(pattern.fullmatch(line) for pattern in patterns[block.page])
-    }
-    assert unreal == set(), "\n".join(sorted(real))
+    ]
+    assert unreal == [], "\n".join(unreal)
+
+
+def _closest(line: str, real: set[str]) -> str:
+    return max([*real, *literals()], key=lambda each: SequenceMatcher(None, each, line).ratio())
 
 
 async def _error_of(scenario: Callable[[], Awaitable[None]]) -> str:
