@@ -138,9 +138,9 @@ class Slicer:
         self.seconds = seconds
         self.start()
 
-    def start(self) -> None:
-        """Begin a slice."""
-        self._since = perf_counter()
+    def start(self, at: float | None = None) -> None:
+        """Begin a slice now, or at a time that `perf_counter` returned."""
+        self._since = perf_counter() if at is None else at
         self._gap = self._left = 1
 
     def due(self) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from harness import Offer, Question, Requirement, run
 
-from aioinformer.reflector.messages import Failed, Send
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.protocol.messages import Failed, Send
 from aioinformer.reflector.response_reader import AnswerReader
 from aioinformer.reflector.watch_events import Intake
 

@@ -14,9 +14,9 @@ from harness import Question, run
 
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
-from aioinformer.reflector.watch_events import Intake, decode_watch_line
+from aioinformer.reflector.watch_decoder import ValueStream, decode_watch_line
+from aioinformer.reflector.watch_events import Intake
 from aioinformer.transport import Request
-from aioinformer.transport.framing import ValueStream
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
@@ -96,8 +96,14 @@ async def queued(url: str) -> Figures:
         step = queue.apply(deltas)
         _finish(step)
         if deltas:
-            _finish(queue.pop_batch(lambda popped, initial: left.append(len(popped))))
+            _finish(drain())
         return len(events)
+
+    async def drain() -> None:
+        async with queue.batch() as batch:
+            for step in batch:
+                if step is not None:
+                    left.append(len(step[0]))
 
     return await follow(url, take)
 

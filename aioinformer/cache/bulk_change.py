@@ -73,7 +73,7 @@ class BulkChange:
         self._change(announce)
 
     def _indices(self) -> list[Index[Any]]:
-        return self._store._kept
+        return self._store.every_index
 
     def _take_in(self, items: dict[str, Any], announce: Callable[[], Any]) -> None:
         store, made = self._store, self._made

@@ -64,8 +64,8 @@ class ThreadSafeStore(Generic[T]):
         self._indices: Indices[T] = {}
         #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
         self._unfinished: Indices[T] = {}
-        #: Both kinds; another list whenever an index is added or replaced, by which `put` notices it.
-        self._kept: list[Index[T]] = []
+        #: Both kinds, for the writer; another list whenever an index is added or replaced, by which `put` notices it.
+        self.every_index: list[Index[T]] = []
         self.resource_version = ""
         #: Given the items when the store is gone.
         self.on_release: Callable[[dict[str, Any]], None] | None = None
@@ -90,7 +90,7 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             MemoryError: nothing has changed.
         """
-        kept = self._kept
+        kept = self.every_index
         items = self._items
         settled = key in items and isinstance(item, Record)
         values = []
@@ -100,14 +100,14 @@ class ThreadSafeStore(Generic[T]):
         if settled and not values:
             with self._lock:
                 old = items.get(key)
-                if old is not None and kept is self._kept:
+                if old is not None and kept is self.every_index:
                     if announce is not None:
                         announce(news)
                     items[key] = item  # takes the place of another, for which memory is there
                     return old
             return self.put(key, item, announce, news)  # another thread came between
         with self._lock:
-            if kept is not self._kept:
+            if kept is not self.every_index:
                 return self.put(key, item, announce, news)
             old = items.get(key)
             items[key] = item
@@ -152,7 +152,7 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             old = self._items.get(key)
             if old is not None:
-                indices = self._kept
+                indices = self.every_index
                 if announce is not None:
                     announce(news)
                 for index in indices:
@@ -175,7 +175,7 @@ class ThreadSafeStore(Generic[T]):
 
     def renew(self) -> None:
         """Note, within the lock, that an index was added or replaced, or the items were."""
-        self._kept = [*self._indices.values(), *self._unfinished.values()]
+        self.every_index = [*self._indices.values(), *self._unfinished.values()]
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Adds index functions; what is in the store is indexed at once.

@@ -43,9 +43,9 @@ class VersionWaiters:
 
     def reached(self, version: str) -> None:
         """Note that everything up to this version is in the cache."""
-        if not version:
-            return
         self.version = version
+        if not self._waiters and version.isdigit() and version.isascii() and len(version) < 32:
+            return  # the most frequent case: `version_number` would say so, too
         if version_number(version) < 0:
             self.opaque = True
             self.saw(version)

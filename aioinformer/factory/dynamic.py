@@ -68,6 +68,8 @@ class DynamicInformer(SharedIndexInformer[Any]):
         if served is not self._served:
             self._served = served
             self._change.set()
+            if not served:
+                self._replace_source(self._lister_watcher)
 
     def move(self, lister_watcher: ListerWatcher[Any]) -> None:
         """The resource is listed and watched by this from now on: it came back with another scope.
@@ -77,9 +79,8 @@ class DynamicInformer(SharedIndexInformer[Any]):
         """
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
-        self._lister_watcher = lister_watcher
         self.resource = lister_watcher.resource
-        self._change.set()
+        self._replace_source(lister_watcher)
 
     def _reflector_state(self) -> InformerState:
         state = super()._reflector_state()
@@ -87,20 +88,12 @@ class DynamicInformer(SharedIndexInformer[Any]):
             return state
         return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
 
-    async def _follow(self) -> None:
-        while True:
+    async def _before_source(self) -> None:
+        while not self._served:
             self._change.clear()
-            if self._served:
-                async with asyncio.TaskGroup() as tasks:
-                    following = tasks.create_task(super()._follow(), name=f"{self.name}: while it is served")
-                    await self._change.wait()
-                    following.cancel()
-                # What was queued then is of before.
-                self._queue = self._pipeline.queue()
-            else:
-                self._quarantine.clear()
-                await self._pipeline.forget(self._indexer.store.all_keys())
-                await self._change.wait()
+            self._quarantine.clear()
+            await self._pipeline.forget(self._store.all_keys())
+            await self._change.wait()
 
 
 _log = get_logger("aioinformer.factory")

@@ -20,7 +20,6 @@ from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import Latch
 from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
-from aioinformer.informer.controller import CacheController
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
@@ -32,12 +31,11 @@ from aioinformer.resources.versions import version_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.cache.objects.record import Record
     from aioinformer.cache.store import ThreadSafeStore
-    from aioinformer.queue.delta_fifo import Queue
+    from aioinformer.informer.controller import Source
     from aioinformer.reflector.listwatch import ListerWatcher
+    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import Reflector
-    from aioinformer.reflector.relist import Quarantine
 
 T = TypeVar("T")
 
@@ -62,16 +60,15 @@ class _Member:
     """One namespace."""
 
     def __init__(self, quarantine: Quarantine) -> None:
-        self.controller: CacheController | None = None
+        self.source: Source | None = None
         self.quarantine = quarantine
-        self.queue: Queue[Record] | None = None
         self.task: asyncio.Task[None] | None = None
         self.version = ""
         self.synced = Latch()
 
     @property
     def state(self) -> InformerState:
-        return self.controller.reflector.state if self.controller else InformerState(Phase.NEW, "", 0.0)
+        return self.source.controller.reflector.state if self.source else InformerState(Phase.NEW, "", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +222,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
     def reflectors(self) -> dict[str, Reflector]:
         """What lists and watches, by namespace."""
         members = list(self._members.items())
-        return {namespace: each.controller.reflector for namespace, each in members if each.controller}
+        return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
 
     # Life.
 
@@ -252,34 +249,30 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         known = _KnownInNamespace(self._indexer.store, namespace)
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
-        queue = member.queue = self._pipeline.queue(known)
 
         def processed(version: str) -> None:
             member.version = version
-            if queue.has_synced():
+            if source.queue.has_synced():
                 member.synced.set()
             self._check_indices()
             self._advance()
 
-        member.controller = CacheController(
-            replace(
-                self._config(),
-                queue=queue,
-                lister_watcher=lister_watcher,
-                on_version=processed,
-                name=f"{self.name} in {namespace}",
-                resync_period=0.0,
-                quarantine=member.quarantine,
-            )
+        source = member.source = self._new_source(
+            lister_watcher,
+            processed,
+            name=f"{self.name} in {namespace}",
+            known=known,
+            resync_period=0.0,
+            quarantine=member.quarantine,
         )
         member.task = tasks.create_task(self._look_at(namespace, member), name=f"{self.name} in {namespace}")
 
     async def _look_at(self, namespace: str, member: _Member) -> None:
-        assert member.controller is not None
+        assert member.source is not None
         if leaving := self._leaving.get(namespace):
             await asyncio.wait(set(leaving))
         try:
-            await member.controller.run()
+            await member.source.controller.run()
         finally:
             if self._members.get(namespace) is not member:
                 await self._pipeline.forget(self._indexer.store.indexed_keys(NAMESPACE_INDEX, namespace))
@@ -309,8 +302,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             if self._pipeline.handlers.should_resync():
                 for member in list(self._members.values()):
                     try:
-                        if member.queue is not None:
-                            await member.queue.resync()
+                        if member.source is not None:
+                            await member.source.queue.resync()
                     except EXHAUSTION:
                         _log.exception("%s: the resync failed", self.name)
 

@@ -8,7 +8,6 @@ selection, and does not follow it any more.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.cache.objects.storage import Storage
@@ -34,10 +33,7 @@ class ReselectingInformer(SharedIndexInformer[T]):
     def __init__(self, lister_watcher: ListerWatcher[T], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
         self._only_metadata = options.get("storage") == Storage.METADATA
-        self._change = asyncio.Event()
         self._shown = Latch()
-        #: What is listed and watched now; the one that was selected last takes its place in a moment.
-        self._followed: ListerWatcher[T] | None = None
 
     async def select(self, lister_watcher: ListerWatcher[T]) -> None:
         """Follows another selection of the same resource from now on; returns once the cache shows it.
@@ -55,27 +51,16 @@ class ReselectingInformer(SharedIndexInformer[T]):
             raise UsageError(f"{self.name} cannot select {lister_watcher.resource.gvr}; make another informer for it")
         if self._only_metadata and isinstance(lister_watcher, ListWatch):
             lister_watcher = lister_watcher.only_metadata()
-        self._lister_watcher = lister_watcher
         if self._shown:
             self._shown = Latch()
-        self._change.set()
+        self._replace_source(lister_watcher)
         if self._started:
             await self._shown.wait()
 
-    async def _follow(self) -> None:
-        while True:
-            self._change.clear()
-            self._followed = self._lister_watcher
-            async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(super()._follow(), name=f"{self.name}: one selection")
-                await self._change.wait()
-                following.cancel()
-            # What was queued then is of another selection.
-            self._queue = self._pipeline.queue()
-
     def _processed(self, version: str) -> None:
         super()._processed(version)
-        if self._followed is self._lister_watcher and self._queue.has_synced():
+        source = self._source
+        if source is not None and source.lister_watcher is self._lister_watcher and source.queue.has_synced():
             self._shown.set()
 
     def _end(self, failure: BaseException) -> None:

@@ -19,16 +19,18 @@ from time import time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+import msgspec
+
 from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, is_ending, uncancel
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
 from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, key_of
-from aioinformer.handlers.notifications import AddNotification, Batch, Delivery, Notification
+from aioinformer.handlers.notifications import AddNotification, Delivery, Notification
 from aioinformer.handlers.stalls import LIMIT, Stalls, Steps
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sized
+    from collections.abc import Callable, Iterable, Iterator, Sized
 
     from aioinformer.handlers.overdue import OverdueCalls
     from aioinformer.handlers.resync import ResyncSchedule
@@ -44,6 +46,34 @@ _DEEP: Final = 1024
 #: ... and written of in the log if they take so many seconds, once in a while.
 _SLOW_CALL: Final = 0.1
 _WHILE: Final = 60.0
+
+
+class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
+    """Notifications that are enqueued together.
+
+    All listeners share one batch: a hundred listeners that fall behind would otherwise keep a hundred lists, which the
+    garbage collector walks.
+
+    Attributes:
+        notifications: may be made while they are iterated over, and then only once.
+        size: how many.
+        initial: how many of them belong to the initial list.
+        source: what notifications are made of that are made on the way; its length is how many are left.
+    """
+
+    notifications: Iterable[Notification[T]]
+    size: int
+    initial: int = 0
+    source: Iterator[Any] | None = None
+
+    @classmethod
+    def of(cls, notifications: list[Notification[T]]) -> Batch[T]:
+        """Return the batch of these notifications."""
+        initial = 0
+        for each in notifications:
+            if type(each) is AddNotification and each.is_in_initial_list:
+                initial += 1
+        return cls(notifications, len(notifications), initial)
 
 
 class ProcessorListener(Generic[T]):

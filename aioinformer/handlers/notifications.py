@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -40,31 +40,6 @@ class DeleteNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 Notification: TypeAlias = AddNotification[T] | UpdateNotification[T] | DeleteNotification[T]
-
-
-class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
-    """What is queued at once. A hundred listeners that fall behind wait for the same ones, which the garbage
-    collector would walk a hundred times if each had its own.
-
-    Attributes:
-        notifications: may be made on the way, and then only once.
-        size: how many.
-        initial: how many of them belong to the initial list.
-        source: what they are made of, for those that are made on the way: its length is how many are left.
-    """
-
-    notifications: Iterable[Notification[T]]
-    size: int
-    initial: int = 0
-    source: Iterator[Any] | None = None
-
-    @classmethod
-    def of(cls, notifications: list[Notification[T]]) -> Batch[T]:
-        """The batch of these."""
-        initial = 0
-        if AddNotification in map(type, notifications):  # which there seldom is, once the initial list is told
-            initial = sum(1 for each in notifications if type(each) is AddNotification and each.is_in_initial_list)
-        return cls(notifications, len(notifications), initial)
 
 
 class ResourceEventHandler(Protocol[T_contra]):

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
 
-from aioinformer.handlers.notifications import Batch, Notification
+from aioinformer.handlers.listener import Batch
 from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from aioinformer.handlers.listener import ProcessorListener
+    from aioinformer.handlers.notifications import Notification
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
-from aioinformer.handlers.listener import ProcessorListener
+from aioinformer.handlers.listener import Batch, ProcessorListener
 from aioinformer.handlers.names import HandlerNames
-from aioinformer.handlers.notifications import AddNotification, Batch, delivery_to
+from aioinformer.handlers.notifications import AddNotification, delivery_to
 from aioinformer.handlers.resync import ResyncPeriods, ResyncSchedule
 
 if TYPE_CHECKING:

@@ -1,108 +1,75 @@
-"""The low-level controller: a reflector fills a queue, a process loop empties it.
+"""The low-level controller: a reflector fills a queue, and the process loop empties it into a cache.
 
-Not a controller in the sense of "reconcile": it brings a *cache* in line with the server, nothing else. client-go
-calls it Controller (CTL-01 to CTL-05); what reconciles stands on top of informers.
+It is no controller in the sense of "reconcile": it brings a *cache* in line with the server and nothing else. client-go
+has the same name for it. Controllers that reconcile use informers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.cache.objects.record import Decode, Record, decode_record
+from aioinformer.concurrency import Slicer
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.reflector import Reflector, WatchErrorHandler
-from aioinformer.reflector.relist import Quarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.metrics import InformerCounters
     from aioinformer.queue.delta_fifo import PopProcessFunc, Queue
     from aioinformer.queue.deltas import Deltas
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.state import InformerState
-
-T = TypeVar("T")
+    from aioinformer.reflector.reflector import Reflector
 
 _log = get_logger("aioinformer.informer")
 
-#: Seconds between a batch that was not processed and the next.
-_BREATHER = 1.0
+#: Seconds between a batch that could not be processed and the next.
+_PAUSE: Final = 1.0
+#: A batch is logged if more items than this waited, and it took longer than this for each, or for all.
+_DEEP: Final = 10
+_SLOW_EACH: Final = 0.1
+_SLOW_BATCH: Final = 1.0
 
 
 @dataclass(slots=True)
 class CacheControllerConfig:
-    """What a `CacheController` is made of.
+    """The parts of a `CacheController`.
 
     Attributes:
-        queue: between reflector and process loop.
-        lister_watcher: what to list and watch.
-        process: takes the deltas of one key, and whether they belong to the initial list.
-        flush: called before the loop gets a turn: what `process` collected goes out.
-        on_version: told the version up to which everything has been processed.
-        name: for tasks and logs.
-        options: how to list and watch.
-        decode: makes a record of an object's bytes.
-        on_arrival: looks at each new record first.
-        known: the cached record of a key.
-        resync_period: in seconds, 0 for never.
-        should_resync: asked before each resync.
-        watch_error_handler: told of every failure.
-        on_state: told of every change of the state.
-        before_read: awaited before more is read.
-        counters: counts lists and watches there.
-        quarantine: remembers the objects that do not decode.
+        reflector: fills the queue.
+        queue: between the reflector and the process loop.
+        process: is called with the deltas of one key, and whether they belong to the initial list.
+        flush: is called before the event loop gets a turn, and at the end of each batch: deliver what `process`
+            collected.
+        on_version: is called after each batch with the version that has been reached; "" if it is unknown.
+        slice_seconds: how long processing may block the event loop at a time.
+        counters: counts the time of batches; None to count nothing.
     """
 
+    reflector: Reflector
     queue: Queue[Record]
-    lister_watcher: ListerWatcher[Any]
     process: PopProcessFunc[Record]
     flush: Callable[[], None] = lambda: None
     on_version: Callable[[str], None] = lambda version: None
-    name: str = ""
-    options: ReflectorOptions = field(default_factory=ReflectorOptions)
-    decode: Decode = decode_record
-    on_arrival: Callable[[Record], Record] | None = None
-    known: Callable[[str], Record | None] = lambda key: None
-    resync_period: float = 0.0
-    should_resync: Callable[[], bool] = lambda: True
-    watch_error_handler: WatchErrorHandler | None = None
-    on_state: Callable[[InformerState], Any] = lambda state: None
-    before_read: Callable[[], Awaitable[None]] | None = None
+    slice_seconds: float = 0.0005
     counters: InformerCounters | None = None
-    quarantine: Quarantine = field(default_factory=Quarantine)
 
 
 class CacheController:
-    """Runs a reflector and a process loop side by side, until cancelled."""
+    """Runs a reflector and a process loop side by side, until it is cancelled or stopped."""
 
     def __init__(self, config: CacheControllerConfig) -> None:
+        self.reflector = config.reflector
         self._config = config
         self._started = False
-        self.reflector = Reflector(
-            config.lister_watcher,
-            config.queue,
-            name=config.name,
-            options=config.options,
-            decode=config.decode,
-            on_arrival=config.on_arrival,
-            known=config.known,
-            resync_period=config.resync_period,
-            should_resync=config.should_resync,
-            watch_error_handler=config.watch_error_handler,
-            on_state=config.on_state,
-            before_read=config.before_read,
-            counters=config.counters,
-            quarantine=config.quarantine,
-        )
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        """Runs until cancelled; what is queued then is not processed any more (CTL-04).
+        """Run until cancelled or stopped; what is queued then is not processed any more.
 
         Raises:
             UsageError: it ran before.
@@ -112,8 +79,15 @@ class CacheController:
         self._started = True
         name = self.reflector.name
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.reflector.run(), name=name)
-            tasks.create_task(self._process_loop(), name=f"{name}: process loop")
+            self._tasks = [
+                tasks.create_task(self.reflector.run(), name=name),
+                tasks.create_task(self._process_loop(), name=f"{name}: process loop"),
+            ]
+
+    def stop(self) -> None:
+        """Make `run` return."""
+        for task in self._tasks:
+            task.cancel()
 
     def has_synced(self) -> bool:
         """Whether everything of the first list has been popped."""
@@ -125,30 +99,77 @@ class CacheController:
         return self.reflector.last_sync_resource_version
 
     async def _process_loop(self) -> None:
-        config = self._config
+        config, queue, quarantine = self._config, self._config.queue, self.reflector.quarantine
+        process, flush, slicer = config.process, config.flush, Slicer(config.slice_seconds)
         synced = False
         while True:
             try:
-                version = await config.queue.pop_batch(self._process, config.flush)
-                if config.quarantine.leaving:
-                    config.quarantine.settle()
+                async with queue.batch() as batch:
+                    began, unstarted, first = perf_counter(), batch.waited, True
+                    try:
+                        for step in batch:
+                            # A batch of one step, the most frequent by far, needs no slices.
+                            if first:
+                                first = False
+                            else:
+                                if unstarted:
+                                    unstarted = False
+                                    slicer.start(began)
+                                if slicer.due():
+                                    flush()
+                                    await slicer.let_go()
+                            if step is not None:
+                                try:
+                                    process(*step)
+                                except Exception as error:
+                                    self._key_failed(*step, error)
+                    finally:
+                        flush()
+                        if batch.size > _DEEP or config.counters is not None:
+                            self._measure(batch.size, perf_counter() - began)
+                    version = batch.version
+                if quarantine.leaving:
+                    quarantine.settle()
                 config.on_version(version)
-                synced = synced or config.queue.has_synced()
+                synced = synced or queue.has_synced()
             except FIFOClosed:
                 return
             except EXHAUSTION as error:
-                _log.exception("%s: processing raised; the collection is listed again", self.reflector.name)
-                self._lack(error, initial=not synced)
-                await asyncio.sleep(_BREATHER)
+                _log.exception("%s: processing raised; the reflector relists", self.reflector.name)
+                self._relist(error, initial=not synced)
+                await asyncio.sleep(_PAUSE)
 
-    def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
-        try:
-            self._config.process(deltas, is_in_initial_list)
-        except Exception as error:
-            # The key is lost until the list that follows; the rest goes on (CTL-03).
-            _log.exception("%s: processing %s raised", self.reflector.name, deltas[-1].object.key)
-            self._lack(error, initial=is_in_initial_list)
+    def _key_failed(self, deltas: Deltas[Record], is_in_initial_list: bool, error: Exception) -> None:
+        # The object is missing until the relist; the other objects are processed.
+        _log.error(
+            "%s: processing %s raised; the reflector relists",
+            self.reflector.name,
+            deltas[-1].object.key,
+            exc_info=error,
+        )
+        self._relist(error, initial=is_in_initial_list)
 
-    def _lack(self, error: Exception, *, initial: bool) -> None:
+    def _relist(self, error: Exception, *, initial: bool) -> None:
         self._config.queue.mark_incomplete(initial=initial)
         self.reflector.relist(ProcessingError(f"what was received could not be processed: {type(error).__name__}"))
+
+    def _measure(self, size: int, seconds: float) -> None:
+        if self._config.counters is not None:
+            self._config.counters.processing.observe(seconds)
+        if size > _DEEP and seconds > min(_SLOW_EACH * size, _SLOW_BATCH):
+            _log.info("%s: processing took %.1f s for a batch of %d", self.reflector.name, seconds, size)
+
+
+@dataclass(slots=True)
+class Source:
+    """One collection that an informer follows.
+
+    Attributes:
+        lister_watcher: lists and watches it.
+        queue: between its reflector and its process loop.
+        controller: runs both.
+    """
+
+    lister_watcher: ListerWatcher[Any]
+    queue: Queue[Record]
+    controller: CacheController

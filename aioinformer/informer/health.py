@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.cache.objects.read_failures import ReadFailures
 from aioinformer.errors import DecodeError
 from aioinformer.logs import get_logger
-from aioinformer.reflector.relist import Quarantine, summary
+from aioinformer.reflector.protocol.changes import Quarantine, summary
 from aioinformer.reflector.state import InformerState, Phase
 
 if TYPE_CHECKING:
@@ -138,19 +138,19 @@ class FailingIndices:
     def __init__(self, store: ThreadSafeStore[Any], name: str) -> None:
         self._store = store
         self._name = name
-        self._said = ""
+        self.said = ""
         self._since = 0.0
 
     def check(self) -> bool:
         """Log it, and return True, if index functions began or ceased to raise, or raise for other objects."""
-        if not self._said and not self._store.any_failing():
+        if not self.said and not self._store.any_failing():
             return False
         failing = str(self)
-        if failing == self._said:
+        if failing == self.said:
             return False
         level = logging.WARNING if failing else logging.INFO
         _log.log(level, "%s: %s", self._name, failing or "index functions raise for no object any more")
-        self._said, self._since = failing, time()
+        self.said, self._since = failing, time()
         return True
 
     def judge(self, state: InformerState) -> InformerState:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from aioinformer.informer.controller import CacheController
+    from aioinformer.informer.controller import Source
     from aioinformer.informer.pipeline import Pipeline
     from aioinformer.metrics import InformerStatistics, MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
@@ -55,7 +55,7 @@ class ObservedInformer(InformerCache[T]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.outages = Outages(self.name)
-        self._controller: CacheController | None = None
+        self._source: Source | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
@@ -73,7 +73,7 @@ class ObservedInformer(InformerCache[T]):
     @property
     def initial_resource_version(self) -> str:
         """The version of the first list, from which the cache was filled; "" before that."""
-        return self._controller.reflector.initial_resource_version if self._controller is not None else ""
+        return self._source.controller.reflector.initial_resource_version if self._source is not None else ""
 
     @property
     def state(self) -> InformerState:
@@ -89,7 +89,9 @@ class ObservedInformer(InformerCache[T]):
 
     def _reflector_state(self) -> InformerState:
         """What the reflector is doing."""
-        return self._controller.reflector.state if self._controller is not None else InformerState(Phase.NEW, "", 0.0)
+        return (
+            self._source.controller.reflector.state if self._source is not None else InformerState(Phase.NEW, "", 0.0)
+        )
 
     @property
     def skipped(self) -> int:
@@ -121,7 +123,7 @@ class ObservedInformer(InformerCache[T]):
 
     def reflectors(self) -> dict[str, Reflector]:
         """Return what lists and watches, by namespace; by "" if it is one for all. Empty before the start."""
-        return {"": self._controller.reflector} if self._controller is not None else {}
+        return {"": self._source.controller.reflector} if self._source is not None else {}
 
     def _announce(self, metrics: MetricsProvider) -> None:
         """Register with a provider of metrics, which must not keep the informer from its work."""

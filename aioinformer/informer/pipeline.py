@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from aioinformer.handlers.stalls import Stalls
     from aioinformer.metrics import InformerNameAndResource
     from aioinformer.queue.delta_fifo import KnownObjects, Queue
-    from aioinformer.queue.real_fifo import CollectionConsumer
     from aioinformer.reflector.state import InformerState
 
 
@@ -57,33 +56,20 @@ class QueueKind(StrEnum):
     IN_ORDER = "in_order"
 
 
-def queue_of(
-    kind: str,
-    known_objects: KnownObjects,
-    consumer: CollectionConsumer[Record],
-    slice_seconds: float,
-    on_batch: Callable[[int, float], None] = lambda waiting, seconds: None,
-) -> Queue[Record]:
-    """Makes the queue of a name.
+def check_queue_kind(kind: str) -> None:
+    """Do nothing for the name of a queue.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such queue.
     """
-    if kind == QueueKind.DELTA:
-        return DeltaFIFO(_key_of_record, known_objects, slice_seconds=slice_seconds, on_batch=on_batch)
-    if kind == QueueKind.IN_ORDER:
-        return RealFIFO(consumer, _key_of_record, slice_seconds=slice_seconds, on_batch=on_batch)
-    raise UsageError(f"queue={kind!r} does not exist; choose one of {', '.join(QueueKind)}")
+    if kind not in set(QueueKind):
+        raise UsageError(f"queue={kind!r} does not exist; choose one of {', '.join(QueueKind)}")
 
 
 T = TypeVar("T")
 
 _log = get_logger("aioinformer.informer")
 
-#: A batch is written of in the log if so much waited, and it took longer than this for each, or for all (RF-16).
-_DEEP: Final = 10
-_SLOW_EACH: Final = 0.1
-_SLOW_BATCH: Final = 1.0
 #: Seconds until what there was no memory for is tried again.
 _BREATHER: Final = 1.0
 
@@ -129,6 +115,7 @@ class Pipeline(Generic[T]):
         stalls: Stalls | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
+        check_queue_kind(queue)
         self._undecodable: Undecodable = Undecodable(indexer.store) if undecodable is None else undecodable
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
@@ -168,12 +155,13 @@ class Pipeline(Generic[T]):
 
         Args:
             known: what the cache has of the collection that the queue is for; by default, all of it.
-
-        Raises:
-            UsageError: there is no such kind.
         """
         updates = self._updates_of(known)
-        queue = queue_of(self._kind, known or self._store, updates, self._slice_seconds, self._batch_ended)
+        queue: Queue[Record]
+        if self._kind == QueueKind.DELTA:
+            queue = DeltaFIFO(_key_of_record, known or self._store, slice_seconds=self._slice_seconds)
+        else:
+            queue = RealFIFO(updates, _key_of_record, slice_seconds=self._slice_seconds)
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
@@ -276,9 +264,3 @@ class Pipeline(Generic[T]):
         failure = DecodeError(f"{key} cannot be shown: {type(error).__name__}", key=key)
         failure.__cause__ = error
         self._report(failure)
-
-    def _batch_ended(self, waiting: int, seconds: float) -> None:
-        if self.counters is not None:
-            self.counters.processing.observe(seconds)
-        if waiting > _DEEP and seconds > min(_SLOW_EACH * waiting, _SLOW_BATCH):
-            _log.info("%s: processing took %.1f s for a batch of %d", self._name, seconds, waiting)

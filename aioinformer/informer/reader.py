@@ -303,11 +303,6 @@ class InformerCache(Generic[T]):
 
     # What the informer does.
 
-    def _reached(self, version: str) -> None:
-        """Everything up to this version is in the cache."""
-        self._indexer.bookmark(version)
-        self._versions.reached(version)
-
     def _check_indices(self) -> None:
         """Index functions were called."""
 

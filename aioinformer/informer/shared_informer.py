@@ -23,7 +23,7 @@ from aioinformer.concurrency import Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
-from aioinformer.informer.controller import CacheController, CacheControllerConfig
+from aioinformer.informer.controller import CacheController, CacheControllerConfig, Source
 from aioinformer.informer.observed import ObservedInformer, default_identity
 from aioinformer.informer.pipeline import Pipeline, QueueKind
 from aioinformer.logs import get_logger
@@ -37,6 +37,7 @@ from aioinformer.reflector.options import (
     check_share,
     checked_fields,
 )
+from aioinformer.reflector.reflector import Reflector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
+    from aioinformer.queue.delta_fifo import KnownObjects
     from aioinformer.reflector.listwatch import ListerWatcher
+    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import WatchErrorHandler
 
 T = TypeVar("T")
@@ -149,7 +152,8 @@ class SharedIndexInformer(ObservedInformer[T]):
             undecodable=self._undecodable,
         )
         self._quarantine = self._undecodable.quarantine()
-        self._queue = self._pipeline.queue()
+        #: Read after every batch: as attributes, since calls would cost as much as the rest of it.
+        self._store, self._awaits_sync = self._indexer.store, True
         self._owner = Owner()
         if metrics is not None:
             self._announce(metrics)
@@ -274,43 +278,96 @@ class SharedIndexInformer(ObservedInformer[T]):
         self._stopped = True
 
     async def _follow(self) -> None:
-        """Fills the cache and keeps it fresh, until cancelled."""
-        self._controller = CacheController(self._config())
-        await self._controller.run()
+        """Fill the cache and keep it fresh until cancelled, from one source after the other."""
+        while True:
+            await self._before_source()
+            source = self._source = self._new_source(self._lister_watcher, self._processed)
+            await source.controller.run()  # returns when another source is to be followed
 
-    def _config(self) -> CacheControllerConfig:
-        return CacheControllerConfig(
-            queue=self._queue,
-            lister_watcher=self._lister_watcher,
-            process=self._pipeline.updates.handle_deltas,
-            flush=self._pipeline.processor.flush,
-            on_version=self._processed,
-            name=self.name,
+    async def _before_source(self) -> None:
+        """Wait until there is a source to follow."""
+
+    def _replace_source(self, lister_watcher: ListerWatcher[T]) -> None:
+        """Follow another lister-watcher from now on. What is queued of the one before is dropped."""
+        self._lister_watcher = lister_watcher
+        if self._source is not None:
+            self._source.controller.stop()
+
+    def _new_source(
+        self,
+        lister_watcher: ListerWatcher[T],
+        on_version: Callable[[str], None],
+        *,
+        name: str = "",
+        known: KnownObjects | None = None,
+        resync_period: float | None = None,
+        quarantine: Quarantine | None = None,
+    ) -> Source:
+        """Return a queue, and the reflector and process loop around it.
+
+        Args:
+            lister_watcher: what to list and watch.
+            on_version: is called after each batch.
+            name: for tasks and logs; by default, the informer's.
+            known: the part of the cache that belongs to the source; by default, all of it.
+            resync_period: by default, the shortest of the handlers.
+            quarantine: remembers the objects that do not decode; by default, the informer's.
+        """
+        pipeline, objects = self._pipeline, self._objects
+        queue = pipeline.queue(known)
+        reflector = Reflector(
+            lister_watcher,
+            queue,
+            name=name or self.name,
             options=self._options,
-            decode=self._objects.decode,
-            on_arrival=self._objects.on_arrival if self._objects.decodes_early else None,
-            known=self._indexer.store.item,
-            resync_period=self._pipeline.handlers.periods.check,
-            should_resync=self._pipeline.handlers.should_resync,
+            decode=objects.decode,
+            on_arrival=objects.on_arrival if objects.decodes_early else None,
+            known=self._store.item,
+            resync_period=pipeline.handlers.periods.check if resync_period is None else resync_period,
+            should_resync=pipeline.handlers.should_resync,
             watch_error_handler=self._watch_error_handler,
             on_state=lambda state: self._state_changed(),
             before_read=self._compressor.settle if self._compressor is not None else None,
-            counters=self._pipeline.counters,
-            quarantine=self._quarantine,
+            counters=pipeline.counters,
+            quarantine=self._quarantine if quarantine is None else quarantine,
         )
+        config = CacheControllerConfig(
+            reflector,
+            queue,
+            process=pipeline.updates.handle_deltas,
+            flush=pipeline.processor.flush,
+            on_version=on_version,
+            slice_seconds=self._options.slice_seconds,
+            counters=pipeline.counters,
+        )
+        return Source(lister_watcher, queue, CacheController(config))
 
-    # What the controller calls.
+    # What the process loop calls.
 
     def _processed(self, version: str) -> None:
         self._check_indices()
         self._reached(version)
-        if not self._synced and self._queue.has_synced():
+        if self._awaits_sync and self._source is not None and self._source.queue.has_synced():
             self._filled()
         if not self._undecodable.accepted and self._synced:
             self._undecodable.accept()
 
+    def _check_indices(self) -> None:
+        failing: Any = self._failing.said
+        for index in self._store.every_index:
+            failing = failing or index.failing
+        if failing:
+            super()._check_indices()
+
+    def _reached(self, version: str) -> None:
+        """Note that everything up to this version is in the cache."""
+        if version:
+            self._store.resource_version = version
+            self._versions.reached(version)
+
     def _filled(self) -> None:
-        """The cache has been filled from the first list."""
+        """Note that the cache has been filled from the first list."""
+        self._awaits_sync = False
         self._undecodable.accept()
         self._synced.set()
         self._pipeline.handlers.upstream_synced()

@@ -23,8 +23,8 @@ from aioinformer.errors import (
 )
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import check_lister_watcher
-from aioinformer.reflector.messages import Failed, Send, Watched
 from aioinformer.reflector.options import ReflectorOptions, check_options
+from aioinformer.reflector.protocol.messages import Failed, Send, Watched
 from aioinformer.reflector.response_reader import AnswerReader
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Intake, WatchEvent
 from aioinformer.resources.keys import DeletedFinalStateUnknown

@@ -1,101 +1,96 @@
-"""DeltaFIFO: what became known of objects, by key, until the one consumer takes it.
+"""DeltaFIFO: changes by key. Everything that waits for an object is popped together, at the first place it had.
 
-What it holds, and by which rules, is in `keyed_deltas`; how it waits, in `guarded_queue`.
+A slow consumer costs one entry for each object, however often it changes. There is no order between objects. A
+replacement enqueues what is missing from it as deleted.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType, delta_key
-from aioinformer.queue.fifo import DeltaState, GuardedQueue, PopProcessFunc, Queue
+from aioinformer.queue.fifo import FIFO, PopProcessFunc, Queue, Step
 from aioinformer.queue.listed_objects import ListedObjects
 from aioinformer.resources.keys import DeletedFinalStateUnknown, meta_namespace_key_func
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, MutableMapping
 
+__all__ = ["DeltaFIFO", "KnownObjects", "PopProcessFunc", "Queue"]
 
 T = TypeVar("T")
 
-#: Named here: to look it up in its class for each object of a list would cost as much as to queue it.
+#: Named here: looking a member up in its class for each object of a list would cost as much as enqueueing it.
 _REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
 
 
 class KnownObjects(Protocol):
-    """What the consumer has: the queue looks there for what is deleted, or to be repeated."""
+    """What the consumer knows: the queue looks there for deleted objects, and for those to resync."""
 
     def all_keys(self) -> list[str]: ...
 
     def item(self, key: str) -> Any: ...
 
 
-class KeyedDeltas(DeltaState[T, Deltas[T]]):
-    """Deltas by key, and the keys in line.
+class DeltaFIFO(FIFO[T, Deltas[T]]):
+    """The queue by key. It has one consumer.
 
     Args:
-        key_func: object -> key.
-        known_objects: what the consumer has; without it, only what is queued is known.
-        transformer: see `DeltaState`.
+        key_func: returns the key of an object.
+        known_objects: what the consumer knows; without it, only what is queued is known.
+        transformer: is applied to each object that is enqueued, except tombstones and resyncs.
+        slice_seconds: how long a replacement may block the event loop at a time.
     """
 
     def __init__(
         self,
-        key_func: Callable[[Any], str],
-        known_objects: KnownObjects | None,
-        transformer: Callable[[T], T] | None,
+        key_func: Callable[[Any], str] = meta_namespace_key_func,
+        known_objects: KnownObjects | None = None,
+        *,
+        transformer: Callable[[T], T] | None = None,
+        slice_seconds: float = 0.0005,
     ) -> None:
-        super().__init__(transformer)
-        self._key_func = key_func
+        super().__init__(key_func, transformer, slice_seconds)
         self._known = known_objects
-        #: One delta stands for itself, and so does an object that replaces what was there: a relist brings one of every
-        #: key, and lists would be walked by the collector.
+        #: What waits by key, in the order of `_line`. One delta stands for itself, and so does an object of a
+        #: replacement: a relist brings one for each key, and the garbage collector would walk as many lists.
         self._items: MutableMapping[str, T | Delta[T] | Deltas[T]] = {}
-        self._line: deque[str] = deque()
-        self._news = False
 
-    def __len__(self) -> int:
-        return len(self._line)
-
-    def has_news(self) -> bool:
-        return self._news or bool(self._line)
-
-    def take(self, deltas: Iterable[Delta[T]], version: str) -> None:
+    def _take(self, deltas: Iterable[Delta[T]], version: str) -> None:
         for delta in deltas:
             self._populated = True
             if delta.type is _DELETED and not self._is_known(delta_key(delta.object, self._key_func)):
                 continue
             self._append(delta)
         if version:
-            self.version = version
+            self._version = version
             self._news = True
 
-    def replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
+    def _replacing(self, objects: Iterable[T], version: str) -> Generator[None]:
         items, append = self._items, self._append
         unlisted = set(items)
         for obj in objects:
             unlisted.discard(append(Delta(_REPLACED, obj)))
             yield
-        yield from self._replaced(unlisted, version)
+        yield from self._deleting_missing(unlisted, version)
 
-    def taking_over(self, objects: MutableMapping[str, T], version: str) -> Generator[None]:
+    def _replacing_owned(self, objects: MutableMapping[str, T], version: str) -> Generator[None]:
         if self._items or self._transformer is not None or not isinstance(objects, ListedObjects):
-            yield from super().taking_over(objects, version)
+            yield from super()._replacing_owned(objects, version)
             return
         yield from objects.closing_gaps()
         self._items, self._line = objects.apart()
-        yield from self._replaced(set(), version)
+        yield from self._deleting_missing(set(), version)
 
-    def _replaced(self, unlisted: set[str], version: str) -> Generator[None]:
-        """What there is, is in line; what is not, known or queued, is gone.
+    def _deleting_missing(self, unlisted: set[str], version: str) -> Generator[None]:
+        """Enqueue the deletion of everything that is known or queued and not listed; then the replacement is complete.
 
         Args:
-            unlisted: what is queued and not listed.
+            unlisted: keys that are queued and not listed.
             version: of the list.
         """
         items = self._items
-        if "" in items and "" not in unlisted:  # what has no readable name may be any of those that are not named
+        if "" in items and "" not in unlisted:  # an object without a readable name may be any that is not listed
             unlisted.clear()
             keys: Iterable[str] = ()
         else:
@@ -110,11 +105,10 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
         if not self._populated or self._populated_in_part:
             self._populated = True
             self._initial = len(self._line)
-        self.incomplete = self._populated_in_part = False
-        self.version = version
+        self._replaced(version)
         self._news = True
 
-    def resyncing(self) -> Generator[None]:
+    def _resyncing(self) -> Generator[None]:
         if self._known is None:
             return
         for key in self._known.all_keys():
@@ -124,19 +118,24 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
                     self._append(Delta(DeltaType.SYNC, item), key)
             yield
 
-    def popping(self, process: PopProcessFunc[T]) -> Generator[Deltas[T]]:
-        line, items = self._line, self._items
-        while line:
-            waiting = items.pop(line.popleft())
-            deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
-            initial = not self._populated
-            if self._initial:
-                initial = True
-                self._initial -= 1
-            process(deltas, initial)
-            yield deltas
-        self._items = {}  # without the space that a list needed
+    def _popping_one(self) -> Generator[Step[T], None, Deltas[T]]:
+        popped = self._next()
+        yield popped
+        return popped[0]
+
+    def _popping(self) -> Generator[Step[T]]:
+        while self._line:
+            yield self._next()
+        self._items = {}  # without the memory that a list needed
         self._news = False
+
+    def _next(self) -> tuple[Deltas[T], bool]:
+        waiting = self._items.pop(self._line.popleft())
+        deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
+        if self._initial:
+            self._initial -= 1
+            return deltas, True
+        return deltas, not self._populated
 
     def _is_known(self, key: str) -> bool:
         return key in self._items or (self._known is not None and self._known.item(key) is not None)
@@ -153,7 +152,7 @@ class KeyedDeltas(DeltaState[T, Deltas[T]]):
             try:
                 self._line.append(key)
             except BaseException:
-                del self._items[key]  # what is in no line would wait for ever
+                del self._items[key]  # an item that is not in line would wait for ever
                 raise
         else:
             deltas = self._items[key] = _deltas(waiting)
@@ -174,38 +173,10 @@ def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:
 
 
 def _dedup(deltas: Deltas[Any]) -> None:
-    """Two deletions in a row are one: the older, unless only the newer knows the last state (DF-02)."""
+    """Make one of two deletions in a row: keep the older, unless only the newer knows the last state."""
     if len(deltas) < 2 or deltas[-2].type is not DeltaType.DELETED:
         return
     if isinstance(deltas[-2].object, DeletedFinalStateUnknown):
         del deltas[-2]
     else:
         del deltas[-1]
-
-
-__all__ = ["DeltaFIFO", "KnownObjects", "PopProcessFunc", "Queue"]
-
-
-class DeltaFIFO(GuardedQueue[T, Deltas[T]]):
-    """The queue by key. What waits of an object is popped together; a replacement queues what it lacks as deleted.
-
-    It has one consumer.
-
-    Args:
-        key_func: object -> key.
-        known_objects: what the consumer has; without it, only what is queued is known.
-        transformer: applied to every object on its way in, but for tombstones and repetitions (DF-07).
-        slice_seconds: how long work may hold the event loop at a time.
-        on_batch: called after each batch: how much waited, and how many seconds it took.
-    """
-
-    def __init__(
-        self,
-        key_func: Callable[[Any], str] = meta_namespace_key_func,
-        known_objects: KnownObjects | None = None,
-        *,
-        transformer: Callable[[T], T] | None = None,
-        slice_seconds: float = 0.0005,
-        on_batch: Callable[[int, float], None] = lambda waiting, seconds: None,
-    ) -> None:
-        super().__init__(KeyedDeltas(key_func, known_objects, transformer), key_func, slice_seconds, on_batch)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import OptionError
-from aioinformer.transport.framing import DEFAULT_MAX_FRAME
+from aioinformer.transport.json_scanner import DEFAULT_MAX_FRAME
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, DecodeError, Expired, OptionError, UsageError
 from aioinformer.logs import get_logger
-from aioinformer.reflector.messages import Failed, Listed, PageEnded, Send
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send
 from aioinformer.reflector.response_reader import AnswerReader
 from aioinformer.reflector.watch_events import Intake
 

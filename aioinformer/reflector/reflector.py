@@ -20,7 +20,10 @@ from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.listwatch import Prefetcher
-from aioinformer.reflector.messages import (
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.pager import ConsistencyDetector, asked_for
+from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
+from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
     Changed,
@@ -28,6 +31,7 @@ from aioinformer.reflector.messages import (
     Ended,
     Failed,
     Idled,
+    Listed,
     Pending,
     Read,
     Replaced,
@@ -35,9 +39,6 @@ from aioinformer.reflector.messages import (
     Wait,
     Watched,
 )
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.pager import ConsistencyDetector, asked_for
-from aioinformer.reflector.protocol import ListWatchProtocol
 from aioinformer.reflector.response_reader import Responses
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.reflector.watch_events import Intake
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from aioinformer.metrics import InformerCounters
     from aioinformer.queue.deltas import Delta
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.messages import Answer, Send
-    from aioinformer.reflector.relist import Quarantine
+    from aioinformer.reflector.protocol.changes import Quarantine
+    from aioinformer.reflector.protocol.messages import Answer, Send
 
 
 #: Lists that take longer are written of in the log, in seconds.
@@ -168,7 +169,7 @@ class ReflectorQueue(Protocol):
 
     async def replace(self, objects: Iterable[Record], version: str = ...) -> None: ...
 
-    async def take_over(self, objects: MutableMapping[str, Record], version: str = ...) -> None: ...
+    async def replace_owned(self, objects: MutableMapping[str, Record], version: str = ...) -> None: ...
 
     async def resync(self) -> None: ...
 
@@ -230,6 +231,7 @@ class Reflector:
             quarantine=quarantine,
             watchable=not verbs or "watch" in verbs,
         )
+        self._standing = self._protocol.state
         self._resync_period = resync_period
         self._should_resync = should_resync
         self._watch_error_handler = watch_error_handler
@@ -289,6 +291,11 @@ class Reflector:
     def skipped(self) -> int:
         """How many objects did not decode, or were refused, so far."""
         return self._protocol.quarantine.total
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The objects that do not decode."""
+        return self._protocol.quarantine
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""
@@ -370,9 +377,9 @@ class Reflector:
                 if not isinstance(self._protocol.next_step(clock()), Read):
                     break  # the protocol has lost its interest in what else is there
             first = False
-            responses.end_silence()
+            responses.silent_for = 0.0
             await self._receive(answer)
-            if responses.next_page and (ahead := self._protocol.ahead(responses.next_page)):
+            if type(answer) is Listed and responses.next_page and (ahead := self._protocol.ahead(responses.next_page)):
                 self._requests.start(ahead, self._tasks)
         if first and (late := responses.silence(step)) is not None:
             await self._receive(late)
@@ -393,7 +400,7 @@ class Reflector:
         self.initial_resource_version = self.initial_resource_version or version
         self._account.listed(len(records), streamed=streamed)
         if self._detector is None or not streamed:
-            await self._queue.take_over(records, version)
+            await self._queue.replace_owned(records, version)
             self._account.queued()
             return
         await self._queue.replace(records.values(), version)
@@ -430,8 +437,8 @@ class Reflector:
         _log.info("%s: %s", self.name, line)
 
     def _observe(self) -> None:
-        if (self._protocol.phase, self._protocol.reason) != self._shown:
-            self._show(self._protocol.phase, self._protocol.reason)
+        if (self._standing.phase, self._standing.reason) != self._shown:
+            self._show(self._standing.phase, self._standing.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
         self._shown = (phase, reason)

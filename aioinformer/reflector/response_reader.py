@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
-from time import time
+from time import perf_counter, time
 from typing import TYPE_CHECKING
 
 from aioinformer.backoff import retry_after
@@ -14,7 +14,7 @@ from aioinformer.concurrency import Slicer, is_ending
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, api_error
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import closed
-from aioinformer.reflector.messages import (
+from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
     Elapsed,
@@ -28,8 +28,7 @@ from aioinformer.reflector.messages import (
     Send,
     Watched,
 )
-from aioinformer.reflector.watch_events import Intake, WatchEvent, decode_event_in_steps, decode_watch_line
-from aioinformer.transport.framing import ValueStream
+from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.listwatch import Prefetcher
     from aioinformer.reflector.options import ReflectorOptions
-    from aioinformer.reflector.watch_events import Intake
+    from aioinformer.reflector.watch_events import Intake, WatchEvent
     from aioinformer.transport import Response
 
 
@@ -48,22 +47,21 @@ _MAX_STATUS = 256 * 1024
 _FAILURE_TIMEOUT = 10.0
 
 
-class AnswerReader:
-    """Reads the body of one answer, and lets go of it.
+class WatchDigest:
+    """Turn the chunks of a watch into answers, each about one slice of work.
 
     Args:
-        response: the answer; closed by `close()`.
-        step: what was asked.
         intake: makes records of objects.
-        options: the cap on objects, the length of slices, and how long `answers` bears silence.
+        options: the cap on objects and the length of slices.
     """
 
-    def __init__(self, response: Response, step: Send, intake: Intake, options: ReflectorOptions) -> None:
-        self._response = response
-        self._chunks: AsyncIterator[bytes] = response.chunks()
+    #: A watch has no next page.
+    next_page = ""
+
+    def __init__(self, intake: Intake, options: ReflectorOptions) -> None:
         self._slicer = Slicer(options.slice_seconds)
-        self._intake = intake
-        #: What makes events of the values of a watch, at once and in steps.
+        self._values = ValueStream(options.max_frame)
+        #: How to make events of values, at once and in steps.
         self._initial = (
             partial(decode_watch_line, intake=partial(intake.listed, valid=True)),
             partial(decode_event_in_steps, intake=intake.listed_in_steps),
@@ -72,100 +70,38 @@ class AnswerReader:
             partial(decode_watch_line, intake=intake.changed),
             partial(decode_event_in_steps, intake=intake.changed_in_steps),
         )
-        self._watch = step.options.watch
-        self._idle_timeout = options.idle_timeout
-        self._values = ValueStream(options.max_frame)
-        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame, in_steps=intake.listed_in_steps)
-
-    async def read(self) -> bytes | None:
-        """The next chunk, None at the end of the body.
-
-        Raises:
-            TransportError: the connection broke.
-        """
-        return await anext(self._chunks, None)
-
-    async def read_failure(self) -> ApiError:
-        """The error in an answer whose status is not success; the head says enough if the body does not come."""
-        body = bytearray()
-        status, asked = self._response.status, retry_after(self._response.headers)
-        try:
-            async with asyncio.timeout(_FAILURE_TIMEOUT):
-                async for chunk in self._chunks:
-                    body += chunk
-                    if len(body) > _MAX_STATUS:
-                        break
-        except TimeoutError:
-            return api_error(status, {"message": "then the server fell silent"}, retry_after=asked)
-        except TransportError as error:
-            return api_error(status, {"message": f"then {error}"}, retry_after=asked)
-        return status_error(status, bytes(body), retry_after=asked)
-
-    async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
-        """All that the body says, as it comes.
-
-        Args:
-            initial: what comes is a part of a list.
-
-        Raises:
-            TransportError: the connection broke, or brought nothing whole for too long.
-        """
-        clock = asyncio.get_running_loop().time
-        silent_at = clock() + self._idle_timeout
-        chunk: bytes | None = b""
-        while chunk is not None:
-            try:
-                async with asyncio.timeout_at(silent_at):
-                    chunk = await self.read()
-            except TimeoutError as error:
-                raise TransportError(f"the server fell silent for {self._idle_timeout:g} s") from error
-            for answer in self.digest(chunk, initial=initial):
-                yield answer
-                silent_at = clock() + self._idle_timeout
 
     def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
-        """What a chunk, or the end of the body, says. One answer is about one slice of work.
+        """Yield what a chunk says, or the end of the body if it is None.
 
         Args:
-            chunk: what `read` returned.
-            initial: the protocol takes what comes for a part of a list.
+            chunk: the bytes.
+            initial: the events belong to a list.
         """
-        self._slicer.start()
-        try:
-            yield from self._digest_watch(chunk, initial) if self._watch else self._digest_list(chunk)
-        except (DecodeError, ApiError) as error:
-            yield Failed(error)
-
-    @property
-    def next_page(self) -> str:
-        """The token of the page that follows, as soon as it can be known: where the server writes metadata first."""
-        return self._parser.next_page
-
-    async def close(self) -> None:
-        """Lets go of the connection."""
-        await self._response.close()
-        if isinstance(self._chunks, AsyncGenerator):
-            await self._chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
-
-    def _digest_watch(self, chunk: bytes | None, initial: bool) -> Iterator[Answer]:
         if chunk is None:
             if self._values.finish():
                 yield Failed(TransportError("the watch ended in the middle of an event"))
             else:
                 yield Ended()
             return
-        decode, in_steps = self._initial if initial else self._changed
+        slicer, began = self._slicer, perf_counter()
+        started = False
         events: list[WatchEvent] = []
         try:
-            for event in self._values.read(chunk, decode, in_steps):
+            for event in self._values.read(chunk, *(self._initial if initial else self._changed)):
+                # A chunk of one event, the most frequent by far, needs no slices.
+                if events or event is None:
+                    if not started:
+                        started = True
+                        slicer.start(began)
+                    if slicer.due():
+                        yield Watched(events)
+                        events = []
+                        slicer.start()
                 if event is not None:
                     events.append(event)
-                if self._slicer.due():
-                    yield Watched(events)
-                    events = []
-                    self._slicer.start()
-        except DecodeError as error:
-            # What came before the broken line is good, and must not be asked for again.
+        except (DecodeError, ApiError) as error:
+            # The events before the broken line are good, and must not be requested again.
             if events:
                 yield Watched(events)
             yield Failed(error)
@@ -173,7 +109,33 @@ class AnswerReader:
         if events:
             yield Watched(events)
 
-    def _digest_list(self, chunk: bytes | None) -> Iterator[Answer]:
+
+class ListDigest:
+    """Turn the chunks of a list, or of one page, into answers, each about one slice of work.
+
+    Args:
+        intake: makes records of objects.
+        options: the cap on objects and the length of slices.
+    """
+
+    def __init__(self, intake: Intake, options: ReflectorOptions) -> None:
+        self._slicer = Slicer(options.slice_seconds)
+        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame, in_steps=intake.listed_in_steps)
+
+    @property
+    def next_page(self) -> str:
+        """The token of the next page, as soon as it is known: before the items if the server writes metadata first."""
+        return self._parser.next_page
+
+    def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
+        """Yield what a chunk says, or the end of the body if it is None."""
+        self._slicer.start()
+        try:
+            yield from self._items_of(chunk)
+        except (DecodeError, ApiError) as error:
+            yield Failed(error)
+
+    def _items_of(self, chunk: bytes | None) -> Iterator[Answer]:
         parser = self._parser
         if chunk is None:
             parser.feed_eof()
@@ -196,6 +158,83 @@ class AnswerReader:
             if meta is None or not (meta.resource_version or head.kind):
                 raise DecodeError("the list has neither a kind nor a resourceVersion")
             yield PageEnded(meta.resource_version or "", meta.continue_ or "")
+
+
+class AnswerReader:
+    """Read the body of one response, and close it.
+
+    Args:
+        response: is closed by `close()`.
+        step: what was requested.
+        intake: makes records of objects.
+        options: the cap on objects, the length of slices, and how long `answers` waits for bytes.
+    """
+
+    def __init__(self, response: Response, step: Send, intake: Intake, options: ReflectorOptions) -> None:
+        self._response = response
+        self._chunks: AsyncIterator[bytes] = response.chunks()
+        self._idle_timeout = options.idle_timeout
+        digest = WatchDigest if step.options.watch else ListDigest
+        self._digest: WatchDigest | ListDigest = digest(intake, options)
+        #: Yields what a chunk, or the end of the body, says.
+        self.digest = self._digest.digest
+
+    async def read(self) -> bytes | None:
+        """Return the next chunk, or None at the end of the body.
+
+        Raises:
+            TransportError: the connection broke.
+        """
+        return await anext(self._chunks, None)
+
+    async def read_failure(self) -> ApiError:
+        """Return the error of a response whose status is not success; the head suffices if the body does not come."""
+        body = bytearray()
+        status, asked = self._response.status, retry_after(self._response.headers)
+        try:
+            async with asyncio.timeout(_FAILURE_TIMEOUT):
+                async for chunk in self._chunks:
+                    body += chunk
+                    if len(body) > _MAX_STATUS:
+                        break
+        except TimeoutError:
+            return api_error(status, {"message": "then the server fell silent"}, retry_after=asked)
+        except TransportError as error:
+            return api_error(status, {"message": f"then {error}"}, retry_after=asked)
+        return status_error(status, bytes(body), retry_after=asked)
+
+    async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
+        """Yield everything that the body says, as it comes.
+
+        Args:
+            initial: it is a part of a list.
+
+        Raises:
+            TransportError: the connection broke, or brought nothing whole for too long.
+        """
+        clock = asyncio.get_running_loop().time
+        silent_at = clock() + self._idle_timeout
+        chunk: bytes | None = b""
+        while chunk is not None:
+            try:
+                async with asyncio.timeout_at(silent_at):
+                    chunk = await self.read()
+            except TimeoutError as error:
+                raise TransportError(f"the server fell silent for {self._idle_timeout:g} s") from error
+            for answer in self.digest(chunk, initial=initial):
+                yield answer
+                silent_at = clock() + self._idle_timeout
+
+    @property
+    def next_page(self) -> str:
+        """The token of the next page, as soon as it is known; "" for a watch."""
+        return self._digest.next_page
+
+    async def close(self) -> None:
+        """Close the response."""
+        await self._response.close()
+        if isinstance(self._chunks, AsyncGenerator):
+            await self._chunks.aclose()  # otherwise asyncio would close it at some time, in a task without an owner
 
 
 _log = get_logger("aioinformer.reflector")
@@ -226,8 +265,8 @@ class Responses:
         self._reader: AnswerReader | None = None
         #: The request whose response has no head yet, though it is waited for as for events.
         self._pending: Send | None = None
-        #: For how long, in seconds, it was read, and nothing whole came.
-        self._silent_for = 0.0
+        #: For how many seconds the response was read without anything whole; the reflector resets it.
+        self.silent_for = 0.0
         #: Ends the wait for what the server sends; and whether `interrupt` did so.
         self._alarm: asyncio.Timeout | None = None
         self._interrupted = False
@@ -244,7 +283,7 @@ class Responses:
             step: the request.
             tasks: owns the task that waits for the response.
         """
-        self._silent_for = 0.0
+        self.silent_for = 0.0
         self._pending = step
         response = self._requests.request(step.options, tasks, step.patience)
         return await self._take_head(response, step.patience, Pending())
@@ -264,7 +303,7 @@ class Responses:
         except TimeoutError:
             if self._interrupted:
                 return None
-            self._silent_for = 0.0
+            self.silent_for = 0.0
             return late
         except (TransportError, DecodeError) as error:
             return Failed(error)
@@ -274,19 +313,15 @@ class Responses:
             self._alarm = None
         if chunk is not None:
             self.last_event = time()
-        self._silent_for += clock() - begin
+        self.silent_for += clock() - begin
         return reader.digest(chunk, initial=step.initial)
-
-    def end_silence(self) -> None:
-        """Note that something whole came."""
-        self._silent_for = 0.0
 
     def silence(self, step: Read) -> Answer | None:
         """Return what to report after bytes that made nothing whole: they must not be read for ever."""
         if step.until is not None and asyncio.get_running_loop().time() >= step.until:
             return Elapsed()
-        if step.silence is not None and self._silent_for >= step.silence:
-            self._silent_for = 0.0
+        if step.silence is not None and self.silent_for >= step.silence:
+            self.silent_for = 0.0
             return Idled(step.silence)
         return None
 
@@ -333,7 +368,7 @@ class Responses:
         finally:
             self._alarm = None
         if head is None:
-            self._silent_for += patience or 0.0
+            self.silent_for += patience or 0.0
             return late
         self._pending = None
         self._reader = AnswerReader(head, step, self._intake, self._options)
@@ -348,7 +383,7 @@ class Responses:
 
     def _patience(self, step: Read, now: float) -> tuple[float | None, Answer]:
         """For how many seconds to read, None for no limit, and what to report if nothing comes."""
-        left = None if step.silence is None else max(step.silence - self._silent_for, _MIN_READ)
+        left = None if step.silence is None else max(step.silence - self.silent_for, _MIN_READ)
         until = None if step.until is None else max(step.until - now, _MIN_READ)
         if left is not None and (until is None or left <= until):
             assert step.silence is not None

@@ -25,8 +25,8 @@ import msgspec
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, OptionError, SelectorError
 from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
-from aioinformer.transport.framing import ValueStream
 from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
 from aioinformer.transport.list_parser import ListParser
 

@@ -1,23 +1,20 @@
-"""One line of a watch, or one item of a list, into what it says.
-
-A watch line is `{"type":"MODIFIED","object":{…}}`. kube-apiserver always writes it like this, so the object is cut
-out by its place, and only the object is decoded: once, its metadata alone, everything else skipped. If the cut does
-not decode, the line is read by the rules of JSON, which also handles white space and another order of fields.
-Bookmarks and errors never touch the model of the resource: a bookmark may hold nothing but a version.
-"""
+"""The events of a watch as values, and how their objects become records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from aioinformer.cache.objects.record import Decode, Record, decode_in_steps, decode_record
 from aioinformer.cache.objects.refusals import refusal
-from aioinformer.errors import USER_ERRORS, ApiError, DecodeError, api_error
-from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, find_members, finish, is_heavy, outline
+from aioinformer.errors import USER_ERRORS, ApiError, DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.transport.json_scanner import Steps
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -27,13 +24,6 @@ ERROR: Final = "ERROR"
 
 #: What marks the bookmark that ends the initial events of a streaming list.
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-
-_HEAD: Final = b'{"type":"'
-_OBJECT: Final = b'","object":'
-_SPELLING: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
-_CHANGES: Final = frozenset(_SPELLING.values())
-_MEMBERS: Final = ("type", "object")
-_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
 
 
 class WatchEvent(msgspec.Struct, gc=False):
@@ -54,7 +44,7 @@ class WatchEvent(msgspec.Struct, gc=False):
     error: ApiError | DecodeError | None = None
 
 
-class _Refused(DecodeError):
+class Refused(DecodeError):
     """The object decodes, but is not admitted."""
 
     def __init__(self, message: str, record: Record) -> None:
@@ -104,7 +94,7 @@ class Intake:
             raise
         except USER_ERRORS as error:
             reason = f"the object is refused: {refusal(error)} in transform or decoder"
-        raise _Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
+        raise Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
 
     def listed(self, raw: bytes, *, valid: bool = False) -> Record:
         """Return the record of an object from a list; the cached one if both say the same.
@@ -147,126 +137,3 @@ class Intake:
 
     def _changed(self, raw: bytes) -> Record:
         return self.admitted(self._decode_valid(raw))
-
-
-class _Line(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _BookmarkMeta(msgspec.Struct, gc=False):
-    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
-    annotations: dict[str, Any] | None = None
-
-
-class _Bookmark(msgspec.Struct, gc=False):
-    metadata: _BookmarkMeta | None = None
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-
-
-def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
-    """Reads one line of a watch.
-
-    Args:
-        line: without its end.
-        intake: `Intake.changed`, or `Intake.listed` for the initial events of a streaming list.
-
-    Raises:
-        DecodeError: the line is no watch event. An event whose *object* does not decode is returned, with its error.
-        Heavy: the event does not decode at once: use `decode_event_in_steps`.
-    """
-    if line.startswith(_HEAD):
-        quote = line.find(_OBJECT, 9, 32)
-        kind = _SPELLING.get(line[9:quote])
-        if kind is not None and line.endswith(b"}"):
-            try:
-                return WatchEvent(kind, intake(line[quote + 11 : -1]))
-            except _Refused as error:
-                return _refused_event(kind, error)
-            except DecodeError:
-                pass  # either the line is unusual, or its object is: the rules of JSON decide
-    return _by_the_rules(line, intake)
-
-
-def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
-    try:
-        try:
-            frame = _decode_line(line)
-        except RecursionError as error:  # servers allow objects that are nested deeper than the decoder goes
-            if len(line) > LARGE:
-                raise Heavy from error
-            parts = finish(find_members(line, _MEMBERS))
-            frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
-        raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
-    raw = bytes(frame.object)
-    return _object_event(frame.type, raw, intake) if frame.type in _CHANGES else _other_event(frame.type, raw)
-
-
-def decode_event_in_steps(text: bytes, intake: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
-    """As `decode_watch_line`, for an event that is too heavy to be decoded at once.
-
-    Args:
-        text: one JSON object.
-        intake: `Intake.changed_in_steps` or `Intake.listed_in_steps`.
-
-    Raises:
-        DecodeError: it is no watch event.
-    """
-    parts = yield from find_members(text, _MEMBERS)
-    try:
-        kind = msgspec.json.decode(parts.get("type", b""), type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError("a line of the watch is not a watch event") from error
-    raw = parts.get("object", b"")
-    if kind not in _CHANGES:
-        if kind == BOOKMARK:
-            raw = yield from outline(raw, _BOOKMARK_MEMBERS)
-        return _other_event(kind, raw if not is_heavy(raw) else b"")
-    try:
-        return WatchEvent(kind, (yield from intake(raw)))
-    except _Refused as error:
-        return _refused_event(kind, error)
-    except DecodeError as error:
-        return WatchEvent(kind, error=error)
-
-
-def _other_event(kind: str, raw: bytes) -> WatchEvent:
-    if kind == BOOKMARK:
-        return _bookmark(raw)
-    return WatchEvent(ERROR, error=_status(raw)) if kind == ERROR else WatchEvent(kind)
-
-
-def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
-    try:
-        return WatchEvent(kind, intake(raw))
-    except _Refused as error:
-        return _refused_event(kind, error)
-    except DecodeError as error:
-        return WatchEvent(kind, error=error)
-
-
-def _refused_event(kind: str, error: _Refused) -> WatchEvent:
-    # A deletion needs no more than the key: it must not be lost because a transform raises.
-    return WatchEvent(kind, error.record if kind == DELETED else None, error=error)
-
-
-def _bookmark(raw: bytes) -> WatchEvent:
-    try:
-        meta = _decode_bookmark(raw).metadata or _BookmarkMeta()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return WatchEvent(BOOKMARK, error=DecodeError("a bookmark has no metadata that can be read"))
-    ended = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-    return WatchEvent(BOOKMARK, version=meta.resource_version or "", initial_events_end=ended)
-
-
-def _status(raw: bytes) -> ApiError:
-    try:
-        status = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        status = None
-    return api_error(0, status if isinstance(status, Mapping) else None)

@@ -17,6 +17,10 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+#: The largest JSON value that is accepted by default, in bytes.
+DEFAULT_MAX_FRAME = 64 * 1024 * 1024
+#: Some proxies write it in front of UTF-8.
+BOM = b"\xef\xbb\xbf"
 #: The largest number of bytes that one step looks at. Most values are small: windows begin small and grow.
 WINDOW = 4096
 _FIRST_WINDOW = 64

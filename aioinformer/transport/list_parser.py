@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
-from aioinformer.transport.framing import BOM, DEFAULT_MAX_FRAME
-from aioinformer.transport.json_scanner import LARGE, Heavy, ItemScanner, Steps, is_heavy
+from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, LARGE, Heavy, ItemScanner, Steps, is_heavy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

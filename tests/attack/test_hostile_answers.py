@@ -7,10 +7,11 @@ import pytest
 from aioinformer.backoff import MAX_RETRY_AFTER, retry_after
 from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import ApiError, FrameTooLarge
-from aioinformer.reflector.messages import Failed
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Failed
 from aioinformer.reflector.state import Phase
-from aioinformer.reflector.watch_events import Intake, decode_watch_line
+from aioinformer.reflector.watch_decoder import decode_watch_line
+from aioinformer.reflector.watch_events import Intake
 from aioinformer.transport.list_parser import ListParser
 from tests.core.conversation import Conversation
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent.parent
-MAX_FILES, MAX_MOVES = 29, 58
+MAX_FILES, MAX_MOVES = 20, 36
 
 
 def test_watch_event_passes_few_files() -> None:

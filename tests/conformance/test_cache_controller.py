@@ -10,6 +10,7 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.informer.controller import CacheController, CacheControllerConfig
 from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.reflector.reflector import Reflector
 from tests.shell.collection import PODS, Answer, Collection, line
 from tests.shell.virtual_time import settled
 
@@ -38,10 +39,9 @@ async def test_a_controller_processes_what_its_queue_is_given_and_tells_versions
     def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
         processed.extend((delta.type, delta.object.key, is_in_initial_list) for delta in deltas)
 
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
     controller = CacheController(
-        CacheControllerConfig(
-            queue=DeltaFIFO(key_of), lister_watcher=pods, process=process, on_version=versions.append, name="mine"
-        )
+        CacheControllerConfig(Reflector(pods, queue, name="mine"), queue, process, on_version=versions.append)
     )
     assert (controller.has_synced(), controller.last_sync_resource_version) == (False, "")
     running = asyncio.create_task(controller.run())
@@ -71,7 +71,7 @@ async def test_what_is_queued_at_the_stop_is_not_processed() -> None:
     for name in "bcdefghij":
         pods.put(name)
     running = asyncio.create_task(
-        CacheController(CacheControllerConfig(queue=queue, lister_watcher=pods, process=process)).run()
+        CacheController(CacheControllerConfig(Reflector(pods, queue), queue, process, slice_seconds=1e-9)).run()
     )
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -80,10 +80,9 @@ async def test_what_is_queued_at_the_stop_is_not_processed() -> None:
 
 @pytest.mark.conformance("CTL-02")
 async def test_a_controller_runs_once() -> None:
-    config = CacheControllerConfig(
-        queue=DeltaFIFO(key_of), lister_watcher=Collection(), process=lambda deltas, is_in_initial_list: None
-    )
-    controller = CacheController(config)
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+    reflector = Reflector(Collection(), queue)
+    controller = CacheController(CacheControllerConfig(reflector, queue, lambda deltas, is_in_initial_list: None))
     running = asyncio.create_task(controller.run())
     await settled()
     with pytest.raises(UsageError, match="runs once"):
@@ -104,10 +103,11 @@ async def test_any_class_that_answers_is_a_lister_watcher() -> None:
             return answer
 
     processed: list[str] = []
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
     controller = CacheController(
         CacheControllerConfig(
-            queue=DeltaFIFO(key_of),
-            lister_watcher=Fixed(),
+            Reflector(Fixed(), queue),
+            queue,
             process=lambda deltas, is_in_initial_list: processed.append(deltas[-1].object.key),
         )
     )

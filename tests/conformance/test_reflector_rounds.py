@@ -13,6 +13,7 @@ from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.reflector import Reflector
 from aioinformer.reflector.state import Phase
+from tests.core.batches import process_batch
 from tests.shell.collection import Collection, cut
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
@@ -73,7 +74,7 @@ async def test_the_version_that_was_received_may_be_ahead_of_the_one_that_was_ap
     await settled()
     assert reflector.last_sync_resource_version == version
     popped: list[str] = []
-    applied = await queue.pop_batch(lambda deltas, initial: popped.append(deltas[-1].object.key), lambda: None)
+    applied = await process_batch(queue, lambda deltas, initial: popped.append(deltas[-1].object.key), lambda: None)
     assert (popped, applied) == (["default/a", "default/b", "default/c"], version)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import DecodeError, TransportError, api_error
 from aioinformer.queue.deltas import DeltaType
-from aioinformer.reflector.messages import (
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
+from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
     Elapsed,
@@ -26,8 +28,6 @@ from aioinformer.reflector.messages import (
     Wait,
     Watched,
 )
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol import ListWatchProtocol
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.core.wire_objects import error_event, record
 

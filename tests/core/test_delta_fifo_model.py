@@ -13,6 +13,7 @@ from aioinformer.cache.store import ThreadSafeStore
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Deltas, DeltaType
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.core.batches import process_batch
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -66,7 +67,7 @@ class QueueBesideTruth(RuleBasedStateMachine):
         for name in deleted:
             self.truth.pop(name, None)
         objects = {name: self.obj(name) for name in self.truth}
-        self.run(self.queue.take_over(objects) if over else self.queue.replace(objects.values()))
+        self.run(self.queue.replace_owned(objects) if over else self.queue.replace(objects.values()))
 
     @rule()
     def resync(self) -> None:
@@ -80,7 +81,7 @@ class QueueBesideTruth(RuleBasedStateMachine):
     @rule()
     def pop_everything(self) -> None:
         if len(self.queue):
-            self.run(self.queue.pop_batch(self.process))
+            self.run(process_batch(self.queue, self.process))
         assert {key: item["version"] for key, item in self.store.snapshot()} == self.truth
 
     def process(self, deltas: Deltas[Any], initial: bool) -> None:

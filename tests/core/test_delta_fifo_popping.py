@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from aioinformer.errors import FIFOClosed
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
 from aioinformer.queue.listed_objects import ListedObjects
+from tests.core.batches import process_batch
 
 if TYPE_CHECKING:
     from aioinformer.queue.deltas import Deltas
@@ -50,7 +52,7 @@ async def test_pop_waits_for_an_item() -> None:
 
 async def test_pop_batch_waits_for_an_item() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(queue.pop_batch(ignore))
+    consumer = asyncio.create_task(process_batch(queue, ignore))
     await turns()
     assert not consumer.done()
     await queue.apply([Delta(DeltaType.ADDED, obj("a"))], "4")
@@ -84,15 +86,15 @@ async def test_batch_has_all_queued_keys_and_the_version() -> None:
     await queue.replace([obj("a"), obj("b")], "7")
     await queue.add(obj("c"))
     keys: list[str] = []
-    version = await queue.pop_batch(lambda deltas, initial: keys.append(queue.key_of(deltas)))
+    version = await process_batch(queue, lambda deltas, initial: keys.append(queue.key_of(deltas)))
     assert (keys, version, len(queue)) == (["a", "b", "c"], "7", 0)
 
 
 async def test_version_alone_is_a_batch_once() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.apply([], "5")
-    assert await queue.pop_batch(refuse) == "5"
-    consumer = asyncio.create_task(queue.pop_batch(refuse))
+    assert await process_batch(queue, refuse) == "5"
+    consumer = asyncio.create_task(process_batch(queue, refuse))
     await turns()
     assert not consumer.done()
     await queue.apply([], "6")
@@ -103,13 +105,13 @@ async def test_changes_without_a_version_keep_the_last_one() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.apply([], "5")
     await queue.add(obj("a"))
-    assert await queue.pop_batch(ignore) == "5"
+    assert await process_batch(queue, ignore) == "5"
 
 
 async def test_empty_list_reaches_the_consumer() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([], "3")
-    assert await queue.pop_batch(refuse) == "3"
+    assert await process_batch(queue, refuse) == "3"
 
 
 @pytest.mark.conformance("ARC-08", "CTL-15")
@@ -124,7 +126,7 @@ async def test_batch_is_flushed_before_yielding_and_at_its_end() -> None:
             await asyncio.sleep(0)
 
     other = asyncio.create_task(neighbour())
-    await queue.pop_batch(lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
+    await process_batch(queue, lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
     other.cancel()
     assert log.count("object") == 100
     assert log[-1] == "flush"
@@ -137,7 +139,7 @@ async def test_changes_during_a_batch_go_into_the_next() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])
     seen: list[str] = []
-    batch = asyncio.create_task(queue.pop_batch(lambda deltas, initial: seen.append(queue.key_of(deltas))))
+    batch = asyncio.create_task(process_batch(queue, lambda deltas, initial: seen.append(queue.key_of(deltas))))
     await asyncio.sleep(0)
     await queue.add(obj("late"))
     await batch
@@ -161,9 +163,9 @@ async def test_batch_whose_consumer_raises_is_flushed() -> None:
     await queue.replace([obj("a"), obj("b")], "4")
     flushed: list[bool] = []
     with pytest.raises(Broken):
-        await queue.pop_batch(refuse, lambda: flushed.append(True))
+        await process_batch(queue, refuse, lambda: flushed.append(True))
     assert flushed == [True]
-    assert await queue.pop_batch(ignore) == "4"
+    assert await process_batch(queue, ignore) == "4"
 
 
 @pytest.mark.conformance("Q-03")
@@ -173,8 +175,8 @@ async def test_closed_queue_is_drained_first() -> None:
     await queue.add(obj("b"))
     await queue.close()
     await queue.pop(ignore)
-    await queue.pop_batch(ignore)
-    for pop in (queue.pop, queue.pop_batch):
+    await process_batch(queue, ignore)
+    for pop in (queue.pop, partial(process_batch, queue)):
         with pytest.raises(FIFOClosed):
             await pop(ignore)
 
@@ -222,10 +224,10 @@ async def test_take_over_replaces_all_objects() -> None:
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.put("gone", obj("gone"))
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
-    await queue.take_over(listed("a", "b"), "7")
+    await queue.replace_owned(listed("a", "b"), "7")
     popped: list[tuple[str, str, bool]] = []
-    version = await queue.pop_batch(
-        lambda deltas, initial: popped.extend((queue.key_of(deltas), delta.type, initial) for delta in deltas)
+    version = await process_batch(
+        queue, lambda deltas, initial: popped.extend((queue.key_of(deltas), delta.type, initial) for delta in deltas)
     )
     assert popped == [("a", "Replaced", True), ("b", "Replaced", True), ("gone", "Deleted", True)]
     assert version == "7"
@@ -233,7 +235,7 @@ async def test_take_over_replaces_all_objects() -> None:
 
 async def test_later_change_of_a_taken_over_object_is_popped_with_it() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.take_over(listed("a", "b"))
+    await queue.replace_owned(listed("a", "b"))
     await queue.update(obj("a"))
     deltas = await queue.pop(ignore)
     assert [delta.type for delta in deltas] == [DeltaType.REPLACED, DeltaType.UPDATED]
@@ -245,9 +247,9 @@ async def test_taken_over_objects_are_released_one_by_one(waiting: list[str]) ->
     for name in waiting:
         await queue.add(obj(name))
     objects = listed(*[f"o{number}" for number in range(300)])
-    await queue.take_over(objects)
+    await queue.replace_owned(objects)
     assert len(queue) == 300 + len(waiting)
-    await queue.pop_batch(ignore)
+    await process_batch(queue, ignore)
     assert objects == {}
 
 
@@ -257,9 +259,9 @@ async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
     store.replace(objects)
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store, slice_seconds=1e-9)
     popped: list[str] = []
-    consumer = asyncio.create_task(queue.pop_batch(lambda deltas, initial: popped.append(queue.key_of(deltas))))
+    consumer = asyncio.create_task(process_batch(queue, lambda deltas, initial: popped.append(queue.key_of(deltas))))
     names = [*objects]
-    taking_over = asyncio.create_task(queue.take_over(objects))
+    taking_over = asyncio.create_task(queue.replace_owned(objects))
     await turns()
     assert not taking_over.done()
     taking_over.cancel()
@@ -271,6 +273,6 @@ async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
 
 async def test_taken_over_objects_are_transformed() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
-    await queue.take_over(listed("a"))
+    await queue.replace_owned(listed("a"))
     deltas = await queue.pop(ignore)
     assert deltas[0].object == obj("a") | {"seen": True}

@@ -7,7 +7,8 @@ import pytest
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.storage import decoded
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.watch_events import Intake, decode_watch_line
+from aioinformer.reflector.watch_decoder import decode_watch_line
+from aioinformer.reflector.watch_events import Intake
 from tests.core.wire_objects import body, record
 
 POD = body("a", 7, spec={"x": 1})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from aioinformer.cache.objects.record import Record
-from aioinformer.reflector.messages import Listed, Send
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.protocol.messages import Listed, Send
 from aioinformer.reflector.response_reader import AnswerReader
 from aioinformer.reflector.watch_events import Intake
 

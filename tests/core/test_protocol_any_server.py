@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.errors import DecodeError, TransportError, api_error
-from aioinformer.reflector.messages import (
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import (
     Accepted,
     Elapsed,
     Ended,
@@ -23,10 +24,9 @@ from aioinformer.reflector.messages import (
     Wait,
     Watched,
 )
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.watches import SHORT_WATCH
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, ERROR, WatchEvent
-from aioinformer.reflector.watches import SHORT_WATCH
 from tests.core.conversation import Conversation
 from tests.core.wire_objects import (
     added,
@@ -40,7 +40,7 @@ from tests.core.wire_objects import (
 )
 
 if TYPE_CHECKING:
-    from aioinformer.reflector.messages import Answer
+    from aioinformer.reflector.protocol.messages import Answer
 
 NAMES = st.sampled_from("abc")
 VERSIONS = st.one_of(st.integers(1, 9), st.just(""), st.just("opaque"))

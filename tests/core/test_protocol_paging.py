@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.messages import Elapsed, Listed, PageEnded, Replaced
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced
 from aioinformer.reflector.state import Phase
 from tests.core.conversation import Conversation, watching
 from tests.core.wire_objects import record

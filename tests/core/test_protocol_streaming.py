@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.reflector.messages import Elapsed
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol import STREAMING_PROBE
+from aioinformer.reflector.protocol.list_watch import STREAMING_PROBE
+from aioinformer.reflector.protocol.messages import Elapsed
 from aioinformer.reflector.state import Phase
 from tests.core.conversation import Conversation
 from tests.core.wire_objects import added, bookmark, deleted, initial_events_end, modified

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.messages import Accepted, Listed, PageEnded
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Accepted, Listed, PageEnded
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
 from tests.core.conversation import Conversation, watching

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.reflector.messages import Changed, Elapsed, Watched
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Changed, Elapsed, Watched
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import WatchEvent
 from tests.core.conversation import Conversation, watching

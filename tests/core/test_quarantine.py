@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.relist import Quarantine
+from aioinformer.reflector.protocol.changes import Quarantine
 
 
 def quarantined(*names: str) -> Quarantine:

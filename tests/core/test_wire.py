@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.errors import DecodeError, Expired
 from aioinformer.reflector import watch_events as wire
-from aioinformer.reflector.watch_events import WatchEvent, decode_watch_line
+from aioinformer.reflector.watch_decoder import decode_watch_line
 from tests.core.wire_objects import body
+
+if TYPE_CHECKING:
+    from aioinformer.reflector.watch_events import WatchEvent
 
 
 def read(line: bytes, intake: Any = decode_record) -> WatchEvent:

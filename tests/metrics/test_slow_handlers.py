@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.notifications import AddNotification, Batch
+from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.notifications import AddNotification
 from aioinformer.handlers.resync import ResyncSchedule
 
 

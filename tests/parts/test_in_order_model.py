@@ -17,6 +17,7 @@ from aioinformer.handlers.notifications import AddNotification, DeleteNotificati
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.core.batches import process_batch
 from tests.shell.collection import PODS
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class InOrderBesideTruth(RuleBasedStateMachine):
             self.truth.pop(name, None)
         objects = {name: self.record(name) for name in self.truth}
         version = str(self.version())
-        self.run(self.queue.take_over(objects, version) if over else self.queue.replace(objects.values(), version))
+        self.run(self.queue.replace_owned(objects, version) if over else self.queue.replace(objects.values(), version))
 
     @rule()
     def resync(self) -> None:
@@ -128,7 +129,7 @@ class InOrderBesideTruth(RuleBasedStateMachine):
     def pop_everything(self) -> None:
         self.run(self.queue.bookmark(str(self.clock)))
         while len(self.queue):
-            version = self.run(self.queue.pop_batch(self.updates.handle_deltas))
+            version = self.run(process_batch(self.queue, self.updates.handle_deltas))
         assert version == str(self.clock)
         assert self.listener.known == self.truth
 

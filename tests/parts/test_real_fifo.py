@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from aioinformer.errors import FIFOClosed, KeyFuncError, UsageError
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType
 from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.core.batches import process_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +108,7 @@ async def test_a_version_is_told_once_everything_before_it_was_processed_and_not
     await queue.apply([Delta(DeltaType.ADDED, obj("b", 2)), Delta(DeltaType.ADDED, obj("c", 3))], "3")
     batches = []
     while len(queue):
-        version = await queue.pop_batch(consumer.process)
+        version = await process_batch(queue, consumer.process)
         batches.append((version, [said for _, said, _ in consumer.handed]))
     assert batches == [("1", [1]), ("1", [1, 2, 3]), ("3", [1, 2, 3])]
 
@@ -115,7 +117,7 @@ async def test_a_version_is_told_once_everything_before_it_was_processed_and_not
 async def test_a_bookmark_is_no_population() -> None:
     queue, consumer = made()
     await queue.bookmark("5")
-    assert await queue.pop_batch(consumer.process) == "5"
+    assert await process_batch(queue, consumer.process) == "5"
     assert not queue.has_synced()
 
 
@@ -133,7 +135,7 @@ async def test_what_waits_before_the_first_list_is_a_part_of_the_first_populatio
 async def test_a_list_brings_its_version_once_it_is_processed() -> None:
     queue, consumer = made()
     await queue.replace([obj("a")], "7")
-    assert await queue.pop_batch(consumer.process) == "7"
+    assert await process_batch(queue, consumer.process) == "7"
 
 
 @pytest.mark.conformance("RF-09")
@@ -171,10 +173,10 @@ async def test_a_batch_ends_with_the_first_population_and_what_follows_is_not_in
     await queue.bookmark("1")
     await queue.replace([obj("a", 1)], "2")
     await queue.add(obj("b", 2))
-    assert await queue.pop_batch(consumer.process) == "2"
+    assert await process_batch(queue, consumer.process) == "2"
     assert queue.has_synced()
     assert consumer.handed == [("ReplacedAll", [1], True)]
-    await queue.pop_batch(consumer.process)
+    await process_batch(queue, consumer.process)
     assert consumer.handed[1:] == [("Added", 2, False)]
 
 
@@ -194,7 +196,7 @@ async def test_a_batch_has_no_more_than_its_size_and_the_rest_is_the_next() -> N
     sizes = []
     while len(queue):
         before = len(consumer.handed)
-        await queue.pop_batch(consumer.process)
+        await process_batch(queue, consumer.process)
         sizes.append(len(consumer.handed) - before)
     assert sizes == [3, 3, 1]
 
@@ -209,8 +211,8 @@ async def test_an_object_without_key_is_the_consumers_to_refuse() -> None:
         keys.append(queue.key_of(deltas))
 
     with pytest.raises(KeyFuncError):
-        await queue.pop_batch(process)
-    await queue.pop_batch(process)
+        await process_batch(queue, process)
+    await process_batch(queue, process)
     assert keys == ["b"]
 
 
@@ -218,7 +220,7 @@ async def test_an_object_without_key_is_the_consumers_to_refuse() -> None:
 async def test_who_fills_the_queue_waits_for_the_batch_that_is_processed() -> None:
     queue, consumer = made(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}", number) for number in range(100)])
-    batch = asyncio.create_task(queue.pop_batch(consumer.process))
+    batch = asyncio.create_task(process_batch(queue, consumer.process))
     await asyncio.sleep(0)
     late = asyncio.create_task(queue.add(obj("late")))
     await asyncio.sleep(0)
@@ -255,7 +257,7 @@ async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> 
             await asyncio.sleep(0)
 
     other = asyncio.create_task(neighbour())
-    await queue.pop_batch(lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
+    await process_batch(queue, lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
     other.cancel()
     assert log.count("object") == 100
     assert log[-1] == "flush"
@@ -269,7 +271,7 @@ async def test_a_closed_queue_is_emptied_first_and_then_wakes_everybody() -> Non
     await queue.add(obj("a"))
     await queue.close()
     await queue.pop(consumer.process)
-    waiting = [asyncio.create_task(pop(consumer.process)) for pop in (queue.pop, queue.pop_batch)]
+    waiting = [asyncio.create_task(pop(consumer.process)) for pop in (queue.pop, partial(process_batch, queue))]
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(end) for end in ended] == [FIFOClosed] * 2
 
@@ -277,7 +279,7 @@ async def test_a_closed_queue_is_emptied_first_and_then_wakes_everybody() -> Non
 @pytest.mark.conformance("RF-17")
 async def test_closing_wakes_who_waits_already() -> None:
     queue, consumer = made()
-    waiting = asyncio.create_task(queue.pop_batch(consumer.process))
+    waiting = asyncio.create_task(process_batch(queue, consumer.process))
     await turns()
     assert not waiting.done()
     await queue.close()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.notifications import AddNotification, Batch, Notification
+from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, Notification
 from aioinformer.handlers.resync import ResyncSchedule
 from tests.shell.virtual_time import VirtualTimeLoop
 

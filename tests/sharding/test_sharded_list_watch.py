@@ -15,9 +15,9 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import ListPager
 from aioinformer.reflector.sharding import HASHES, ShardedListWatch, ShardRange, ShardSelector, shard_selectors
+from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.resources.resource import Resource
 from aioinformer.testing import ApiServer
-from aioinformer.transport.framing import ValueStream
 from aioinformer.transport.http import HttpTransport
 from tests.leaderelection.lease_server import Answer
 

@@ -29,7 +29,8 @@ def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
     async def broken(*args: Any) -> None:
         raise Broken
 
-    informer._queue.apply = broken  # type: ignore[assignment,method-assign]
+    assert informer._source is not None
+    informer._source.queue.apply = broken  # type: ignore[assignment,method-assign]
     collection.put("last straw")
 
 

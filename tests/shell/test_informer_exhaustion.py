@@ -15,15 +15,14 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.thread_safe_store import ThreadSafeStore
 from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ProcessingError
-from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.notifications import Batch
+from aioinformer.handlers.listener import Batch, ProcessorListener
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
-from aioinformer.queue.fifo import GuardedQueue
-from aioinformer.reflector.protocol import ListWatchProtocol
-from aioinformer.reflector.response_reader import AnswerReader
+from aioinformer.queue.fifo import FIFO
+from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
+from aioinformer.reflector.response_reader import ListDigest, WatchDigest
+from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import Intake
-from aioinformer.transport.framing import ValueStream
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
@@ -32,15 +31,16 @@ if TYPE_CHECKING:
 
 #: What runs out of memory, and by how many calls of it the story comes; a method that is a generator does so when made.
 PLACES = [
-    (AnswerReader, "digest"),
+    (WatchDigest, "digest"),
+    (ListDigest, "digest"),
     (ValueStream, "read"),
     (Intake, "listed"),
     (Intake, "admitted"),
     (ObjectType, "on_arrival"),
     (ListWatchProtocol, "receive"),
-    (GuardedQueue, "apply"),
-    (GuardedQueue, "take_over"),
-    (GuardedQueue, "pop_batch"),
+    (FIFO, "apply"),
+    (FIFO, "replace_owned"),
+    (FIFO, "batch"),
     (CacheUpdates, "handle_deltas"),
     (CacheUpdates, "_upsert"),
     (CacheUpdates, "replace_all"),

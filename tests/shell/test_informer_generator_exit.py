@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import CoalescingHandler, FilteringResourceEventHandler, SharedIndexInformer, ThreadedHandler
-from aioinformer.handlers.listener import ProcessorListener
-from aioinformer.handlers.notifications import AddNotification, Batch, ResourceEventHandlerFuncs
+from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, ResourceEventHandlerFuncs
 from aioinformer.handlers.resync import ResyncSchedule
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder

@@ -261,14 +261,24 @@ class Broken(Exception):
 
 
 def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
-    async def broken(*args: Any, **options: Any) -> Any:
+    def broken(*args: Any, **options: Any) -> Any:
         raise Broken(method)
 
-    setattr(informer._queue, method, broken)
+    if informer._source is not None:
+        setattr(informer._source.queue, method, broken)
+        return
+    make = informer._pipeline.queue
+
+    def make_broken(known: Any = None) -> Any:
+        queue = make(known)
+        setattr(queue, method, broken)
+        return queue
+
+    informer._pipeline.queue = make_broken  # type: ignore[method-assign]
 
 
 @pytest.mark.conformance("CTL-02")
-@pytest.mark.parametrize("method", ["take_over", "pop_batch"])
+@pytest.mark.parametrize("method", ["replace_owned", "batch"])
 async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
@@ -309,7 +319,7 @@ async def test_the_cause_of_a_crash_is_kept() -> None:
     async def broken(*args: Any) -> None:
         raise Broken from KeyError("the cause")
 
-    informer._queue.take_over = broken  # type: ignore[assignment,method-assign]
+    informer._follow = broken  # type: ignore[method-assign]
     with pytest.raises(Broken) as caught:
         await informer.run()
     assert isinstance(caught.value.__cause__, KeyError)

@@ -9,13 +9,13 @@ from unittest.mock import patch
 
 from aioinformer.backoff import Backoff
 from aioinformer.cache.objects.record import decode_record
-from aioinformer.reflector import watch_events as wire
-from aioinformer.reflector.messages import PageEnded
-from aioinformer.reflector.protocol import ListWatchProtocol
+from aioinformer.reflector import watch_decoder
+from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
+from aioinformer.reflector.protocol.messages import PageEnded
+from aioinformer.reflector.protocol.relist import Relist
+from aioinformer.reflector.protocol.state import Pace, ProtocolState, Stage
 from aioinformer.reflector.reflector import Reflector
-from aioinformer.reflector.relist import IncomingList
-from aioinformer.reflector.response_reader import AnswerReader
-from aioinformer.reflector.state import Pace, ProtocolState, Stage
+from aioinformer.reflector.response_reader import ListDigest
 from aioinformer.resources.versions import Position, is_older
 from tests.simulation.planted import Planted, planting
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from aioinformer.reflector.messages import Answer
+    from aioinformer.reflector.protocol.messages import Answer
 
 
 PLANTED: list[Planted] = []
@@ -34,24 +34,28 @@ planted = partial(planting, PLANTED)
 
 @planted("a deletion that arrives during a streaming list is dropped")
 def deletion_during_a_list_dropped() -> AbstractContextManager[Any]:
-    return patch.object(IncomingList, "drop", lambda self, key: None)
+    return patch.object(Relist, "_drop", lambda self, key: None)
 
 
 @planted("a list that is started again keeps the items of the previous attempt")
 def list_keeps_earlier_items() -> AbstractContextManager[Any]:
-    return patch.object(IncomingList, "begin", lambda self: None)
+    def begin(self: Any, *, paged: bool = True) -> None:
+        self._token, self._paged = "", paged
+
+    return patch.object(Relist, "begin", begin)
 
 
 @planted("a bookmark is decoded as an object, and skipped because it has no name")
 def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
     return patch(
-        "aioinformer.reflector.watch_events._bookmark", lambda raw: wire._object_event("MODIFIED", raw, decode_record)
+        "aioinformer.reflector.watch_decoder._bookmark",
+        lambda raw: watch_decoder._object_event("MODIFIED", raw, decode_record),
     )
 
 
 @planted("a bookmark with a lower resourceVersion sets the version back")
 def older_version_taken() -> AbstractContextManager[Any]:
-    return patch("aioinformer.reflector.watch_reading.is_older", lambda version, than: False)
+    return patch("aioinformer.reflector.protocol.changes.is_older", lambda version, than: False)
 
 
 @planted("a deletion with the resourceVersion of the object counts as a sign of a restored server")
@@ -75,8 +79,8 @@ def expiry_ignored() -> AbstractContextManager[Any]:
     original = ListWatchProtocol._version_lost
 
     def version_lost(self: Any, error: Any, now: float) -> None:
-        if self._state.stage in (Stage.WATCH, Stage.OPEN):
-            self._state.fail(error, now, Stage.OPEN)
+        if self.state.stage in (Stage.WATCH, Stage.OPEN):
+            self.state.fail(error, now, Stage.OPEN)
         else:
             original(self, error, now)
 
@@ -90,7 +94,7 @@ def stale_list_accepted() -> AbstractContextManager[Any]:
 
 @planted("a list that breaks off counts as complete")
 def partial_list_accepted() -> AbstractContextManager[Any]:
-    original = AnswerReader._digest_list
+    original = ListDigest._items_of
 
     def digest(self: Any, chunk: bytes | None) -> Iterator[Answer]:
         if chunk is not None:
@@ -98,7 +102,7 @@ def partial_list_accepted() -> AbstractContextManager[Any]:
         elif (meta := self._parser.head().metadata) is not None:
             yield PageEnded(meta.resource_version or "", meta.continue_ or "")
 
-    return patch.object(AnswerReader, "_digest_list", digest)
+    return patch.object(ListDigest, "_items_of", digest)
 
 
 @planted("watches are opened again from the resourceVersion of the list")
@@ -108,7 +112,7 @@ def watch_from_an_old_version() -> AbstractContextManager[Any]:
     def ongoing(self: Any, *arguments: Any) -> None:
         before = self.version
         original(self, *arguments)
-        self._state.position.version = before
+        self.state.position.version = before
 
     return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -16,15 +15,15 @@ from aioinformer.handlers.notifications import DeleteNotification
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.controller import CacheController
-from aioinformer.queue.delta_fifo import KeyedDeltas
-from aioinformer.queue.fifo import GuardedQueue
-from aioinformer.queue.real_fifo import OrderedDeltas
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.fifo import FIFO, Batch
 from aioinformer.reflector.watch_events import Intake
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.simulation.planted import Planted, planting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 
 PLANTED: list[Planted] = []
@@ -35,7 +34,7 @@ planted = partial(planting, PLANTED)
 
 @planted("a relist does not queue deletions of missing keys (queue by key)")
 def lost_tombstone() -> AbstractContextManager[Any]:
-    original = KeyedDeltas._replaced
+    original = DeltaFIFO._deleting_missing
 
     def replaced(self: Any, unlisted: Any, version: str) -> Iterator[None]:
         known, self._known = self._known, None
@@ -44,7 +43,7 @@ def lost_tombstone() -> AbstractContextManager[Any]:
         finally:
             self._known = known
 
-    return patch.object(KeyedDeltas, "_replaced", replaced)
+    return patch.object(DeltaFIFO, "_deleting_missing", replaced)
 
 
 @planted("the delta before a deletion is dropped, even if it is not a deletion")
@@ -58,31 +57,42 @@ def wrong_deltas_deduplicated() -> AbstractContextManager[Any]:
 
 @planted("the consumer waits without checking whether deltas were queued while it was processing")
 def lost_wake_up() -> AbstractContextManager[Any]:
-    async def until(self: Any, ready: Callable[[], Any]) -> None:
-        await self._condition.wait()
-        while not ready():
-            await self._condition.wait()
+    async def enter(self: Any) -> Any:
+        queue = self._queue
+        await queue._condition.acquire()
+        try:
+            await queue._condition.wait()
+            while not (queue._line or queue._news):
+                await queue._condition.wait()
+        except BaseException:
+            queue._condition.release()
+            raise
+        self.size = len(queue)
+        return self
 
-    return patch.object(GuardedQueue, "_until", until)
+    return patch.object(Batch, "__aenter__", enter)
 
 
 @planted("the resourceVersion of a batch is reported before the batch is processed")
 def version_advances_before_processing() -> AbstractContextManager[Any]:
-    original = CacheController._process
+    original = CacheController.__init__
 
-    def process(self: Any, deltas: Any, is_in_initial_list: bool) -> None:
-        self._config.on_version(self._config.queue._state.version)
-        original(self, deltas, is_in_initial_list)
+    def init(self: Any, config: Any) -> None:
+        process = config.process
 
-    return patch.object(CacheController, "_process", process)
+        def process_late(deltas: Any, is_in_initial_list: bool) -> None:
+            config.on_version(config.queue._version)
+            process(deltas, is_in_initial_list)
+
+        config.process = process_late
+        original(self, config)
+
+    return patch.object(CacheController, "__init__", init)
 
 
 @planted("the queue has synced as soon as the first list is queued")
 def synced_too_early() -> AbstractContextManager[Any]:
-    with_both = ExitStack()
-    for state in (KeyedDeltas, OrderedDeltas):
-        with_both.enter_context(patch.object(state, "has_synced", lambda self: self._populated))
-    return with_both
+    return patch.object(FIFO, "has_synced", lambda self: self._populated)
 
 
 # The cache.

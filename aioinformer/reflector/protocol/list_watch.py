@@ -45,7 +45,9 @@ from aioinformer.errors import (
     ResourceVersionTooLarge,
     TransportError,
 )
-from aioinformer.reflector.messages import (
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.changes import Ongoing, read_changes
+from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
     Changed,
@@ -64,19 +66,17 @@ from aioinformer.reflector.messages import (
     Wait,
     Watched,
 )
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.relist import IncomingList, Paging
-from aioinformer.reflector.state import ProtocolState, Stage
+from aioinformer.reflector.protocol.relist import Relist
+from aioinformer.reflector.protocol.state import ProtocolState, Stage
+from aioinformer.reflector.protocol.watches import HEAD_PATIENCE, Watches
 from aioinformer.reflector.watch_events import ADDED
-from aioinformer.reflector.watch_reading import WatchReader
-from aioinformer.reflector.watches import HEAD_PATIENCE, Watches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.options import ListOptions
-    from aioinformer.reflector.relist import Quarantine
+    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.state import Phase
     from aioinformer.reflector.watch_events import WatchEvent
 
@@ -95,6 +95,9 @@ class ListWatchProtocol:
         report: takes each error that ended a list or a watch and is a failure.
         watchable: False if the resource is known to have no watch: then it is only listed, again and again.
         quarantine: remembers the objects that do not decode.
+
+    Attributes:
+        state: where it stands.
     """
 
     def __init__(
@@ -110,58 +113,57 @@ class ListWatchProtocol:
     ) -> None:
         self.options = options or ReflectorOptions()
         self._watchable = watchable
-        self._state = state = ProtocolState(self.options.backoff, random, tell, report, quarantine)
+        self.state = state = ProtocolState(self.options.backoff, random, tell, report, quarantine)
         self._watches = Watches(state, self.options, random)
         #: What the list or the stream under way has brought.
-        self._incoming = IncomingList(state.quarantine, tell)
-        self._paging = Paging(self.options, self._incoming)
-        self._reader = WatchReader(self._incoming, state.quarantine, known, tell)
+        self._relist = Relist(self.options, state.quarantine, tell)
+        self._known = known
         self._progress_at = 0.0
         self._streaming_from = 0.0
 
     @property
     def phase(self) -> Phase:
         """What to show."""
-        return self._state.phase
+        return self.state.phase
 
     @property
     def reason(self) -> str:
         """Why."""
-        return self._state.reason
+        return self.state.reason
 
     @property
     def version(self) -> str:
         """The version of the last list, event or bookmark, where the next watch starts; "" before the first."""
-        return self._state.position.version
+        return self.state.position.version
 
     @property
     def quarantine(self) -> Quarantine:
         """The objects that do not decode."""
-        return self._state.quarantine
+        return self.state.quarantine
 
     @property
     def list_reason(self) -> str:
         """Why the last list was necessary, as in `ProtocolState`."""
-        return self._state.list_reason
+        return self.state.list_reason
 
     @property
     def attempts(self) -> int:
         """How many attempts in a row have failed; 0 while all is well."""
-        return self._state.pace.attempts
+        return self.state.pace.attempts
 
     @property
     def retry_at(self) -> float | None:
         """When the next request may be sent, after a failure; None while all is well. It may be past."""
-        return self._state.pace.not_before if self._state.pace.attempts else None
+        return self.state.pace.not_before if self.state.pace.attempts else None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._state}, {self._watches.record}>"
+        return f"<{type(self).__name__} {self.state}, {self._relist}, {self._watches.record}>"
 
     # What to do next.
 
     def next_step(self, now: float) -> Step:
         """Return what to do at `now`; calling it again without an answer in between returns the same step."""
-        state = self._state
+        state = self.state
         if now < state.pace.not_before:
             return Wait(state.pace.not_before)
         if state.reading:
@@ -176,23 +178,22 @@ class ListWatchProtocol:
             case Stage.STREAM:
                 return Send(self._watches.stream(now), initial=True, patience=self.options.stream_patience)
             case Stage.LIST:
-                return Send(self._paging.request(state.position.held), initial=True)
+                return Send(self._relist.request(state.position.held), initial=True)
             case Stage.CHECK:
                 return Send(self.options.probe())
             case _:
                 return self._watches.open(now)
 
     def _decide(self, now: float) -> None:
-        self._incoming.begin()
-        self._paging.begin()
+        self._relist.begin()
         streams = self.options.streaming_list and self._watchable and now >= self._streaming_from
-        self._state.go(Stage.STREAM if streams and not self._state.prefer_list else Stage.LIST)
-        self._state.prefer_list = False
+        self.state.go(Stage.STREAM if streams and not self.state.prefer_list else Stage.LIST)
+        self.state.prefer_list = False
 
     def ahead(self, token: str) -> ListOptions | None:
         """Return the request that follows this page, if all goes well; it may be sent now. None if there is none."""
-        listing = self._state.stage is Stage.LIST and self._state.reading
-        return self._paging.ahead(token) if listing else None
+        listing = self.state.stage is Stage.LIST and self.state.reading
+        return self._relist.ahead(token) if listing else None
 
     # What it means.
 
@@ -213,11 +214,11 @@ class ListWatchProtocol:
                 self._ended(now)
             case Failed(error):
                 # What begins well and then breaks may be a proxy that cannot stream: pages are next.
-                self._state.prefer_list = self._state.reading and self._state.stage is Stage.STREAM
+                self.state.prefer_list = self.state.reading and self.state.stage is Stage.STREAM
                 self._failed(error, now)
             case Idled(seconds):
                 self._idled(seconds, now)
-            case Elapsed() if self._state.reading:
+            case Elapsed() if self.state.reading:
                 self._elapsed(now)
         return []
 
@@ -229,22 +230,22 @@ class ListWatchProtocol:
             self._opened(now)
 
     def _opened(self, now: float) -> None:
-        self._state.reading = True
+        self.state.reading = True
         self._progress_at = now
-        self._paging.page_begins()
+        self._relist.begin_page()
         self._watches.begin()
-        if self._state.stage is Stage.OPEN:
+        if self.state.stage is Stage.OPEN:
             self._watches.follow()
 
     def _pending(self, now: float) -> None:
-        if self._state.stage is Stage.STREAM:
+        if self.state.stage is Stage.STREAM:
             self._no_streaming(now, f"no answer came for {self.options.stream_patience:g} s")
-        elif self._state.stage is Stage.OPEN:
+        elif self.state.stage is Stage.OPEN:
             self._opened(now)
             self._watches.headless = True
 
     def _elapsed(self, now: float) -> None:
-        match self._state.stage:
+        match self.state.stage:
             case Stage.STREAM:
                 self._no_streaming(now, "no new object for too long")
             case Stage.WATCH:  # a quiet one, which the server should have ended
@@ -255,48 +256,48 @@ class ListWatchProtocol:
     # Lists.
 
     def _listed(self, items: list[Record | DecodeError], now: float) -> None:
-        if self._state.stage is Stage.CHECK:
+        if self.state.stage is Stage.CHECK:
             return
-        if self._paging.take(items):
+        if self._relist.take_page(items):
             self._progress_at = now
-        elif self._state.stage is Stage.LIST and now - self._progress_at >= self.options.idle_timeout:
+        elif self.state.stage is Stage.LIST and now - self._progress_at >= self.options.idle_timeout:
             self._idled(self.options.idle_timeout, now)
 
     def _page_ended(self, version: str, token: str, now: float) -> list[Conclusion]:
-        self._state.reading = False
-        if self._state.stage is Stage.CHECK:
-            if self._state.position.is_ahead_of(version):
+        self.state.reading = False
+        if self.state.stage is Stage.CHECK:
+            if self.state.position.is_ahead_of(version):
                 self._rewound(version, "list", now)
             else:
                 self._watches.checked()
             return []
         if not token:
             return self._replaced(version, Stage.OPEN, now)
-        if self._paging.is_circular(token):
+        if self._relist.is_circular(token):
             # Nothing is known of what this list did not come to: it must not look deleted.
-            self._state.fail(DecodeError("the server hands out the same page again and again"), now, Stage.DECIDE)
-        elif self._paging.is_empty():
+            self.state.fail(DecodeError("the server hands out the same page again and again"), now, Stage.DECIDE)
+        elif self._relist.is_empty():
             # API concepts, "limit": all objects of a page may have been filtered out. For ever, if it is not meant.
-            self._state.pace.limit_burst(now)
-        self._paging.turn(token)
+            self.state.pace.limit_burst(now)
+        self._relist.turn(token)
         return []
 
     def _replaced(self, version: str, then: Stage, now: float) -> list[Conclusion]:
-        position = self._state.position
+        position = self.state.position
         if not version and (position.versioned or then is Stage.WATCH):
-            self._state.prefer_list = then is Stage.WATCH
-            self._state.fail(DecodeError("the list has no resourceVersion"), now, Stage.DECIDE)
+            self.state.prefer_list = then is Stage.WATCH
+            self.state.fail(DecodeError("the list has no resourceVersion"), now, Stage.DECIDE)
             return []
         if position.is_ahead_of(version) and not position.doubt:
             self._rewound(version, "list", now)
             return []
-        records = self._incoming.end()
+        records = self._relist.end()
         position.take_list(version)
         self._watches.listed()
         if then is Stage.WATCH:
             self._watches.follow()
         elif self._watchable:
-            self._state.go(then)
+            self.state.go(then)
         else:
             self._watches.poll(now, "the resource has no watch")
         return [Replaced(records, version)]
@@ -305,15 +306,15 @@ class ListWatchProtocol:
 
     def _events(self, events: list[WatchEvent], now: float) -> list[Conclusion]:
         conclusions: list[Conclusion] = []
-        if self._state.stage is Stage.STREAM:
+        if self.state.stage is Stage.STREAM:
             events = self._initial_events(events, now, conclusions)
-        if self._state.stage is Stage.WATCH and events:
+        if self.state.stage is Stage.WATCH and events:
             self._ongoing_events(events, now, conclusions)
         return conclusions
 
     def _initial_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> list[WatchEvent]:
         """Take in the beginning of a streaming list; return the events that do not belong to it."""
-        said = self._reader.initial(events)
+        said = self._relist.take_events(events)
         if said.news:
             self._progress_at = now
         if said.failure is not None:
@@ -327,23 +328,30 @@ class ListWatchProtocol:
         return said.rest
 
     def _ongoing_events(self, events: list[WatchEvent], now: float, conclusions: list[Conclusion]) -> None:
-        position = self._state.position
+        position = self.state.position
         if self._watches.record.synthetic:
             events = self._synthetic_events(events, conclusions)
             if not events:
                 return
-        self._watches.count_events(len(events))
-        said = self._reader.ongoing(events, position.version, position.ordered)
+        record = self._watches.record
+        record.events += len(events)
+        if record.silent:
+            self._watches.end_silence()
+        said = self._changes(events, position.ordered)
         position.version, position.ordered = said.version, said.ordered
         if said.quarantined:
-            self._state.healthy()
+            self.state.healthy()
         conclusions.append(Changed(said.deltas, said.version))
         if said.older:
             self._rewound(said.older, "bookmark", now)
             return
-        self._watches.record.server_lost = False
+        record.server_lost = False
         if said.failure is not None:
             self._failed(said.failure, now)
+
+    def _changes(self, events: list[WatchEvent], ordered: bool) -> Ongoing:
+        state = self.state
+        return read_changes(events, state.position.version, ordered, state.quarantine, self._known, state.tell)
 
     def _synthetic_events(self, events: list[WatchEvent], conclusions: list[Conclusion]) -> list[WatchEvent]:
         """Take in the ADDED events with which a watch begins that starts at no version; return the events after them.
@@ -351,9 +359,9 @@ class ListWatchProtocol:
         They come in any order, and show what is there: there is no version among them to start at again.
         """
         synthetic = list(takewhile(lambda event: event.type == ADDED, events))
-        said = self._reader.ongoing(synthetic, self.version, ordered=False)
+        said = self._changes(synthetic, ordered=False)
         if said.quarantined:
-            self._state.healthy()
+            self.state.healthy()
         conclusions.append(Changed(said.deltas))
         record = self._watches.record
         record.events += len(synthetic)  # which end no silence: they come with every such watch
@@ -361,47 +369,47 @@ class ListWatchProtocol:
         return events[len(synthetic) :]
 
     def _no_streaming(self, now: float, why: str) -> None:
-        self._state.tell(f"the server does not stream lists ({why}): listing in pages")
+        self.state.tell(f"the server does not stream lists ({why}): listing in pages")
         self._streaming_from = now + STREAMING_PROBE
-        self._state.pace.limit_burst(now)
-        self._state.go(Stage.DECIDE)
+        self.state.pace.limit_burst(now)
+        self.state.go(Stage.DECIDE)
 
     def _rewound(self, version: str, evidence: str, now: float) -> None:
         """The server may have been restored from a backup: list without a version, and take whatever comes."""
         error = DecodeError(f"the server's versions went back from {self.version} to {version}")
-        self._state.position.rewind(evidence)
-        self._state.list_reason = "restored"
-        self._state.go_on(error, now, Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
+        self.state.position.rewind(evidence)
+        self.state.list_reason = "restored"
+        self.state.go_on(error, now, Stage.DECIDE, kind="rewound", told=f"{error}: listing again")
 
     # What ends them.
 
     def _ended(self, now: float) -> None:
         error = DecodeError("the list ended before it was complete")
-        match self._state.stage:
+        match self.state.stage:
             case Stage.WATCH:
                 self._watches.ended(now)
             case Stage.CHECK:
                 self._watches.check_failed(error, now)
             case _ if self._watches.record.is_short(now):
                 told = f"{error}: listing again"
-                self._state.prefer_list = not self._state.go_on(error, now, Stage.DECIDE, kind="short", told=told)
+                self.state.prefer_list = not self.state.go_on(error, now, Stage.DECIDE, kind="short", told=told)
             case _:
-                self._state.prefer_list = True
-                self._state.fail(error, now, Stage.DECIDE)
+                self.state.prefer_list = True
+                self.state.fail(error, now, Stage.DECIDE)
 
     def _idled(self, seconds: float, now: float) -> None:
         error = DecodeError(f"no new object came for {seconds:g} s")
-        match self._state.stage:
+        match self.state.stage:
             case Stage.WATCH:
                 self._watches.fell_silent(seconds, now)
             case Stage.CHECK:
                 self._watches.check_failed(error, now)
             case stage:
-                self._state.prefer_list = stage is Stage.STREAM  # a stream whose end never comes is idle for ever
-                self._state.fail(error, now, Stage.DECIDE)
+                self.state.prefer_list = stage is Stage.STREAM  # a stream whose end never comes is idle for ever
+                self.state.fail(error, now, Stage.DECIDE)
 
     def _failed(self, error: ApiError | TransportError | DecodeError | ProcessingError, now: float) -> None:
-        state, watches = self._state, self._watches
+        state, watches = self.state, self._watches
         if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status >= 500):
             watches.record.server_lost = True
         if watches.headless and not (isinstance(error, TransportError) and error.sent):
@@ -433,11 +441,10 @@ class ListWatchProtocol:
 
     def _version_lost(self, error: ApiError, now: float) -> None:
         """410, or a version from the future: the cache is no basis. API concepts, "410 Gone"."""
-        state = self._state
-        if state.stage is Stage.LIST and self._paging.between_pages:
+        state = self.state
+        if state.stage is Stage.LIST and self._relist.between_pages:
             # The snapshot left the window between two pages: once more, in one body, which cannot expire.
-            self._incoming.begin()
-            self._paging.begin(paged=False)
+            self._relist.begin(paged=False)
             told = "the list expired between two pages: listing without pages"
             state.go_on(error, now, Stage.LIST, kind="expired list", told=told)
             return
@@ -449,8 +456,8 @@ class ListWatchProtocol:
             state.fail(error, now, Stage.DECIDE)
 
     def _stream_refused(self, error: ApiError, now: float) -> None:
-        state = self._state
-        if error.status in (400, 405, 422) and not self._incoming:
+        state = self.state
+        if error.status in (400, 405, 422) and not self._relist:
             state.report(error)
             self._no_streaming(now, f"{error.status} {error.reason}".strip())
             state.hold(error, now)

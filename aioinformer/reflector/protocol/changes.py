@@ -1,20 +1,22 @@
-"""The pages of one list: which one is next, and whether they get anywhere."""
+"""What the events of a watch say, without regard to what follows from it; and which objects do not decode."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.cache.objects.record import UndecodablePlaceholder
-from aioinformer.errors import DecodeError
-from aioinformer.queue.listed_objects import ListedObjects
+from aioinformer.errors import ApiError, DecodeError
+from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.versions import is_older
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
-
+_DELTA_TYPES: Final = {ADDED: DeltaType.ADDED, MODIFIED: DeltaType.UPDATED, DELETED: DeltaType.DELETED}
 #: An object that decodes again is in the cache after so many batches at most: those under way, and the one with it.
 _BATCHES: Final = 3
 
@@ -139,128 +141,110 @@ def summary(keys: Collection[str], number: int) -> str:
     return f"{count}; a list with one whose name cannot be read deletes nothing" if "" in keys else count
 
 
-class IncomingList:
-    """Gathers the objects of one list. An object that does not decode must not look deleted: the cached one stays.
+def skip(quarantine: Quarantine, error: DecodeError, tell: Callable[[str], None]) -> bool:
+    """Quarantine an object that does not decode, with a log line if it was not known to be broken; return that."""
+    new = quarantine.add(error)
+    if new:
+        reason = str(error).removeprefix(f"{error.key}: ")
+        tell(f"{error.key or 'an object without a readable name'} is skipped: {reason}")
+    return new
 
-    One that does not even show its name may be any that the list does not name: all of those stay.
+
+@dataclass(slots=True)
+class Ongoing:
+    """What events said of changes.
+
+    Attributes:
+        deltas: the changes, in order.
+        version: of the last event taken in.
+        ordered: no event, deletions aside, had a lower version than what came before it.
+        older: of a bookmark with a lower version, after which nothing is taken in; "" if there was none.
+        failure: the server ended the watch with this.
+        quarantined: whether an object joined or left those that do not decode.
+    """
+
+    deltas: list[Delta[Record]]
+    version: str
+    ordered: bool = True
+    older: str = ""
+    failure: ApiError | DecodeError | None = None
+    quarantined: bool = False
+
+
+def read_changes(
+    events: list[WatchEvent],
+    reached: str,
+    ordered: bool,
+    quarantine: Quarantine,
+    known: Callable[[str], Record | None],
+    tell: Callable[[str], None],
+) -> Ongoing:
+    """Return what the events of an open watch say.
 
     Args:
-        quarantine: where objects are noted that do not decode.
+        events: in their order.
+        reached: the version up to which everything is known.
+        ordered: versions have only grown so far; if not, they are not compared.
+        quarantine: the objects that do not decode.
+        known: the cached record of a key, for deletions whose object does not decode.
         tell: takes a line for the log.
     """
-
-    def __init__(self, quarantine: Quarantine, tell: Callable[[str], None]) -> None:
-        self._quarantine = quarantine
-        self._tell = tell
-        self._records: ListedObjects[Record] = ListedObjects()
-
-    def __bool__(self) -> bool:
-        return bool(self._records)
-
-    def begin(self) -> None:
-        """A list begins: what it brings is all that counts."""
-        self._records = ListedObjects()
-        self._quarantine.begin()
-
-    def take(self, item: Record | DecodeError) -> bool:
-        """Notes an object, or what stands in its place; whether the list had not shown it before."""
-        if isinstance(item, DecodeError):
-            self._records.setdefault(item.key, UndecodablePlaceholder.of(item.key))
-            return self.skip(item)
-        new = self._records.put(item.key, item)
-        if self._quarantine.remembers:
-            self._quarantine.release(item.key)
-        return new
-
-    def take_all(self, items: Collection[Record | DecodeError]) -> bool:
-        """As `take`, for many; whether the list had not shown all of them before."""
-        if self._quarantine.remembers or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
-            news = [self.take(item) for item in items]  # all of them, whatever the first is
-            return any(news)
-        put, new = self._records.put, False
-        for item in items:
-            new = put(item.key, item) or new  # type: ignore[arg-type] # of whose types none is an error
-        return new
-
-    def drop(self, key: str) -> None:
-        """An object was deleted while the list was on its way."""
-        self._records.pop(key, None)
-        self._quarantine.release(key, gone=True)
-
-    def skip(self, error: DecodeError) -> bool:
-        """Notes an object that does not decode; whether that is news."""
-        new = self._quarantine.add(error)
-        if new:
-            reason = str(error).removeprefix(f"{error.key}: ")
-            self._tell(f"{error.key or 'an object without a readable name'} is skipped: {reason}")
-        return new
-
-    def end(self) -> ListedObjects[Record]:
-        """The list is complete: its objects by key. Not a copy, which would hold the loop if there are many."""
-        records, self._records = self._records, ListedObjects()
-        self._quarantine.end(records)
-        return records
+    said = Ongoing([], reached, ordered)
+    deltas = said.deltas
+    is_news = quarantine.remembers
+    for event in events:
+        record, delta = event.record, None
+        if record is not None and event.error is None:
+            version = record.resource_version
+            delta = Delta(_DELTA_TYPES[event.type], record)
+        elif event.type == BOOKMARK:
+            version = event.version
+        elif event.type == ERROR:
+            said.failure = event.error
+            break
+        elif event.type == DELETED and (key := deleted_key(event)):
+            # A deletion whose last state cannot be shown: what was cached last is shown in its place.
+            version = _unreadable_version(event)
+            delta = Delta(DeltaType.DELETED, DeletedFinalStateUnknown(key, known(key)))
+        elif event.type == DELETED:
+            said.failure = event.error  # whose it is cannot be read: a list shows what is left
+            break
+        else:
+            version = _unreadable_version(event)
+        # As texts of the same length they have the same order; all else is left to who knows what versions are.
+        if ordered and (version < reached or len(version) != len(reached)) and is_older(version, reached):
+            if event.type == BOOKMARK:
+                said.older = version
+                break
+            if event.type == DELETED:
+                version = ""  # of the object, and not of its deletion: to start there would repeat what is known
+            else:
+                said.ordered = ordered = False
+        reached = version or reached
+        if delta is not None:
+            deltas.append(delta)
+            if is_news and quarantine.release(delta.object.key, gone=delta.type is DeltaType.DELETED):
+                said.quarantined = True
+        elif event.type != BOOKMARK and _is_skipped(event, quarantine, tell):
+            said.quarantined = is_news = True
+    said.version = reached
+    return said
 
 
-class Paging:
-    """Asks for page after page.
+def _is_skipped(event: WatchEvent, quarantine: Quarantine, tell: Callable[[str], None]) -> bool:
+    if isinstance(event.error, DecodeError):
+        skip(quarantine, event.error, tell)
+        return True
+    tell(f"an event of unknown type {event.type[:40]!r} is skipped")
+    return False
 
-    Args:
-        options: how to list.
-        incoming: takes what the pages bring.
-    """
 
-    def __init__(self, options: ReflectorOptions, incoming: IncomingList) -> None:
-        self._options = options
-        self._incoming = incoming
-        self._token = ""
-        self._paged = True
-        #: Whether the page under way has brought anything, and anything that the pages before it had not.
-        self._items = self._news = False
+def deleted_key(event: WatchEvent) -> str:
+    """Whose deletion it is, as far as that could be read."""
+    if event.record is not None:
+        return event.record.key
+    return event.error.key if isinstance(event.error, DecodeError) else ""
 
-    @property
-    def between_pages(self) -> bool:
-        """Whether a page has come and another is to follow."""
-        return bool(self._token)
 
-    def begin(self, *, paged: bool = True) -> None:
-        """A list begins, in pages or in one body."""
-        self._token = ""
-        self._paged = paged
-
-    def request(self, version: str | None) -> ListOptions:
-        """The request for the page that is due.
-
-        Args:
-            version: that is held already, "" if none is; None if none may be named.
-        """
-        if self._token:
-            return self._options.next_page(self._token)
-        return self._options.first_page(version, paged=self._paged)
-
-    def ahead(self, token: str) -> ListOptions | None:
-        """The request for the page after the one under way, which names this token; None if it goes in circles."""
-        return self._options.next_page(token) if token != self._token else None
-
-    def page_begins(self) -> None:
-        """A page is on its way."""
-        self._items = self._news = False
-
-    def take(self, items: Collection[Record | DecodeError]) -> bool:
-        """Takes in what the page brings; returns whether the list had not brought all of it before."""
-        progress = self._incoming.take_all(items)
-        self._items = self._items or bool(items)
-        self._news = self._news or progress or any(isinstance(item, DecodeError) for item in items)
-        return progress
-
-    def is_empty(self) -> bool:
-        """Whether the page has brought nothing."""
-        return not self._items
-
-    def is_circular(self, token: str) -> bool:
-        """Whether the page, which names this token for the next one, shows that the server goes in circles."""
-        return token == self._token or (self._items and not self._news)
-
-    def turn(self, token: str) -> None:
-        """The page is complete, and this is the next one's token."""
-        self._token = token
+def _unreadable_version(event: WatchEvent) -> str:
+    return event.error.version if isinstance(event.error, DecodeError) else ""

@@ -1,34 +1,57 @@
-"""Chunks to the JSON values of a watch, in time linear in their size however they are cut.
+"""Chunks of a watch into events, in time linear in their size however they are cut.
 
-API servers end each event with a line break, so lines are tried first: one search by the C library, one slice and one
-call of the decoder for each. But a stream of events is a stream of JSON values: behind a proxy or an aggregated API,
-an event may be spread over several lines, or follow another one on the same line, and the last one may have no line
-break yet. The decoder is the judge: a line that it does not accept is read again by strings and brackets
-(`item_scanner`), value by value, until a value ends with a line again.
+API servers end each event with a line break and always write it as `{"type":"MODIFIED","object":{…}}`. So lines come
+first: one search by the C library, one slice, and the object is cut out by its place and decoded once, its metadata
+alone. But a watch is a stream of JSON values: behind a proxy or an aggregated API, an event may be spread over several
+lines, follow another one on the same line, have white space or another order of members, and the last one may have no
+line break yet. The decoder is the judge: a line that it does not accept is read again by strings and brackets
+(`json_scanner`), value by value, until a value ends with a line again, and by the rules of JSON.
 
-What is broken must not be waited for. A value that has begun and goes on behind a line break is checked to be the
-beginning of valid JSON: at its first chunks, and whenever it has doubled its size.
+A broken value must not be waited for. A value that goes on behind a line break is checked to be the beginning of valid
+JSON: at its first chunks, and whenever its size has doubled.
+
+Bookmarks and errors never reach the model of the resource: a bookmark may hold nothing but a version.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from aioinformer.errors import DecodeError, FrameTooLarge
-from aioinformer.transport.json_scanner import LARGE, Heavy, ItemScanner, Steps, is_heavy
+from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, api_error
+from aioinformer.reflector.watch_events import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    INITIAL_EVENTS_END,
+    MODIFIED,
+    Refused,
+    WatchEvent,
+)
+from aioinformer.transport.json_scanner import (
+    BOM,
+    DEFAULT_MAX_FRAME,
+    LARGE,
+    Heavy,
+    ItemScanner,
+    Steps,
+    find_members,
+    finish,
+    is_heavy,
+    outline,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from aioinformer.cache.objects.record import Record
+
 T = TypeVar("T")
 
-DEFAULT_MAX_FRAME = 64 * 1024 * 1024
-
-#: What some proxies write in front of UTF-8.
-BOM = b"\xef\xbb\xbf"
 _BETWEEN = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
 #: What may follow a value that has no line break yet.
 _BLANK = b" \t\r" + BOM
@@ -250,3 +273,136 @@ def _is_begun(text: bytes) -> bool:
         return _truncated(begun) in (_TRUNCATED, "")
     except RecursionError:
         return True
+
+
+# From the bytes of one value to an event.
+
+_HEAD: Final = b'{"type":"'
+_OBJECT: Final = b'","object":'
+_SPELLING: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+_CHANGES: Final = frozenset(_SPELLING.values())
+_MEMBERS: Final = ("type", "object")
+_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False):
+    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
+    annotations: dict[str, Any] | None = None
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta | None = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+
+
+def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    """Reads one line of a watch.
+
+    Args:
+        line: without its end.
+        intake: `Intake.changed`, or `Intake.listed` for the initial events of a streaming list.
+
+    Raises:
+        DecodeError: the line is no watch event. An event whose *object* does not decode is returned, with its error.
+        Heavy: the event does not decode at once: use `decode_event_in_steps`.
+    """
+    if line.startswith(_HEAD):
+        quote = line.find(_OBJECT, 9, 32)
+        kind = _SPELLING.get(line[9:quote])
+        if kind is not None and line.endswith(b"}"):
+            try:
+                return WatchEvent(kind, intake(line[quote + 11 : -1]))
+            except Refused as error:
+                return _refused_event(kind, error)
+            except DecodeError:
+                pass  # either the line is unusual, or its object is: the rules of JSON decide
+    return _by_the_rules(line, intake)
+
+
+def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    try:
+        try:
+            frame = _decode_line(line)
+        except RecursionError as error:  # servers allow objects that are nested deeper than the decoder goes
+            if len(line) > LARGE:
+                raise Heavy from error
+            parts = finish(find_members(line, _MEMBERS))
+            frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
+        raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
+    raw = bytes(frame.object)
+    return _object_event(frame.type, raw, intake) if frame.type in _CHANGES else _other_event(frame.type, raw)
+
+
+def decode_event_in_steps(text: bytes, intake: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
+    """As `decode_watch_line`, for an event that is too heavy to be decoded at once.
+
+    Args:
+        text: one JSON object.
+        intake: `Intake.changed_in_steps` or `Intake.listed_in_steps`.
+
+    Raises:
+        DecodeError: it is no watch event.
+    """
+    parts = yield from find_members(text, _MEMBERS)
+    try:
+        kind = msgspec.json.decode(parts.get("type", b""), type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError("a line of the watch is not a watch event") from error
+    raw = parts.get("object", b"")
+    if kind not in _CHANGES:
+        if kind == BOOKMARK:
+            raw = yield from outline(raw, _BOOKMARK_MEMBERS)
+        return _other_event(kind, raw if not is_heavy(raw) else b"")
+    try:
+        return WatchEvent(kind, (yield from intake(raw)))
+    except Refused as error:
+        return _refused_event(kind, error)
+    except DecodeError as error:
+        return WatchEvent(kind, error=error)
+
+
+def _other_event(kind: str, raw: bytes) -> WatchEvent:
+    if kind == BOOKMARK:
+        return _bookmark(raw)
+    return WatchEvent(ERROR, error=_status(raw)) if kind == ERROR else WatchEvent(kind)
+
+
+def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+    try:
+        return WatchEvent(kind, intake(raw))
+    except Refused as error:
+        return _refused_event(kind, error)
+    except DecodeError as error:
+        return WatchEvent(kind, error=error)
+
+
+def _refused_event(kind: str, error: Refused) -> WatchEvent:
+    # A deletion needs no more than the key: it must not be lost because a transform raises.
+    return WatchEvent(kind, error.record if kind == DELETED else None, error=error)
+
+
+def _bookmark(raw: bytes) -> WatchEvent:
+    try:
+        meta = _decode_bookmark(raw).metadata or _BookmarkMeta()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return WatchEvent(BOOKMARK, error=DecodeError("a bookmark has no metadata that can be read"))
+    ended = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    return WatchEvent(BOOKMARK, version=meta.resource_version or "", initial_events_end=ended)
+
+
+def _status(raw: bytes) -> ApiError:
+    try:
+        status = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        status = None
+    return api_error(0, status if isinstance(status, Mapping) else None)

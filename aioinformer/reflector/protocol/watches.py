@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import DecodeError, TransportError
-from aioinformer.reflector.messages import Read, Send
-from aioinformer.reflector.state import Phase, Stage
+from aioinformer.reflector.protocol.messages import Read, Send
+from aioinformer.reflector.protocol.state import Stage
+from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.errors import ApiError
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
-    from aioinformer.reflector.state import ProtocolState
+    from aioinformer.reflector.protocol.state import ProtocolState
 
 
 #: A watch that lasts shorter than this is short: it is a failure unless it brought something.
@@ -91,12 +92,6 @@ class WatchRecord:
     def has_moved(self, version: str) -> bool:
         """Return whether the watch, now at this version, has brought anything new."""
         return version != self.started_at
-
-    def count_events(self, events: int) -> bool:
-        """Count events; return whether they end a silence."""
-        self.events += events
-        broken, self.silent = self.silent, False
-        return broken
 
     def count_fruitless(self) -> bool:
         """Count a watch that was refused or brought nothing; return whether only a list can help."""
@@ -183,10 +178,10 @@ class Watches:
         self.record.forget()
         self.record.start_at(self._state.position.version)
 
-    def count_events(self, events: int) -> None:
-        """Count what the watch brought: a collection with events is not quiet."""
-        if self.record.count_events(events):
-            self._set_reading()
+    def end_silence(self) -> None:
+        """Note that events came after a silence: the collection is not quiet."""
+        self.record.silent = False
+        self._set_reading()
 
     def _set_reading(self) -> None:
         # The watch after a silent one has no limit of silence, unless it has to be found out where the server is.
