@@ -105,24 +105,20 @@ class CacheController:
         while True:
             try:
                 async with queue.batch() as batch:
-                    began, unstarted, first = perf_counter(), batch.waited, True
+                    # A batch of one item, the most frequent by far, needs no slices.
+                    began, sliced = perf_counter(), batch.size > 1
+                    if sliced and batch.waited:
+                        slicer.start(began)
                     try:
                         for step in batch:
-                            # A batch of one step, the most frequent by far, needs no slices.
-                            if first:
-                                first = False
-                            else:
-                                if unstarted:
-                                    unstarted = False
-                                    slicer.start(began)
-                                if slicer.due():
-                                    flush()
-                                    await slicer.let_go()
                             if step is not None:
                                 try:
                                     process(*step)
                                 except Exception as error:
                                     self._key_failed(*step, error)
+                            if (sliced or step is None) and slicer.due():
+                                flush()
+                                await slicer.let_go()
                     finally:
                         flush()
                         if batch.size > _DEEP or config.counters is not None:

@@ -6,6 +6,7 @@ replacement enqueues what is missing from it as deleted.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType, delta_key
@@ -119,23 +120,23 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
             yield
 
     def _popping_one(self) -> Generator[Step[T], None, Deltas[T]]:
-        popped = self._next()
+        with closing(self._popping()) as steps:
+            popped = next(steps)
         yield popped
         return popped[0]
 
-    def _popping(self) -> Generator[Step[T]]:
-        while self._line:
-            yield self._next()
+    def _popping(self) -> Generator[tuple[Deltas[T], bool]]:
+        line, items = self._line, self._items
+        while line:
+            waiting = items.pop(line.popleft())
+            deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
+            initial = not self._populated
+            if self._initial:
+                initial = True
+                self._initial -= 1
+            yield deltas, initial
         self._items = {}  # without the memory that a list needed
         self._news = False
-
-    def _next(self) -> tuple[Deltas[T], bool]:
-        waiting = self._items.pop(self._line.popleft())
-        deltas = Deltas((waiting,)) if type(waiting) is Delta else _deltas(waiting)
-        if self._initial:
-            self._initial -= 1
-            return deltas, True
-        return deltas, not self._populated
 
     def _is_known(self, key: str) -> bool:
         return key in self._items or (self._known is not None and self._known.item(key) is not None)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
-from time import perf_counter, time
+from time import time
 from typing import TYPE_CHECKING
 
 from aioinformer.backoff import retry_after
@@ -84,22 +84,20 @@ class WatchDigest:
             else:
                 yield Ended()
             return
-        slicer, began = self._slicer, perf_counter()
-        started = False
+        slicer = self._slicer
+        # A chunk of one event, the most frequent by far, needs no slices.
+        sliced = chunk.find(b"\n") < len(chunk) - 1
+        if sliced:
+            slicer.start()
         events: list[WatchEvent] = []
         try:
             for event in self._values.read(chunk, *(self._initial if initial else self._changed)):
-                # A chunk of one event, the most frequent by far, needs no slices.
-                if events or event is None:
-                    if not started:
-                        started = True
-                        slicer.start(began)
-                    if slicer.due():
-                        yield Watched(events)
-                        events = []
-                        slicer.start()
                 if event is not None:
                     events.append(event)
+                if (sliced or event is None) and slicer.due():
+                    yield Watched(events)
+                    events = []
+                    slicer.start()
         except (DecodeError, ApiError) as error:
             # The events before the broken line are good, and must not be requested again.
             if events:

@@ -28,7 +28,7 @@ EVENT = json.dumps(
 
 
 async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aioinformer.reflector.watches.HEAD_PATIENCE", 0.05)
+    monkeypatch.setattr("aioinformer.reflector.protocol.watches.HEAD_PATIENCE", 0.05)
     happened, watching = asyncio.Event(), asyncio.Event()
     watches = 0
 

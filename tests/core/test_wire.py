@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.errors import DecodeError, Expired
-from aioinformer.reflector import watch_events as wire
+from aioinformer.reflector import watch_decoder
 from aioinformer.reflector.watch_decoder import decode_watch_line
 from tests.core.wire_objects import body
 
@@ -231,7 +231,7 @@ def test_any_bytes_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) 
 
 
 def test_kube_apiserver_line_is_decoded_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "_decode_line", lambda text: pytest.fail("decoded as a whole"))
+    monkeypatch.setattr(watch_decoder, "_decode_line", lambda text: pytest.fail("decoded as a whole"))
     event = read(line("MODIFIED", POD))
     assert event.record is not None
     assert event.record.raw == POD
