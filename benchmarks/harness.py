@@ -4,7 +4,7 @@ A benchmark is a `Question`: what the load server offers, the subjects that are 
 figures. `run` starts one load server and measures each subject once a round, in a process of its own. All subjects
 therefore see the same changes in the speed of the machine, and ratios compare figures of the same round. If the system
 allows it, server and client each have a core. `run` writes the figures to `benchmarks/results/`, with the number of
-rounds, the machine and the date.
+rounds, the machine and the date, unless `--only` or `--dry-run` is given.
 
 A round starts only if it is likely to end within the time limit of the question; there is at least one round. Subjects
 that are programs of other projects are optional: if one cannot be built or fails, the notes say so.
@@ -134,7 +134,15 @@ def run(question: Question) -> None:
     """Run a benchmark as a program: completely, or with `--subject` one measurement."""
     parser = argparse.ArgumentParser(description=question.text)
     parser.add_argument("--rounds", type=int, default=question.rounds, help="maximum number of rounds")
-    parser.add_argument("--only", action="append", metavar="SUBJECT", help="measure only this subject; can be repeated")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=tuple(question.subjects),
+        metavar="SUBJECT",
+        help="measure only this subject, and do not write results; can be repeated. Subjects: "
+        + "; ".join(question.subjects),
+    )
+    parser.add_argument("--dry-run", action="store_true", help="do not write results")
     parser.add_argument("--subject", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -166,7 +174,11 @@ def run(question: Question) -> None:
             print(f"  round {number + 1} of {arguments.rounds}, after {spent:.0f} s", flush=True)
             if spent * (number + 2) / (number + 1) > question.seconds:
                 break
-    _report(question, subjects, rounds, notes, perf_counter() - begin)
+    result = _report(question, subjects, rounds, notes, perf_counter() - begin)
+    # A part of the subjects must not replace the results of all.
+    if not arguments.only and not arguments.dry_run:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{question.name}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def _reason(error: Exception) -> str:
@@ -221,7 +233,8 @@ def _measure(question: Question, subject: str, url: str) -> Figures:
 
 def _report(
     question: Question, subjects: list[str], rounds: list[dict[str, Figures]], notes: list[str], seconds: float
-) -> None:
+) -> dict[str, Any]:
+    """Print the medians and the requirements, and return the results."""
     medians: dict[str, Figures] = {
         name: {figure: round(median(each[name][figure] for each in rounds), 3) for figure in rounds[0][name]}
         for name in subjects
@@ -244,7 +257,7 @@ def _report(
             }
         )
         print(f"  {'met   ' if met else 'MISSED'}  {each.title}: at most {each.at_most:g}, measured {measured:g}")
-    result = {
+    return {
         "question": question.text,
         "machine": machine(),
         "date": datetime.now(UTC).date().isoformat(),
@@ -257,5 +270,3 @@ def _report(
         "medians": medians,
         "figures": rounds,
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{question.name}.json").write_text(json.dumps(result, indent=1) + "\n")
