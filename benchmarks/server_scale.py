@@ -121,7 +121,8 @@ async def measure(url: str, query: str = "") -> Figures:
         version = (await _get(session, f"{url}/api/v1/pods?limit=1"))["metadata"]["resourceVersion"]
 
         before_kib = server.kib
-        path = f"/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion={version}{query}"
+        # Without bookmarks, each line is a change.
+        path = f"/api/v1/pods?watch=true&resourceVersion={version}{query}"
         request = f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\nAccept: application/json\r\n\r\n".encode()
         transports = []
         for _ in range(_WATCHES // _AT_ONCE):

@@ -1,8 +1,8 @@
-"""What aioinformer must do with a script: what client-go did, but for the rules of differences.toml.
+"""Derives what aioinformer must do with a script from client-go's record and the rules of differences.toml.
 
-A rule with `pattern` turns lines of client-go's record into what aioinformer must do instead: in every script, or, if
-it is `cited`, in those that name it in `differs`, there once. The other rules are reasons only: a script that names one
-says in `ours` exactly what aioinformer does instead, and nothing else is accepted.
+A rule with `pattern` rewrites lines of client-go's record into the lines that aioinformer's record must have. It
+applies to all scripts, or, if it is `cited`, once in each script that names it in `differs`. The other rules only give
+reasons: a script that names one declares in `ours` exactly what aioinformer does instead.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Rule:
     """One declared difference.
 
     Attributes:
-        name: as scripts cite it.
+        name: scripts use it to cite the rule.
         differs: what client-go does.
         reason: what aioinformer does instead, and why.
-        part: of records, to which `pattern` applies.
-        pattern: a regular expression for a whole line.
-        becomes: what aioinformer does instead; a line that becomes empty is dropped.
-        cited: whether the pattern is for scripts that name the rule, and for the first line that it fits.
+        part: the part of records to which `pattern` applies.
+        pattern: a regular expression that matches a whole line.
+        becomes: the replacement of the line. A line that becomes empty is dropped.
+        cited: whether the pattern applies only to scripts that name the rule, and there to the first matching line.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Rule:
     cited: bool = False
 
     def applies(self, script: Script, part: str) -> bool:
-        """Whether the pattern is for this part of the record of this script."""
+        """Return whether the pattern applies to this part of the record of this script."""
         return self.part == part and self.name not in script.without and (not self.cited or self.name in script.differs)
 
     def rewrite(self, lines: list[str]) -> list[str]:
-        """Return what aioinformer must do where client-go did `lines`."""
+        """Return the lines that aioinformer's record must have, given those of client-go."""
         result = []
         left = 1 if self.cited else -1
         for each in lines:
@@ -63,9 +63,9 @@ class Expectation:
     """What aioinformer must do with one script.
 
     Attributes:
-        record: must be aioinformer's.
-        used: the rules without which `record` would be that of client-go.
-        problems: a line for each declaration that declares nothing.
+        record: the record that aioinformer must have.
+        used: the rules that make a difference to client-go's record.
+        problems: one line for each declaration without effect.
     """
 
     record: Record
@@ -74,9 +74,9 @@ class Expectation:
 
 
 def load_rules() -> dict[str, Rule]:
-    """Return the rules, by name."""
-    said = tomllib.loads((FOLDER / "differences.toml").read_text())
-    return {name: Rule(name, **rule) for name, rule in said.items()}
+    """Return the rules by name."""
+    entries = tomllib.loads((FOLDER / "differences.toml").read_text())
+    return {name: Rule(name, **rule) for name, rule in entries.items()}
 
 
 def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectation:
@@ -84,7 +84,7 @@ def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectatio
     reasons = {name for name in script.differs if name in rules and not rules[name].pattern}
     used: set[str] = set(reasons)
     named = (*script.differs, *script.without)
-    problems = [f"{name} is no rule of differences.toml" for name in named if name not in rules]
+    problems = [f"{name} is not a rule of differences.toml" for name in named if name not in rules]
     parts: dict[str, Any] = asdict(theirs)
     for part, lines in list(parts.items()):
         fitting = [rule for rule in rules.values() if rule.applies(script, part)]
@@ -94,21 +94,19 @@ def expect(script: Script, theirs: Record, rules: dict[str, Rule]) -> Expectatio
                 if _rewritten(lines, [each for each in fitting if each is not rule]) != expected:
                     used.add(rule.name)
         elif script.ours[part] == expected:
-            problems.append(f"`ours.{part}` is what client-go does")
+            problems.append(f"`ours.{part}` is the same as client-go's record")
         else:
             parts[part] = script.ours[part]
     problems += [f"{name} makes no difference" for name in script.differs if name not in used]
     if bool(script.ours) != bool(reasons):
-        problems.append("`ours` must be explained by a rule without pattern, and the reverse")
+        problems.append("`ours` needs a rule without pattern in `differs`, and such a rule needs `ours`")
     return Expectation(Record(**parts), used, problems)
 
 
 def describe(expected: Record, found: Record) -> list[str]:
-    """Return the differences, to be read by a person."""
-    there, here = asdict(expected), asdict(found)
-    return [
-        f"{part}:\n  expected {there[part]}\n  found    {here[part]}" for part in there if there[part] != here[part]
-    ]
+    """Return the differences as text."""
+    left, right = asdict(expected), asdict(found)
+    return [f"{part}:\n  expected {left[part]}\n  found    {right[part]}" for part in left if left[part] != right[part]]
 
 
 def _rewritten(part: Any, rules: Sequence[Rule]) -> Any:

@@ -22,7 +22,7 @@ WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
 
 class Witness:
-    """Notes notifications."""
+    """A handler that records notifications."""
 
     def __init__(self) -> None:
         self.delivered: dict[str, list[str]] = {}
@@ -61,8 +61,8 @@ async def play(script: Script) -> Record:
     """Play a script to an informer.
 
     Raises:
-        ValueError: the script does not provide for what it was asked.
-        TimeoutError: the script did not come to an end.
+        ValueError: the script has no reply for a request.
+        TimeoutError: the script did not end.
     """
     witness = Witness()
     options = ReflectorOptions(streaming_list=script.streaming, **script.options)

@@ -1,7 +1,7 @@
-"""Plays one script: an HTTP/1.1 server on loopback that answers as the script says, and notes what it was asked.
+"""Plays one script: an HTTP/1.1 server on loopback that responds as the script states, and records requests.
 
-It speaks plain TCP, since it must do what HTTP servers prevent: reset a connection, end one within a chunk, withhold
-the head of an answer, stop listening.
+It uses plain TCP because it must do what HTTP servers prevent: reset a connection, end one within a chunk, delay the
+head of a response, stop listening.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tests.oracle.script import decode_event, decode_object, encode, split_step,
 if TYPE_CHECKING:
     from tests.oracle.script import Reply, Script
 
-#: A request that comes sooner than this comes at once. The first delay of a backoff is 0.8 s or more.
+#: A request within this time counts as "at once". The first delay of a backoff is 0.8 s or more.
 AT_ONCE = 0.75
-#: Three delays of a backoff stay below this, a Retry-After of a script is above it.
+#: Three delays of a backoff are shorter than this; a Retry-After of a script is longer.
 BACKOFF = 7.0
-#: No script lasts longer.
+#: The longest time for a script.
 LONGEST = 60.0
 _TICK = 0.1
-#: Scripts that are played together begin so many seconds one after the other.
+#: Seconds between the starts of scripts that are played together.
 STAGGER = 0.03
 
 
 @dataclass(slots=True)
 class Asked:
-    """A request, and how long after the last thing that the server did it came."""
+    """A request, and the seconds since the last action of the server."""
 
     text: str
     gap: float
 
     def render(self, first: bool) -> str:
-        """Return the request as records have it."""
+        """Return the request in the notation of records."""
         if first:
             return self.text
         pace = "at once" if self.gap < AT_ONCE else "backoff" if self.gap < BACKOFF else "held"
@@ -49,7 +49,7 @@ class Asked:
 
 
 class Gone(Exception):
-    """The connection is no more."""
+    """The connection is closed."""
 
 
 class Player:
@@ -57,7 +57,7 @@ class Player:
 
     Attributes:
         asked: the requests, in order.
-        lateness: for how long the event loop, or the machine, was busy with other things at most.
+        lateness: the longest delay by other work of the event loop or the machine.
     """
 
     def __init__(self, script: Script) -> None:
@@ -68,7 +68,7 @@ class Player:
         self._counts: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._port = 0
-        #: Bound and not listening: it refuses connections, and keeps the port from other programs.
+        #: Bound but not listening: it refuses connections and reserves the port.
         self._socket: socket.socket | None = None
         self._acted_at = self._asked_at = 0.0
         self._holds = 0
@@ -76,7 +76,7 @@ class Player:
 
     @property
     def url(self) -> str:
-        """Where it serves."""
+        """Return the URL of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
@@ -95,11 +95,11 @@ class Player:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait_for_end(self) -> None:
-        """Return when the script is over.
+        """Wait until the script has ended.
 
         Raises:
-            ValueError: the script does not provide for what it was asked.
-            TimeoutError: the script did not come to an end.
+            ValueError: the script has no reply for a request.
+            TimeoutError: the script did not end.
         """
         try:
             async with asyncio.timeout(LONGEST):
@@ -108,7 +108,7 @@ class Player:
                     await asyncio.sleep(_TICK)
                     self.lateness = max(self.lateness, _now() - before - _TICK)
         except TimeoutError:
-            raise TimeoutError(f"{self.script.name} did not end; it was asked {self.requests()}") from None
+            raise TimeoutError(f"{self.script.name} did not end; requests: {self.requests()}") from None
         if self._problems:
             raise ValueError(f"{self.script.name}: {self._problems[0]}")
 
@@ -147,13 +147,13 @@ class Player:
                 self.asked.append(Asked(text, self._asked_at - self._acted_at))
                 reply = self._reply(kind)
                 if reply is None:
-                    self._problems.append(f"there is no reply for `{text}`")
+                    self._problems.append(f"the script has no reply for `{text}`")
                     return
                 await _Answer(self, reader, writer).play(reply)
         except (Gone, ConnectionError):
             pass
         except asyncio.CancelledError:
-            pass  # at the end; asyncio would report a cancelled connection as an error of its own
+            pass  # at the end; asyncio reports a cancelled connection as an error
         except Exception as error:
             self._problems.append(repr(error))
         finally:
@@ -167,14 +167,14 @@ class Player:
         self._counts[kind] += 1
         return replies[min(self._counts[kind], len(replies)) - 1]
 
-    # For answers.
+    # For responses.
 
-    def acts(self) -> None:
-        """Note that the server has just done something that the client can see."""
+    def note_action(self) -> None:
+        """Note an action of the server that the client can observe."""
         self._acted_at = _now()
 
     async def hold(self, reader: asyncio.StreamReader) -> None:
-        """Leave a connection alone until the client closes it."""
+        """Do nothing until the client closes the connection."""
         self._holds += 1
         try:
             with suppress(ConnectionError):
@@ -183,7 +183,7 @@ class Player:
             self._holds -= 1
 
     def refuse(self, seconds: float) -> None:
-        """Refuse connections from now on, for so long."""
+        """Refuse connections for some seconds."""
         self._unlisten()
         self._socket = _bound(self._port)
         self._tasks.add(asyncio.create_task(self._listen_after(seconds), name="listen again"))
@@ -273,13 +273,13 @@ class _Answer:
             await asyncio.sleep(pause)
 
     def _check(self) -> None:
-        """Stop if the client has left: it does not see what follows."""
+        """Stop if the client has closed the connection."""
         if self._writer.is_closing() or self._reader.at_eof():
             raise Gone
 
     def _acts(self) -> None:
         self._check()
-        self._player.acts()
+        self._player.note_action()
 
     def _end_connection(self, *, reset: bool) -> None:
         self._acts()
@@ -296,7 +296,7 @@ def _now() -> float:
 
 
 async def _target(reader: asyncio.StreamReader) -> str:
-    """Return the target of the next request, "" if the client has gone."""
+    """Return the target of the next request, "" if the client has closed the connection."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -305,7 +305,7 @@ async def _target(reader: asyncio.StreamReader) -> str:
 
 
 def _describe(target: str) -> tuple[str, str]:
-    """Return the kind of a request, and what records have of it."""
+    """Return the kind of a request, and its text in records."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(target).query, keep_blank_values=True).items()}
     version = query.get("resourceVersion", "")
     if query.get("watch") in ("true", "1"):
@@ -323,7 +323,7 @@ def _message(code: int, body: bytes, content_type: str, headers: str = "") -> by
 
 
 def _refusal(argument: str) -> bytes:
-    """Return an answer such as `410 reason=Gone`, `429 retry-after=8`, `502 html`, `504 too-large`."""
+    """Return a response such as `410 reason=Gone`, `429 retry-after=8`, `502 html`, `504 too-large`."""
     code, *options = argument.split()
     named = dict(option.split("=") for option in options if "=" in option)
     headers = f"Retry-After: {named['retry-after']}\r\n" if "retry-after" in named else ""
@@ -332,8 +332,8 @@ def _refusal(argument: str) -> bytes:
         return _message(int(code), page, "text/html", headers)
     cause = "ResourceVersionTooLarge" if "too-large" in options else ""
     retry_after = int(named.get("retry-after", 0))
-    said = status(int(code), reason=named.get("reason", ""), cause=cause, retry_after=retry_after)
-    return _message(int(code), json.dumps(said).encode(), "application/json", headers)
+    failure = status(int(code), reason=named.get("reason", ""), cause=cause, retry_after=retry_after)
+    return _message(int(code), json.dumps(failure).encode(), "application/json", headers)
 
 
 def _list(argument: str, *, pretty: bool) -> bytes:
@@ -347,12 +347,12 @@ def _list(argument: str, *, pretty: bool) -> bytes:
     items: Any = None if "null" in flags else [decode_object(word) for word in words if "@" in word]
     if "bare" in flags:
         items = [{name: value for name, value in item.items() if name not in ("apiVersion", "kind")} for item in items]
-    said = {
+    head = {
         "apiVersion": options.get("api", "example.com/v1"),
         "kind": options.get("kind", "WidgetList"),
         "metadata": metadata,
     }
-    body = encode(said | {"items": items}, 2 if pretty else None).encode()
+    body = encode(head | {"items": items}, 2 if pretty else None).encode()
     if "gzip" in flags:
         return _message(200, gzip.compress(body), "application/json", "Content-Encoding: gzip\r\n")
     return _message(200, body, "application/json")

@@ -1,4 +1,4 @@
-"""Records client-go: plays every script to its informer, and writes recorded/. `make record-oracle` runs it."""
+"""Plays all scripts to client-go's informer and writes recorded/. Run it by `make record-oracle`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.oracle.player import STAGGER, Player
 from tests.oracle.records import Record, read, write
 from tests.oracle.script import FOLDER, Script, load
 
-#: If the machine was busy for longer, the times of a script say little, and it is played again, so often in all.
+#: If the machine was busy for longer, the times of a script are unreliable, and it is played again.
 DISTURBED = 0.2
 ATTEMPTS = 3
 
@@ -25,7 +25,7 @@ class ClientGo:
     """The program with client-go's informers.
 
     Attributes:
-        lines: what it wrote, by script.
+        lines: its output, by script.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -34,7 +34,7 @@ class ClientGo:
         self._stores: dict[str, asyncio.Future[list[str]]] = {}
 
     async def read(self) -> None:
-        """Take in what it writes, until it ends."""
+        """Read its output until it ends."""
         assert self._process.stdout is not None
         async for text in self._process.stdout:
             line = json.loads(text)
@@ -59,7 +59,7 @@ class ClientGo:
 
 
 async def play(client: ClientGo, script: Script) -> Record:
-    """Play a script to client-go; once more if the machine was too busy for its times to say anything."""
+    """Play a script to client-go, and again if the machine was too busy for reliable times."""
     for _ in range(ATTEMPTS):
         client.lines.pop(script.name, None)
         async with Player(script) as player:
@@ -98,17 +98,17 @@ async def record(program: Path, scripts: list[Script]) -> dict[str, Record | Exc
     await process.wait()
     await reading
     outcome: dict[str, Record | Exception] = {}
-    for script, said in zip(scripts, records, strict=True):
-        if isinstance(said, BaseException) and not isinstance(said, Exception):
-            raise said
-        outcome[script.name] = said
+    for script, result in zip(scripts, records, strict=True):
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            raise result
+        outcome[script.name] = result
     return outcome
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", type=Path, help="a build of client_go/; by default it is built, which needs go")
-    parser.add_argument("names", nargs="*", help="record these scripts or groups anew; by default all")
+    parser.add_argument("--program", type=Path, help="a build of client_go/; built by default, which needs go")
+    parser.add_argument("names", nargs="*", help="scripts or groups to record; all by default")
     arguments = parser.parse_args()
     scripts = load()
     chosen = [each for each in scripts if not arguments.names or {each.name, each.group} & set(arguments.names)]
@@ -118,8 +118,8 @@ def main() -> None:
             program = Path(folder) / "client-go"
             subprocess.run(["go", "build", "-o", program, "."], cwd=FOLDER / "client_go", check=True)
         outcome = asyncio.run(record(program, chosen))
-    failed = {name: said for name, said in outcome.items() if isinstance(said, Exception)}
-    new = {name: said for name, said in outcome.items() if not isinstance(said, Exception)}
+    failed = {name: result for name, result in outcome.items() if isinstance(result, Exception)}
+    new = {name: result for name, result in outcome.items() if not isinstance(result, Exception)}
     write(scripts, (read() if arguments.names else {}) | new)
     print("\n".join(f"{name}: {error!r}" for name, error in failed.items()) or f"{len(chosen)} scripts recorded")
     sys.exit(bool(failed))

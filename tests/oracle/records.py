@@ -1,4 +1,4 @@
-"""Records: what a client did with a script. Those of client-go are committed, a file of JSON lines for each group."""
+"""Records: what a client did with a script. Those of client-go are committed, as one JSON-lines file a group."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Record:
     """What a client did with a script.
 
     Attributes:
-        requests: what it asked, and how soon.
+        requests: its requests, and how soon it sent them.
         delivered: the notifications of each key, in order.
-        store: what its cache has in the end.
+        store: the contents of its cache at the end.
     """
 
     requests: list[str]
@@ -36,9 +36,9 @@ def read() -> dict[str, Record]:
     records = {}
     for path in sorted(RECORDED.glob("*.jsonl")):
         for text in path.read_text().splitlines():
-            said = json.loads(text)
-            name = said.pop("script")
-            records[name] = Record(**said)
+            entry = json.loads(text)
+            name = entry.pop("script")
+            records[name] = Record(**entry)
     return records
 
 

@@ -1,32 +1,32 @@
-"""Scripts: what a server does, as data.
+"""Scripts: the behaviour of a server, as data.
 
 A script has a list of replies for each kind of request: `list`, `page` (of a list, by a continue token), `stream` (a
-watch with sendInitialEvents) and `watch`. The n-th request of a kind gets the n-th reply; the last one is repeated. A
-reply is a list of steps, each a verb and its arguments:
+watch with sendInitialEvents) and `watch`. The n-th request of a kind receives the n-th reply; the last one is repeated.
+A reply is a list of steps, each a verb and its arguments:
 
 | step | what the server does |
 |---|---|
 | `answer 503 retry-after=8` | refuses; options are `reason=Gone`, `html`, `too-large`; `answer 200 html` is a page |
 | `list 10 a@9 b@8` | sends a list at version 10; options are `next=TOKEN`, `kind=…`, `api=…`, `null`, `bare`, `gzip` |
-| `head` | sends the head of a watch; without it, the head goes with the first event |
+| `head` | sends the head of a watch; without this step, the head is sent with the first event |
 | `send ~a@11 =12` | sends events |
-| `half send …` | sends a part of them, or, as `half list …`, of a list |
-| `join send …`, `pretty send …` | leaves out the newlines between events; indents events, or a list |
-| `drip 0.2 send …` | sends them in ten pieces, so many seconds apart |
-| `raw …` | sends this text as it is |
-| `wait 1.5` | does nothing for so long |
-| `hold` | leaves the connection alone until the client closes it |
-| `end`, `eof`, `cut` | ends the response, closes the connection without that, resets it |
-| `refuse 2` | refuses connections from now on, for so long |
+| `half send …` | sends a part of the events, or, as `half list …`, of a list |
+| `join send …`, `pretty send …` | omits the newlines between events; indents events, or a list |
+| `drip 0.2 send …` | sends the events in ten pieces, with this many seconds between them |
+| `raw …` | sends this text |
+| `wait 1.5` | waits for this many seconds |
+| `hold` | waits until the client closes the connection |
+| `end`, `eof`, `cut` | ends the response, closes the connection without ending it, resets the connection |
+| `refuse 2` | refuses connections for this many seconds |
 
-Objects are `NAME@VERSION`, in the namespace "default" unless it is named: `other/a@10`. An object's value is made of
-its version, and its uid of its name, unless they are given: `a@10=value#uid`. `a@=x` has no version, `a@5#` no uid.
-`*2000` pads an object, `^400` nests it, `%` makes it undecodable. Events are `+` ADDED, `~` MODIFIED, `-` DELETED and
-`?` (an unknown type) before an object, `=12` a bookmark (`=12!` with the annotation that ends initial events, `=12?`
-with the annotation, but false), and `!410` an ERROR.
+Objects are `NAME@VERSION`, in the namespace "default" unless it is given: `other/a@10`. The value of an object is
+derived from its version, and its uid from its name, unless they are given: `a@10=value#uid`. `a@=x` has no version,
+`a@5#` no uid. `*2000` pads an object, `^400` nests it, `%` makes it undecodable. Events are `+` ADDED, `~` MODIFIED,
+`-` DELETED and `?` (an unknown type) before an object, `=12` a bookmark (`=12!` with the annotation that ends initial
+events, `=12?` with the annotation and the value false), and `!410` an ERROR.
 
-A script ends when a `hold` was left alone for `settle` seconds. Its record has the requests, with the time since the
-server last did something: "at once", "backoff" or "held"; the notifications of each key; and the store.
+A script ends after a `hold` has lasted for `settle` seconds. Its record contains the requests, with the time since the
+last action of the server ("at once", "backoff" or "held"), the notifications of each key, and the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-#: The verbs that stand before `list` or `send`.
+#: Verbs that modify `list` or `send`.
 MODIFIERS = ("half", "join", "pretty", "drip")
 VERBS = ("answer", "list", "head", "send", "raw", "wait", "hold", "end", "eof", "cut", "refuse", *MODIFIERS)
 #: The kinds of requests: a list, a later page of one, a streaming list, a watch.
@@ -75,22 +75,22 @@ class Script:
 
     Attributes:
         name: unique among all scripts.
-        group: the file that it is in.
-        says: what the script shows, in one sentence.
-        replies: what the n-th request of each kind is answered with; the last reply of a kind is repeated.
+        group: the name of its file.
+        summary: what the script shows, in one sentence.
+        replies: the replies to requests of each kind, in order; the last one is repeated.
         covers: rows of docs/conformance.toml.
-        faults: rows of docs/faults.md, by a piece of their first column.
-        settle: the script ends when a `hold` was left alone for so many seconds.
-        requests: the record ends with the request of this number, and so may the script; 0 for none.
-        options: of aioinformer's reflector, where its defaults take too long for a test.
-        without: general rules that do not hold here, because of `options`.
-        differs: rules of differences.toml that explain why `ours` is not what client-go does.
-        ours: the parts of the record in which aioinformer differs, as they must be.
+        faults: rows of docs/faults.md, by a part of their first column.
+        settle: the script ends after a `hold` has lasted for this many seconds.
+        requests: the number of requests in the record; the script may end with the last of them. 0 for all.
+        options: of aioinformer's reflector, if its defaults take too long for a test.
+        without: general rules that do not apply because of `options`.
+        differs: rules of differences.toml that explain the differences between `ours` and client-go's record.
+        ours: the parts of the record in which aioinformer differs.
     """
 
     name: str
     group: str
-    says: str
+    summary: str
     replies: dict[str, tuple[Reply, ...]]
     covers: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
@@ -103,21 +103,21 @@ class Script:
 
     @property
     def streaming(self) -> bool:
-        """Whether clients may ask for a streaming list."""
+        """Return whether the script has replies to streaming lists."""
         return "stream" in self.replies
 
 
 def load(folder: Path = FOLDER / "scripts") -> list[Script]:
     """Return all scripts, in the order of their files."""
     files = {path.stem: tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))}
-    return [_script(group, said) for group, file in files.items() for said in file["script"]]
+    return [_script(group, entry) for group, file in files.items() for entry in file["script"]]
 
 
-def _script(group: str, said: dict[str, Any]) -> Script:
-    replies = {kind: tuple(tuple(reply) for reply in said.pop(kind)) for kind in KINDS if kind in said}
+def _script(group: str, entry: dict[str, Any]) -> Script:
+    replies = {kind: tuple(tuple(reply) for reply in entry.pop(kind)) for kind in KINDS if kind in entry}
     for name in ("covers", "faults", "without", "differs"):
-        said[name] = tuple(said.get(name, ()))
-    script = Script(group=group, replies=replies, **said)
+        entry[name] = tuple(entry.get(name, ()))
+    script = Script(group=group, replies=replies, **entry)
     for kind, sequence in replies.items():
         for reply in sequence:
             _check(reply, f"{script.name}: {kind}")
@@ -146,10 +146,12 @@ def split_step(step: str) -> tuple[str, str, str]:
 
 
 def decode_object(text: str) -> dict[str, Any]:
-    """Return the object that a notation such as `a@10`, `other/a@10=x#2` stands for."""
+    """Return the object for a notation such as `a@10` or `other/a@10=x#2`."""
     match = _OBJECT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no object; write NAME@VERSION, with =VALUE, #UID, *SIZE, ^DEPTH or % if need be")
+        raise ValueError(
+            f"{text!r} is not an object; write NAME@VERSION, optionally with =VALUE, #UID, *SIZE, ^DEPTH or %"
+        )
     name, version = match["name"], match["version"]
     uid = f"u-{name}" if match["uid"] is None else match["uid"]
     named = {"namespace": match["namespace"] or "default", "name": name, "uid": uid, "resourceVersion": version}
@@ -165,14 +167,14 @@ def decode_object(text: str) -> dict[str, Any]:
 
 
 def encode(value: Any, indent: int | None = None) -> str:
-    """Return the JSON of what the decoders here returned."""
+    """Return a decoded object or event as JSON."""
     text = json.dumps(value, indent=indent)
-    # Deeper than the recursion of an encoder.
+    # Inserted as text, because the nesting exceeds the recursion limit of the encoder.
     return re.sub(f'"{_NESTED}(\\d+)"', lambda match: '{"n":' * int(match[1]) + "{}" + "}" * int(match[1]), text)
 
 
 def encode_object(namespace: str, name: str, version: str, uid: str, value: str) -> str:
-    """Return the notation of an object, the opposite of `decode_object`."""
+    """Return the notation of an object, the inverse of `decode_object`."""
     text = f"{name}@{version}" if namespace == "default" else f"{namespace}/{name}@{version}"
     if value != f"v{version}":
         text += f"={value}"
@@ -180,7 +182,7 @@ def encode_object(namespace: str, name: str, version: str, uid: str, value: str)
 
 
 def decode_event(text: str) -> dict[str, Any]:
-    """Return the watch event that a notation stands for: +a@1 ~a@2 -a@3 ?a@4 =5 =5! !410."""
+    """Return the watch event for a notation: +a@1 ~a@2 -a@3 ?a@4 =5 =5! !410."""
     kind, rest = text[0], text[1:]
     match kind:
         case "+" | "~" | "-" | "?":
@@ -197,7 +199,7 @@ def decode_event(text: str) -> dict[str, Any]:
         case "!":
             return {"type": "ERROR", "object": status(int(rest))}
         case _:
-            raise ValueError(f"{text!r} is no event; write +a@1, ~a@2, -a@3, ?a@4, =5, =5!, =5? or !410")
+            raise ValueError(f"{text!r} is not an event; write +a@1, ~a@2, -a@3, ?a@4, =5, =5!, =5? or !410")
 
 
 def status(code: int, *, reason: str = "", cause: str = "", retry_after: int = 0) -> dict[str, Any]:
@@ -212,7 +214,7 @@ def status(code: int, *, reason: str = "", cause: str = "", retry_after: int = 0
         "kind": "Status",
         "metadata": {},
         "status": "Failure",
-        "message": f"as the script says: {code}",
+        "message": f"scripted failure: {code}",
         "reason": reason or _REASONS.get(code, "Unknown"),
         "code": code,
         **({"details": details} if details else {}),

@@ -1,7 +1,7 @@
-"""An event loop for tests that compare times on a busy machine.
+"""An event loop whose clock ignores delays of a busy machine, for tests that compare times.
 
-Client and server share the loop. While the machine works on something else, or the loop on one of a hundred scripts,
-neither of them could act, so that time does not count: the clock of the loop goes on by `LONGEST_TURN` at most.
+Client and server share the loop. While the machine runs other processes, or the loop runs another of the hundred
+scripts, neither of them can act. Such time does not count: a turn advances the clock by `LONGEST_TURN` at most.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selectors import SelectorKey
 
-#: One turn of the loop counts as no more than this, in seconds, and so does being woken too late.
+#: The most seconds that a turn of the loop, or a late wake-up, counts for.
 LONGEST_TURN = 0.01
 
 
 class _Selector(selectors.DefaultSelector):
-    """Waits for sockets, and measures what was lost.
+    """Waits for sockets and measures the lost time.
 
     Attributes:
-        lost: the seconds that do not count.
+        lost: seconds that do not count.
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class _Selector(selectors.DefaultSelector):
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
-    """The event loop."""
+    """An event loop whose clock ignores lost time."""
 
     def __init__(self) -> None:
         self._steady = _Selector()
         super().__init__(self._steady)
 
     def time(self) -> float:
-        """Return the time, without what was lost."""
+        """Return the time without the lost time."""
         return time.monotonic() - self._steady.lost

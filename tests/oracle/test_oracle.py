@@ -1,4 +1,4 @@
-"""client-go is the oracle: aioinformer must do with every script what client-go did, or what is declared."""
+"""client-go is the oracle: for each script, aioinformer must do what client-go did, or what a rule declares."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ RULES = load_rules()
 THEIRS = records.read()
 
 
-#: What no server does: these rows have tests in tests/shell.
+#: Rows that no server causes; tests/shell tests them.
 NOT_OF_SERVERS = ("an index function raises", "memory or stack runs out")
 
 
 @pytest.fixture(scope="module")
 def played() -> dict[str, Record | Exception]:
-    """Play all scripts at once: they mostly wait."""
+    """Play all scripts in parallel, because they mostly wait."""
 
     async def one(position: int, script: Script) -> Record | Exception:
         await asyncio.sleep(position * STAGGER)
@@ -56,7 +56,7 @@ def test_script(script: Script, played: dict[str, Record | Exception]) -> None:
     assert describe(expect(script, THEIRS[script.name], RULES).record, found) == []
 
 
-# The scripts, the records and the rules fit each other.
+# Scripts, records and rules are consistent.
 
 
 def test_every_script_has_a_client_go_record() -> None:
@@ -66,8 +66,8 @@ def test_every_script_has_a_client_go_record() -> None:
 
 def test_every_declared_difference_is_used() -> None:
     expectations = {script.name: expect(script, THEIRS[script.name], RULES) for script in SCRIPTS}
-    assert {name: said.problems for name, said in expectations.items() if said.problems} == {}
-    used = set[str]().union(*(said.used for said in expectations.values()))
+    assert {name: each.problems for name, each in expectations.items() if each.problems} == {}
+    used = set[str]().union(*(each.used for each in expectations.values()))
     assert sorted(RULES.keys() - used) == [], "rules that no script uses"
 
 
@@ -114,7 +114,7 @@ def test_object_notation_round_trips(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a10", "@", "a@1 b@2"])
 def test_invalid_object_notation_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no object"):
+    with pytest.raises(ValueError, match="not an object"):
         decode_object(text if text != "@" else "a/b/c@1")
 
 
@@ -141,7 +141,7 @@ def test_event_notation_is_parsed() -> None:
     ],
 )
 def test_invalid_script_is_refused(tmp_path: Path, reply: str, complaint: str) -> None:
-    (tmp_path / "some.toml").write_text(f'[[script]]\nname = "x"\nsays = "y"\nlist = [{reply}]\n')
+    (tmp_path / "some.toml").write_text(f'[[script]]\nname = "x"\nsummary = "y"\nlist = [{reply}]\n')
     with pytest.raises(ValueError, match=re.escape(complaint)):
         load(tmp_path)
 
@@ -149,8 +149,8 @@ def test_invalid_script_is_refused(tmp_path: Path, reply: str, complaint: str) -
 # The comparison itself.
 
 
-def _script(**said: object) -> Script:
-    return Script("x", "some", "says", dict.fromkeys(KINDS, ()), **said)  # type: ignore[arg-type]
+def _script(**fields: object) -> Script:
+    return Script("x", "some", "summary", dict.fromkeys(KINDS, ()), **fields)  # type: ignore[arg-type]
 
 
 GENERAL = Rule("general", "differs", "reason", part="requests", pattern=r"(.*list) rv=\d+", becomes=r"\1 rv=")
@@ -160,25 +160,33 @@ SOME = {rule.name: rule for rule in (GENERAL, CITED, REASON)}
 
 
 def test_general_rule_replaces_lines() -> None:
-    said = expect(_script(), Record(["list rv=0", "backoff: watch rv=5"]), SOME)
-    assert (said.record.requests, said.used, said.problems) == (["list rv=", "backoff: watch rv=5"], {"general"}, [])
+    expectation = expect(_script(), Record(["list rv=0", "backoff: watch rv=5"]), SOME)
+    assert (expectation.record.requests, expectation.used, expectation.problems) == (
+        ["list rv=", "backoff: watch rv=5"],
+        {"general"},
+        [],
+    )
 
 
 def test_cited_rule_applies_once_where_it_is_cited() -> None:
-    said = expect(_script(differs=("cited",)), Record(["backoff: watch rv=5", "backoff: watch rv=6"]), SOME)
-    assert (said.record.requests, said.problems) == (["at once: watch rv=5", "backoff: watch rv=6"], [])
+    expectation = expect(_script(differs=("cited",)), Record(["backoff: watch rv=5", "backoff: watch rv=6"]), SOME)
+    assert (expectation.record.requests, expectation.problems) == (["at once: watch rv=5", "backoff: watch rv=6"], [])
 
 
 def test_script_can_exclude_a_rule() -> None:
-    said = expect(_script(without=("general",)), Record(["list rv=0"]), SOME)
-    assert (said.record.requests, said.used) == (["list rv=0"], set())
+    expectation = expect(_script(without=("general",)), Record(["list rv=0"]), SOME)
+    assert (expectation.record.requests, expectation.used) == (["list rv=0"], set())
 
 
 def test_declared_difference_must_match_exactly() -> None:
     script = _script(differs=("reason",), ours={"store": ["b@2"]})
-    said = expect(script, Record(["list rv="], store=["a@1"]), SOME)
-    assert (said.record, said.used, said.problems) == (Record(["list rv="], store=["b@2"]), {"reason"}, [])
-    assert describe(said.record, Record(["list rv="], store=["c@3"])) == [
+    expectation = expect(script, Record(["list rv="], store=["a@1"]), SOME)
+    assert (expectation.record, expectation.used, expectation.problems) == (
+        Record(["list rv="], store=["b@2"]),
+        {"reason"},
+        [],
+    )
+    assert describe(expectation.record, Record(["list rv="], store=["c@3"])) == [
         "store:\n  expected ['b@2']\n  found    ['c@3']"
     ]
 
@@ -186,12 +194,12 @@ def test_declared_difference_must_match_exactly() -> None:
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        pytest.param(_script(differs=("no-such",)), "no-such is no rule of differences.toml", id="unknown"),
+        pytest.param(_script(differs=("no-such",)), "no-such is not a rule of differences.toml", id="unknown"),
         pytest.param(_script(differs=("cited",)), "cited makes no difference", id="idle"),
-        pytest.param(_script(ours={"store": []}), "`ours.store` is what client-go does", id="the same"),
-        pytest.param(_script(ours={"store": ["b@2"]}), "`ours` must be explained", id="unexplained"),
-        pytest.param(_script(differs=("reason",)), "`ours` must be explained", id="nothing to explain"),
+        pytest.param(_script(ours={"store": []}), "`ours.store` is the same as client-go's record", id="the same"),
+        pytest.param(_script(ours={"store": ["b@2"]}), "`ours` needs a rule", id="unexplained"),
+        pytest.param(_script(differs=("reason",)), "`ours` needs a rule", id="nothing to explain"),
     ],
 )
 def test_unused_declaration_is_a_problem(script: Script, problem: str) -> None:
-    assert any(said.startswith(problem) for said in expect(script, Record(["list rv="]), SOME).problems)
+    assert any(each.startswith(problem) for each in expect(script, Record(["list rv="]), SOME).problems)
