@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.specs.cluster.rights import RIGHTS
+from aioinformer.testing.access.rbac import RBAC_GROUP
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.state.storage import Record
 
@@ -38,7 +38,7 @@ def create_standing_roles(cluster: Cluster, rng: random.Random) -> None:
     """
     ledger, now = cluster.ledger, cluster.now().encode()
     for plural, objects in _prepared().items():
-        served = ledger.registry.find(RIGHTS, "v1", plural)
+        served = ledger.registry.find(RBAC_GROUP, "v1", plural)
         assert served is not None
         for metadata, prepared in objects:
             namespace, name = metadata.get("namespace", ""), metadata["name"]
@@ -62,5 +62,5 @@ def _prepared() -> Mapping[str, list[tuple[Mapping[str, Any], bytes]]]:
 def _template(kind: str, obj: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
     metadata = obj["metadata"]
     standing = metadata | {"uid": _UID, "resourceVersion": _VERSION, "creationTimestamp": _TIME}
-    whole = {"kind": kind, "apiVersion": f"{RIGHTS}/v1", **obj, "metadata": standing}
+    whole = {"kind": kind, "apiVersion": f"{RBAC_GROUP}/v1", **obj, "metadata": standing}
     return metadata, encode_object(whole, custom=False)

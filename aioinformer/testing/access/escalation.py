@@ -14,8 +14,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, Deed, User, aggregated
-from aioinformer.testing.admission.specs.cluster.rights import RIGHTS
+from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, RBAC_GROUP, Deed, User, aggregated
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.rbac import RoleAuthorizer
 
-_ROLES = frozenset({f"roles.{RIGHTS}", f"clusterroles.{RIGHTS}"})
-_BINDINGS = frozenset({f"rolebindings.{RIGHTS}", f"clusterrolebindings.{RIGHTS}"})
+_ROLES = frozenset({f"roles.{RBAC_GROUP}", f"clusterroles.{RBAC_GROUP}"})
+_BINDINGS = frozenset({f"rolebindings.{RBAC_GROUP}", f"clusterrolebindings.{RBAC_GROUP}"})
 _FREE = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFields"})
 _SHOWN = (
     ("apiGroups", "APIGroups"),
@@ -60,13 +59,13 @@ def check_grant(
     Raises:
         StatusError: 403, or 404 for a binding to a role that is not there.
     """
-    if resource.group != RIGHTS or MASTERS in user.groups or (old is not None and _is_same(obj, old)):
+    if resource.group != RBAC_GROUP or MASTERS in user.groups or (old is not None and _is_same(obj, old)):
         return
     name = str(obj["metadata"].get("name") or "")
     if resource.group_resource in _ROLES:
         # A request for a new object has no name in its path, whatever its body says.
         path_name = name if old is not None else ""
-        deed = Deed("escalate", RIGHTS, resource.plural, namespace=namespace, name=path_name)
+        deed = Deed("escalate", RBAC_GROUP, resource.plural, namespace=namespace, name=path_name)
         if authorizer.decide(user, deed).allowed:
             return
         _confirm(authorizer, user, resource, namespace, name, obj.get("rules") or ())

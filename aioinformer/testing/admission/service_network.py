@@ -55,13 +55,21 @@ class ServiceNetwork:
         self._used: Counter[str | int] = Counter()
 
     def settle(
-        self, served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None, *, dry_run: bool, whole: bool
+        self,
+        served: Served,
+        obj: dict[str, Any],
+        old: Mapping[str, Any] | None,
+        *,
+        name: str,
+        dry_run: bool,
+        whole: bool,
     ) -> None:
         """Gives a service its addresses and ports.
 
         Args:
             obj: with its defaults filled in; is changed.
             old: what it replaces.
+            name: of the service.
             dry_run: whether nothing is to be kept: then ports are not looked at.
             whole: whether it may only ask for what this cluster has.
 
@@ -73,7 +81,6 @@ class ServiceNetwork:
             name_addresses(spec)
         else:
             carry_over(spec, before)
-        name = str(obj["metadata"].get("name") or "")
         if causes := list(_settle_families(spec, old)):
             raise statuses.invalid_object(served.resource, name, causes)
         self._catch_up(served)

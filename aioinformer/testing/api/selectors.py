@@ -1,4 +1,4 @@
-"""Selectors as the API server reads them.
+"""Selectors as the API server reads them, and the fields by which each resource can be selected.
 
 The grammars are those of `aioinformer.resources`. What differs is what is said of texts that do not parse, which here
 are the server's words, and that `a in ()` is accepted: it asks for the empty value.
@@ -7,12 +7,19 @@ are the server's words, and that `a in ()` is accepted: it asks for the empty va
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.resources.label_selectors import LabelRequirement, LabelSelector, Operator
 from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.statuses import StatusError, bad_request
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aioinformer.resources.resource import Resource
 
 _TOKEN = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
 _SIGNS = frozenset("=!(),<>") | {"==", "!=", ""}
@@ -29,6 +36,58 @@ _SETS = (Operator.IN, Operator.NOT_IN)
 _ORDERS = (Operator.GREATER_THAN, Operator.LESS_THAN)
 _INT64 = range(-(2**63), 2**63)
 _FIELD_OPERATOR = re.compile("!=|==|=")
+_POD = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+    "status.nominatedNodeName",
+)
+_EVENT = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "type",
+    "source",
+)
+# Other words for the first of those.
+_REGARDING_EVENT = (
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reason",
+    "reportingController",
+    "type",
+)
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "pods": _POD,
+    "events": _EVENT,
+    "events.events.k8s.io": _REGARDING_EVENT,
+    "nodes": ("spec.unschedulable",),
+    "namespaces": ("status.phase",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+    "replicationcontrollers": ("status.replicas",),
+    "jobs.batch": ("status.successful",),
+    "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
+}
+_ELSEWHERE = {"source": ("source.component", "reportingComponent"), "status.successful": ("status.succeeded",)}
+_ZERO = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0"}
+METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
 
 class _Refused(Exception):
@@ -176,3 +235,30 @@ def _unescaped(value: str) -> str:
 
 def _bad_field(why: str) -> StatusError:
     return bad_request(f"invalid field selector: {why}")
+
+
+def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:
+    """Fields of a built-in resource beyond name and namespace, in the order in which records keep their values."""
+    return _FIELDS.get(resource.group_resource, ())
+
+
+def field_values(obj: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ...]:
+    """The values of these fields as a selector compares them: strings, "" if absent, booleans in lower case."""
+    return tuple([_text(obj, name) for name in fields])
+
+
+@cache
+def _paths(name: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(path.split(".")) for path in _ELSEWHERE.get(name, (name,)))
+
+
+def _text(obj: Mapping[str, Any], name: str) -> str:
+    for path in _paths(name):
+        value: Any = obj
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if value is not None and value != "":
+            return str(value)
+    return _ZERO.get(name, "")

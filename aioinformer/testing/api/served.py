@@ -7,21 +7,57 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
-from aioinformer.testing.admission.conversions.conversions import CONVERSIONS, Conversion
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.api.field_labels import selectable_fields
+from aioinformer.testing.api.selectors import selectable_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _STATUS_VERBS = ["get", "patch", "update"]
+
+
+#: By resource in the version that is not kept: the resource in the version that its objects are kept in.
+_KEPT_AS = {
+    "events.k8s.io/v1/events": "v1/events",
+    "autoscaling/v1/horizontalpodautoscalers": "autoscaling/v2/horizontalpodautoscalers",
+}
+_CONVERSIONS = "aioinformer.testing.admission.conversions.conversions"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How the objects of a version are kept in the form of another one; neither way changes its argument.
+
+    Versions of custom resources need none of this: without a webhook they differ in nothing but their names.
+
+    Attributes:
+        shown_as: resource in this version, "events.k8s.io/v1/events".
+        kept_as: resource in the version that they are kept in, "v1/events".
+    """
+
+    shown_as: str
+    kept_as: str
+
+    def keep(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object of this version in the form that is kept."""
+        return self._convert(obj, 0)
+
+    def show(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a kept object in the form of this version."""
+        return self._convert(obj, 1)
+
+    def _convert(self, obj: Mapping[str, Any], way: int) -> dict[str, Any]:
+        # By name, when it is first needed: part of what `state.admission` describes.
+        converted: dict[str, Any] = import_module(_CONVERSIONS).CONVERTERS[self.shown_as][way](obj)
+        return converted
 
 
 @dataclass(slots=True, eq=False)
@@ -102,9 +138,10 @@ class Registry:
 
     Args:
         extra: resources of the catalogue to serve beside the stable ones, such as beta versions.
+        converted: keep the objects of two versions in one form; else each version has its own objects.
     """
 
-    def __init__(self, extra: Iterable[Resource[Any]] = ()) -> None:
+    def __init__(self, extra: Iterable[Resource[Any]] = (), *, converted: bool = True) -> None:
         self._served: dict[tuple[str, str, str], Served] = {}
         self._versions: dict[str, list[str]] = {}
         # What people have named, as it was found; forgotten when anything comes or goes.
@@ -118,7 +155,8 @@ class Registry:
             if entries is None and resource not in extra:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
-            conversion = CONVERSIONS.get(resource.gvr)
+            kept_as = _KEPT_AS.get(resource.gvr) if converted else None
+            conversion = None if kept_as is None else Conversion(resource.gvr, kept_as)
             served = Served(
                 resource, False, own or [_entry(resource)], selectable_fields(resource), conversion=conversion
             )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from aioinformer.testing.access.attributes import is_stream
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import drop_priority, text_answer
-from aioinformer.testing.api.durations import DurationError, seconds
 from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.golike import DurationError, seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.admission.subresources.pods import DEEDS, PodDeeds
-from aioinformer.testing.admission.subresources.streams import STREAMS, pod_stream_answer
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import DEPRECATED
-from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.negotiation import negotiate
+from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.http.reading.reads import Reads
-from aioinformer.testing.http.routes import check_name
 from aioinformer.testing.http.writing.scaling import Scaling
 from aioinformer.testing.http.writing.token_requests import TokenRequests
 from aioinformer.testing.http.writing.writes import Writes
@@ -22,12 +19,18 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.faults.kinds import FaultSet
     from aioinformer.testing.http.reading.streams import WatchStream
-    from aioinformer.testing.http.routes import Target
     from aioinformer.testing.state.cluster import Cluster
 
-_WITH_OTHER_KINDS = frozenset({"scale", "token"}) | DEEDS
+#: Subresources of pods that a kubelet answers.
+_STREAMS = frozenset({"attach", "exec", "log", "portforward"})
+#: Subresources of pods that are only posted.
+_ACTIONS = frozenset({"binding", "eviction"})
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_WITH_OTHER_KINDS = frozenset({"scale", "token"}) | _ACTIONS
 _WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephemeralcontainers"})
 
 
@@ -67,7 +70,6 @@ class ResourceHandlers:
         self._writes = Writes(cluster, access)
         self._token_requests = TokenRequests(cluster, access)
         self._scaling = Scaling(cluster)
-        self._pod_deeds = PodDeeds(cluster)
 
     @property
     def streams(self) -> set[WatchStream]:
@@ -84,9 +86,8 @@ class ResourceHandlers:
         assert served is not None
         if served.deprecated:
             request[DEPRECATED] = served.deprecated
-        if target.subresource in STREAMS and served.resource.group_resource == "pods":
-            pod = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
-            return pod_stream_answer(request, pod, target.subresource, target.query)
+        if target.subresource in _STREAMS and served.resource.group_resource == "pods":
+            return await self._cluster.admission.answer(request, target, served, None)
         if (
             target.subresource
             and target.subresource not in _WITH_OTHER_KINDS
@@ -102,8 +103,8 @@ class ResourceHandlers:
             return await self._scaling.answer(request, target, served, wanted)
         if target.subresource == "token":
             return await self._token_requests.answer(request, target, served, wanted)
-        if target.subresource in DEEDS or served.resource.group_resource == "bindings":
-            return await self._pod_deeds.answer(request, target, wanted)
+        if _is_answered_only(served, target):
+            return await self._cluster.admission.answer(request, target, served, wanted)
         match verb:
             case "list":
                 return await reads.list(request, target, served, wanted)
@@ -121,3 +122,10 @@ class ResourceHandlers:
                 return await writes.delete(request, target, served, wanted)
             case _:
                 return await writes.delete_collection(request, target, served, wanted)
+
+
+def _is_answered_only(served: Served, target: Target) -> bool:
+    """Whether a request stores nothing of its own: a review, or an action on a pod."""
+    if target.subresource in _ACTIONS or served.resource.group_resource == "bindings":
+        return True
+    return served.resource.group in _REVIEWS and target.verb == "create"

@@ -24,6 +24,7 @@ from aioinformer.testing.api.answers import (
 )
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.http.deadlines import deadline, timed_out
 from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
 from aioinformer.testing.http.faults.effects import CUTTING
@@ -31,7 +32,6 @@ from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
 from aioinformer.testing.http.nonresource.endpoints import about_itself
 from aioinformer.testing.http.origin_checks import is_open
-from aioinformer.testing.http.routes import Target, UnknownPath, find_target
 from aioinformer.testing.http.writing.writes import with_warnings
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.kinds.signing_conditions import REQUESTS
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.protobuf.go_json import go_json
 from aioinformer.testing.api.statuses import StatusError
@@ -38,6 +37,7 @@ _REQUESTS_IGNORE: dict[str, FieldSet] = {
     "approval": frozenset({("f:spec",), ("f:status", "f:certificate")}),
     "status": frozenset({("f:spec",), ("f:status", "f:conditions")}),
 }
+_SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 _RESET: list[dict[str, Any]] = [{}]
 
 
@@ -119,7 +119,7 @@ def _noted(by: Manager, now: str) -> str:
 
 def _ignored(served: Served, by: Manager) -> FieldSet:
     """What this kind of write cannot change, whatever it says."""
-    if served.resource.group_resource == REQUESTS:
+    if served.resource.group_resource == _SIGNING_REQUESTS:
         return _REQUESTS_IGNORE[by.subresource]
     if by.subresource == "status":
         return frozenset({("f:spec",)})

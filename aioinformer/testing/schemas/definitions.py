@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.rules.definition_checks import definition_causes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 def default_definition(obj: dict[str, Any]) -> None:
@@ -29,11 +28,14 @@ def default_definition(obj: dict[str, Any]) -> None:
     obj["spec"] = _in_order(spec, ("group", "names", "scope", "versions", "conversion"))
 
 
-def check_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
+def check_definition(
+    obj: dict[str, Any], check: Callable[[], Iterable[Cause]], old: Mapping[str, Any] | None = None
+) -> None:
     """Check a definition before it is stored, and record its storage version in the status.
 
     Args:
         obj: the definition, with its defaults; its status is changed.
+        check: returns what is wrong with the schemas, names and versions of the definition.
         old: the definition that it replaces; None for a new one.
 
     Raises:
@@ -48,7 +50,7 @@ def check_definition(obj: dict[str, Any], old: Mapping[str, Any] | None = None) 
         known = (old.get("status") or {}).get("storedVersions") or ()
         stored = [*known, *(name for name in stored if name not in known)]
         obj.setdefault("status", {})["storedVersions"] = stored
-    causes = definition_causes(obj, stored)
+    causes = list(check())
     if old is None:
         causes = [*_own_name_causes(obj["metadata"]["name"], spec), *causes]
     else:

@@ -14,13 +14,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.cel.checking import CheckFault
-from aioinformer.testing.admission.kinds.defaults import default_object
-from aioinformer.testing.admission.rules.rules import RuleError, Rules, read_rules, rule_causes
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.protobuf.go_json import go_json
 from aioinformer.testing.api.statuses import Cause, StatusError
-from aioinformer.testing.api.warnings import warn
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.openapi_v3 import custom_schema, patch_schema
 from aioinformer.testing.schemas.structural import default_fields, schema_causes
@@ -28,7 +25,7 @@ from aioinformer.testing.schemas.typed_fields import FieldType
 from aioinformer.testing.schemas.value_types import go_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.patches.media_types import PatchSchema
@@ -36,14 +33,6 @@ if TYPE_CHECKING:
 _NESTED = (dict, list)
 # Go writes larger numbers with an exponent.
 _WITHOUT_EXPONENT = 1e21
-# Rules are not evaluated for objects with these faults.
-_BLOCKING = frozenset(
-    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
-)
-_RULES_NOT_CHECKED = (
-    "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation"
-)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
@@ -160,12 +149,11 @@ def unfit_patch(shown: str, why: str) -> StatusError:
 
 
 def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
-    """Fill in the defaults of an object."""
+    """Fill in the defaults of a custom resource; give a built-in object the form of its struct."""
     if served.schema is not None:
         default_fields(obj, served.schema)
     elif not served.custom:
         _normalize(obj)
-        default_object(served.resource.group_resource, obj)
 
 
 def _normalize(obj: dict[str, Any]) -> None:
@@ -178,13 +166,20 @@ def _normalize(obj: dict[str, Any]) -> None:
     obj.update({"kind": written.pop("kind"), "apiVersion": written.pop("apiVersion"), "metadata": metadata} | written)
 
 
-def check_schema(served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None = None) -> None:
-    """Validate a custom resource. Warn of rules that unchanged values violate.
+def check_schema(
+    served: Served,
+    obj: dict[str, Any],
+    old: Mapping[str, Any] | None,
+    rule_faults: Callable[[Sequence[Cause]], Iterable[Cause]],
+) -> None:
+    """Validate a custom resource.
 
     Args:
+        served: the resource.
         obj: the object to store; is changed: integral numbers are written without a fraction.
         old: the object that it replaces. Faults that it already has, such as after its schema became stricter, do not
             fail the update.
+        rule_faults: evaluates the rules of the schema; takes the faults of the values.
 
     Raises:
         StatusError: 422, with all faults; 501, a rule cannot be evaluated by this server.
@@ -198,36 +193,15 @@ def check_schema(served: Served, obj: dict[str, Any], old: Mapping[str, Any] | N
     if causes and old is not None:
         known = schema_causes(old, served.schema)
         causes = [cause for cause in causes if cause not in known]
-    if (rules := _rules(served)) is not None:
-        causes += _rule_faults(served, rules, obj, old, causes)
+    if _has_rules(served):
+        causes += rule_faults(causes)
     if causes:
         raise statuses.invalid_object(served.resource, str(obj["metadata"].get("name") or ""), causes)
 
 
-def _rule_faults(
-    served: Served, rules: Rules, obj: Mapping[str, Any], old: Mapping[str, Any] | None, causes: Sequence[Cause]
-) -> list[Cause]:
-    if any(cause.reason in _BLOCKING for cause in causes):
-        return [Cause("FieldValueInvalid", "<nil>", f"Invalid value: null: {_RULES_NOT_CHECKED}")]
-    try:
-        faults, tolerated = rule_causes(rules, obj, old)
-    except RuleError as error:
-        # Fail the request: an unchecked object must not pass as valid.
-        why = f"this server cannot evaluate a rule of {served.resource.group_resource}: {error}"
-        raise StatusError(501, "NotImplemented", why) from None
-    for cause in tolerated:
-        warn(f"{cause.field}: {cause.message}")
-    return faults
-
-
 @lru_cache(maxsize=64)
-def _rules(served: Served) -> Rules | None:
-    try:
-        return None if served.schema is None else read_rules(served.schema)
-    except CheckFault as fault:
-        # Only definitions that were loaded from files can have such rules.
-        why = f"a rule of {served.resource.group_resource} does not compile: {fault}"
-        raise StatusError(501, "NotImplemented", why) from None
+def _has_rules(served: Served) -> bool:
+    return b'"x-kubernetes-validations"' in encode_plain(served.schema)
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.quantities import QuantityError, canonical
 from aioinformer.testing.patches.json_patches import json_type
+from aioinformer.testing.schemas.quantities import QuantityError, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from email.utils import parseaddr
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.api.durations import DurationError, seconds
+from aioinformer.testing.api.golike import DurationError, seconds
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from aioinformer.testing.http.listener import Listener
 from aioinformer.testing.http.origin_checks import Guard
 from aioinformer.testing.http.router import FrontDoor, RequestEntry
 from aioinformer.testing.server.contents import Contents
+from aioinformer.testing.state.admission import is_installed, load_admission
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.housekeeping import Housekeeper
 from aioinformer.testing.state.ledger import Ledger
@@ -101,12 +102,13 @@ class ApiServer(Contents):
             return clock() + faults.clock_skew()
 
         self._tokens = None if tokens is None else dict(tokens)
-        registry = Registry(tuple(extra_resources))
+        registry = Registry(tuple(extra_resources), converted=is_installed())
         self._storage = Storage(history=history)
         super().__init__(Cluster(Ledger(registry, self._storage), now, rng))
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
-        self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
+        access = self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
+        self._cluster.load_admission = lambda: load_admission(self._cluster, access)
         self._handlers = ResourceHandlers(
             self._cluster,
             self._access,

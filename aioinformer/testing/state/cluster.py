@@ -11,13 +11,9 @@ finalizer of an object that is to be deleted is its deletion.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.kinds.claim_growth import check_growth
-from aioinformer.testing.admission.kinds.priorities import settle_priority
-from aioinformer.testing.admission.kinds.signing_conditions import REQUESTS, settle_conditions
-from aioinformer.testing.admission.service_network import ServiceNetwork
-from aioinformer.testing.admission.specs.specifications import specification_causes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes, metadata_update_causes
@@ -25,19 +21,20 @@ from aioinformer.testing.ownership.managers import Manager, read_owners
 from aioinformer.testing.ownership.writing import applied, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, is_established
 from aioinformer.testing.schemas.field_checks import check_schema, fill_defaults
+from aioinformer.testing.state.admission import NoAdmission
 from aioinformer.testing.state.defining import Definitions
 from aioinformer.testing.state.deletion import delete_record
-from aioinformer.testing.state.namespaces import check_namespace, check_permanence
-from aioinformer.testing.state.naming import Naming
 from aioinformer.testing.state.preconditions import (
     check_delete_preconditions,
     check_deletion,
     check_finalizers,
     check_name,
+    check_namespace,
+    check_permanence,
     check_preconditions,
     checked_metadata,
 )
-from aioinformer.testing.state.strategies import prepare_create, prepare_update
+from aioinformer.testing.state.strategies import Naming, prepare_create, prepare_update
 
 if TYPE_CHECKING:
     import random
@@ -46,6 +43,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.api.statuses import Cause
     from aioinformer.testing.ownership.managers import Owners
+    from aioinformer.testing.state.admission import Admission
     from aioinformer.testing.state.ledger import Ledger
     from aioinformer.testing.state.storage import Record
 
@@ -70,6 +68,7 @@ class Cluster:
         definitions: the custom resources that are served.
         granting: is asked before anything is written, with what it replaces if it replaces something; raises what
             forbids to give such rights.
+        load_admission: called once, when something first depends on a built-in kind.
     """
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float], rng: random.Random) -> None:
@@ -77,8 +76,13 @@ class Cluster:
         self.clock = clock
         self.definitions = Definitions(ledger, self.now)
         self.granting: Granting = lambda served, namespace, obj, old: None
+        self.load_admission: Callable[[], Admission] = NoAdmission
         self._naming = Naming(rng)
-        self._network = ServiceNetwork(ledger)
+
+    @cached_property
+    def admission(self) -> Admission:
+        """What depends on built-in kinds; loaded when it is first needed."""
+        return self.load_admission()
 
     def now(self) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
@@ -122,19 +126,21 @@ class Cluster:
         if metadata.get("resourceVersion", "0") != "0" and not dry_run:
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
         check_namespace(self.ledger, served, namespace, str(metadata.get("name") or ""))
-        settle_priority(self.ledger, served, obj, whole=whole)
-        if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = self._naming.generated(str(metadata["generateName"]))
-        if served.resource.group_resource == _SERVICES:
-            self._network.settle(served, obj, None, dry_run=dry_run, whole=whole)
+        name = str(metadata.get("name") or "")
+        if not name and metadata.get("generateName"):
+            name = self._naming.generated(str(metadata["generateName"]))
+        if _has_specification(served):
+            self.admission.assign(served, obj, None, name=name, dry_run=dry_run, whole=whole)
+        if name:
+            metadata["name"] = name
         metadata["uid"] = self._naming.uid()
-        self._check_metadata(served, metadata, specification_causes(served, obj, whole=whole))
+        causes = self.admission.validate(served, obj, None, whole=whole) if _has_specification(served) else ()
+        self._check_metadata(served, metadata, causes)
         metadata["creationTimestamp"] = self.now()
-        prepare_create(served, obj)
+        prepare_create(served, obj, self._preparing(served))
         if served.resource.group_resource == _CRD:
-            check_definition(obj)
-        name = metadata["name"]
-        check_schema(served, obj)
+            check_definition(obj, lambda: self.admission.validate(served, obj, None))
+        check_schema(served, obj, None, lambda causes: self.admission.validate(served, obj, None, causes=causes))
         if (there := self.ledger.find(served, namespace, name)) is not None:
             going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
             raise statuses.already_exists(served.resource, name, going=going)
@@ -208,14 +214,13 @@ class Cluster:
                 # What the service is given now is nobody's.
                 track(served, old, obj, by or _ourselves(served), self.now())
                 owners = read_owners(obj["metadata"])
-            self._network.settle(served, obj, old, dry_run=dry_run, whole=whole)
-        if served.resource.group_resource == REQUESTS and subresource:
-            settle_conditions(obj, old, subresource, self.now())
-        prepare_update(served, obj, old, subresource)
-        check_schema(served, obj, old)
+            self.admission.assign(served, obj, old, name=name, dry_run=dry_run, whole=whole)
+        prepare_update(served, obj, old, subresource, self._preparing(served))
+        check_schema(served, obj, old, lambda causes: self.admission.validate(served, obj, old, causes=causes))
         metadata = obj["metadata"]
         causes = check_deletion(metadata, old["metadata"])
-        causes += specification_causes(served, obj, old, subresource=subresource, whole=whole)
+        if _has_specification(served):
+            causes += self.admission.validate(served, obj, old, subresource=subresource, whole=whole)
         for field in _SERVER_OWNED:
             metadata.pop(field, None)
             if field in old["metadata"]:
@@ -223,9 +228,8 @@ class Cluster:
         if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
             raise statuses.invalid_object(served.kept_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
-        check_growth(self.ledger, served, obj, old)
         if served.resource.group_resource == _CRD and not subresource:
-            check_definition(obj, old)
+            check_definition(obj, lambda: self.admission.validate(served, obj, old), old)
         metadata["resourceVersion"] = str(record.version)
         if owners is None:
             metadata["managedFields"] = asked
@@ -318,8 +322,14 @@ class Cluster:
         check_delete_preconditions(served, record, uid, version)
         return delete_record(self.ledger, served, record, policy, self.now(), dry_run=dry_run)
 
+    def _preparing(self, served: Served) -> Admission:
+        """What prepares an object: custom resources need nothing that has to be loaded."""
+        return NoAdmission() if served.custom else self.admission
+
     def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
         fill_defaults(served, obj)
+        if not served.custom:
+            self.admission.default(served, obj)
         if served.conversion is not None:
             # What this version cannot say, or says by other means, is settled before anybody looks at it.
             settled = served.shown(served.kept(obj))
@@ -332,6 +342,11 @@ class Cluster:
         causes = [*metadata_causes(served.resource, metadata), *others]
         if causes:
             raise statuses.invalid_object(served.kept_as, str(metadata.get("name") or ""), causes)
+
+
+def _has_specification(served: Served) -> bool:
+    """Whether a built-in kind is checked by its specification; definitions are checked by themselves."""
+    return not served.custom and served.resource.group_resource != _CRD
 
 
 def _is_same(body: bytes, stored: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.ownership.managers import Manager
-from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN, Place
+from aioinformer.testing.state.deletion import FOREGROUND, ORPHAN, Place
 
 if TYPE_CHECKING:
     from collections import deque

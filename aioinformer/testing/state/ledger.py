@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object, with_version
-from aioinformer.testing.api.field_labels import field_values
-from aioinformer.testing.state.dependents import FOREGROUND, ORPHAN, Dependents, Place
+from aioinformer.testing.api.selectors import field_values
+from aioinformer.testing.state.deletion import FOREGROUND, ORPHAN, Dependents, Place
 from aioinformer.testing.state.storage import Change, ChangeType, Collection, Record, Storage
 
 if TYPE_CHECKING:

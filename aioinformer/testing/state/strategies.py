@@ -1,24 +1,20 @@
-"""What the API changes in objects before it stores them: admission, status isolation and generations.
+"""What the server changes in objects before it stores them: status isolation, generations, names and uids.
 
-These changes belong to the server, not to the client's field manager. Defaults, which belong to the client, are in
-`defaults`.
+These changes belong to the server, not to the client's field manager. Changes that depend on the specification of a
+kind are part of `Admission`.
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.data_sources import settle_data_source
-from aioinformer.testing.admission.common.job_selectors import settle_selector
-from aioinformer.testing.admission.common.label_keys import with_label_keys
-from aioinformer.testing.admission.kinds.pod_defaults import admit_pod, readmit_pod
-from aioinformer.testing.admission.kinds.pod_parts import POD_PARTS, keep_other_parts
-from aioinformer.testing.admission.kinds.pod_status import first_pod_status, keep_unsent_fields
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import random
+    from collections.abc import Mapping
 
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.admission import Admission
 
 _WITH_GENERATION = frozenset(
     {
@@ -108,6 +104,7 @@ _NEEDS_VERSION = frozenset(
 _ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
     "namespaces": {"phase": "Active"},
+    "pods": {"phase": "Pending"},
     "persistentvolumes": {"phase": "Pending"},
     "persistentvolumeclaims": {"phase": "Pending"},
     "services": {"loadBalancer": {}},
@@ -119,6 +116,9 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
 }
 # The metadata field that a write of the status may not change.
 _KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
+# No vowels and nothing that looks like another sign: the API's alphabet for generated names.
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_PREFIX = 63 - 5
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -142,7 +142,7 @@ def default_policy(served: Served) -> str:
     return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
 
 
-def prepare_create(served: Served, obj: dict[str, Any]) -> None:
+def prepare_create(served: Served, obj: dict[str, Any], admission: Admission) -> None:
     """Set the initial values of a new object. A status from the client is dropped."""
     name = served.resource.group_resource
     if name == "serviceaccounts":
@@ -154,12 +154,14 @@ def prepare_create(served: Served, obj: dict[str, Any]) -> None:
             obj["status"] = _first_status(served, obj)
     if served.custom or name in _WITH_GENERATION:
         obj["metadata"]["generation"] = 1
-    admit = _ADMISSION.get(name)
-    if admit is not None:
-        admit(obj)
+    if name == "namespaces":
+        _settle_namespace(obj)
+    admission.prepare(served, obj, None, "")
 
 
-def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str) -> None:
+def prepare_update(
+    served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str, admission: Admission
+) -> None:
     """Restore the fields of the old object that this kind of write may not change.
 
     Args:
@@ -187,31 +189,17 @@ def prepare_update(served: Served, obj: dict[str, Any], old: Mapping[str, Any], 
         obj["metadata"] = kept_metadata
         if replaced is not None:
             obj["status"] = replaced
-        if served.resource.group_resource == "pods":
-            keep_unsent_fields(obj.setdefault("status", {}), old.get("status") or {})
+        admission.prepare(served, obj, old, subresource)
         return
-    if subresource in POD_PARTS and served.resource.group_resource == "pods":
-        keep_other_parts(obj, old, subresource)
     if "status" in served.subresources:
         obj.pop("status", None)
         if "status" in old:
             obj["status"] = old["status"]
-    if served.resource.group_resource == "services" and obj["spec"]["type"] != "LoadBalancer":
-        obj["status"] = {**(obj.get("status") or {}), "loadBalancer": {}}
     if served.resource.group_resource == "serviceaccounts":
         _keep_secret_names(obj)
-    if served.resource.group_resource == "pods":
-        readmit_pod(obj["spec"], old["spec"])
+    admission.prepare(served, obj, old, subresource)
     if served.resource.group_resource in _IMMUTABLE_SPEC:
         obj["spec"] = old.get("spec", {})
-    if served.resource.group_resource == "statefulsets.apps":
-        _admit_stateful_set(obj)
-    if served.resource.group_resource == "leases.coordination.k8s.io":
-        _admit_lease(obj)
-    if served.resource.group_resource == "persistentvolumeclaims":
-        settle_data_source(obj["spec"], old.get("spec"))
-    if served.resource.group_resource == "endpointslices.discovery.k8s.io":
-        _drop_topology(obj)
     generation = old["metadata"].get("generation")
     if generation is None and served.resource.group_resource in _GENERATION_ON_CHANGE and _spec(obj) != _spec(old):
         generation = 0
@@ -237,83 +225,36 @@ def _keep_secret_names(account: dict[str, Any]) -> None:
 
 def _first_status(served: Served, obj: Mapping[str, Any]) -> dict[str, Any]:
     name = served.resource.group_resource
-    if name == "pods":
-        return first_pod_status(obj)
     if name in _FIRST_STATUS:
         return dict(_FIRST_STATUS[name])
     return dict(obj.get("status") or {})
 
 
-def _drop_topology(obj: dict[str, Any]) -> None:
-    """Drop the deprecated topology, which clients cannot write in v1."""
-    for endpoint in obj.get("endpoints") or ():
-        endpoint.pop("deprecatedTopology", None)
-
-
-def _admit_namespace(obj: dict[str, Any]) -> None:
+def _settle_namespace(obj: dict[str, Any]) -> None:
     obj.setdefault("metadata", {}).setdefault("labels", {})["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
     finalizers = obj.setdefault("spec", {}).setdefault("finalizers", [])
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")
 
 
-def _admit_pod(obj: dict[str, Any]) -> None:
-    obj["spec"] = dict(with_label_keys(obj["spec"], obj["metadata"].get("labels") or {}))
-    admit_pod(obj["spec"])
-
-
-def _admit_claim(obj: dict[str, Any]) -> None:
-    settle_data_source(obj["spec"])
-    _protect(obj, "kubernetes.io/pvc-protection")
-
-
-def _admit_volume(obj: dict[str, Any]) -> None:
-    _protect(obj, "kubernetes.io/pv-protection")
-    obj["status"]["lastPhaseTransitionTime"] = obj["metadata"]["creationTimestamp"]
-
-
-def _admit_attributes(obj: dict[str, Any]) -> None:
-    _protect(obj, "kubernetes.io/vac-protection")
-
-
-def _admit_node(obj: dict[str, Any]) -> None:
-    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-    taints = obj.setdefault("spec", {}).setdefault("taints", [])
-    if not any(each.get("key") == taint["key"] and each.get("effect") == taint["effect"] for each in taints):
-        taints.append(taint)
-
-
-def _admit_stateful_set(obj: dict[str, Any]) -> None:
-    """Drop `maxUnavailable`, whose feature gate is off by default."""
-    rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
-    rolling.pop("maxUnavailable", None)
-
-
-def _admit_lease(obj: dict[str, Any]) -> None:
-    """Drop the fields of coordinated leader election, whose feature gate is off by default."""
-    for field in ("strategy", "preferredHolder"):
-        obj["spec"].pop(field, None)
-
-
-def _protect(obj: dict[str, Any], finalizer: str) -> None:
-    finalizers = obj["metadata"].setdefault("finalizers", [])
-    if finalizer not in finalizers:
-        finalizers.append(finalizer)
-
-
-_ADMISSION: Mapping[str, Callable[[dict[str, Any]], None]] = {
-    "pods": _admit_pod,
-    "endpointslices.discovery.k8s.io": _drop_topology,
-    "namespaces": _admit_namespace,
-    "nodes": _admit_node,
-    "persistentvolumeclaims": _admit_claim,
-    "persistentvolumes": _admit_volume,
-    "jobs.batch": settle_selector,
-    "leases.coordination.k8s.io": _admit_lease,
-    "statefulsets.apps": _admit_stateful_set,
-    "volumeattributesclasses.storage.k8s.io": _admit_attributes,
-}
-
-
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in _NOT_SPEC}
+
+
+class Naming:
+    """Makes names by chance.
+
+    Args:
+        rng: for all of them.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def uid(self) -> str:
+        """A new uid."""
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def generated(self, prefix: str) -> str:
+        """A name that begins with as much of a prefix as there is room for."""
+        return prefix[:_LONGEST_PREFIX] + "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))

@@ -10,8 +10,7 @@ import re
 from typing import NamedTuple
 
 from aioinformer.testing.admission.common.time_zones import is_time_zone
-from aioinformer.testing.api.durations import DurationError, seconds
-from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.golike import DurationError, quoted, seconds
 
 
 class ScheduleError(ValueError):

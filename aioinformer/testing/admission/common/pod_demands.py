@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.quantities import amount, canonical
+from aioinformer.testing.schemas.quantities import amount, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

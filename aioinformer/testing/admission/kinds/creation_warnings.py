@@ -13,7 +13,7 @@ from aioinformer.testing.admission.kinds.pod_warnings import (
 )
 from aioinformer.testing.api.addresses import cidr_warnings, ip_warnings
 from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.api.quantities import amount
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,15 +30,15 @@ _TOKENS = (
 )
 
 
-def creation_warnings(group_resource: str, obj: Mapping[str, Any]) -> list[str]:
+def creation_warnings(group_resource: str, body: bytes) -> list[str]:
     """Return the warnings for a new object.
 
     Args:
         group_resource: such as "services".
-        obj: as stored.
+        body: as stored.
     """
     warn = _WARNINGS.get(group_resource)
-    return [] if warn is None else list(warn(obj))
+    return [] if warn is None else list(warn(decode(body)))
 
 
 def update_warnings(group_resource: str, body: bytes, subresource: str) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.addresses import ip_warnings
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.validation import label_faults, label_value_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

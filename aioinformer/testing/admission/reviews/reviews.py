@@ -9,30 +9,47 @@ from aioinformer.testing.access.rbac import Deed, User
 from aioinformer.testing.access.token_checks import TokenError
 from aioinformer.testing.admission.reviews.review_checks import evaluation_error, question_causes
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.answers import json_answer
+from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.http.writing.bodies import read_object
+from aioinformer.testing.http.writing.write_options import write_options
+from aioinformer.testing.http.writing.writes import with_warnings
 from aioinformer.testing.ownership.writing import track
+from aioinformer.testing.schemas.field_checks import check_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aiohttp import web
+
     from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.ownership.managers import Manager
+    from aioinformer.testing.state.cluster import Cluster
 
 _GROUP = "authorization.k8s.io"
 _SELF = f"selfsubjectaccessreviews.{_GROUP}"
-_RULES = f"selfsubjectrulesreviews.{_GROUP}"
 _LOCAL = f"localsubjectaccessreviews.{_GROUP}"
-_OTHERS = f"subjectaccessreviews.{_GROUP}"
-_WHO = "selfsubjectreviews.authentication.k8s.io"
-_TOKENS = "tokenreviews.authentication.k8s.io"
 
 
-def is_review(served: Served) -> bool:
-    """Whether a resource is one that is only asked."""
-    return served.resource.group_resource in (_SELF, _RULES, _LOCAL, _OTHERS, _WHO, _TOKENS)
+async def review_answer(
+    request: web.BaseRequest, target: Target, served: Served, wanted: Wanted, cluster: Cluster, access: Access
+) -> web.Response:
+    """Answer a review.
+
+    Raises:
+        StatusError: 400 or 422, the question makes no sense.
+    """
+    options = write_options(request, target, served, "CreateOptions")
+    obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
+    warnings = check_object(served, obj, options.directive, repeated)
+    review = _reviewed(served, target.namespace, obj, access.user(), access, options.by, cluster.now())
+    return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
 
 
-def reviewed(
+def _reviewed(
     served: Served, namespace: str, obj: Mapping[str, Any], user: User, access: Access, by: Manager, now: str
 ) -> dict[str, Any]:
     """The answer to a review.

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.access.rbac import RBAC_GROUP
 from aioinformer.testing.admission.specs.cluster.cluster_checks import CLUSTER_CHECKS
 from aioinformer.testing.admission.specs.cluster.data import config_map, secret
 from aioinformer.testing.admission.specs.cluster.event_checks import event_causes
 from aioinformer.testing.admission.specs.cluster.leases import lease
 from aioinformer.testing.admission.specs.cluster.limits import limit_range, resource_quota, resource_quota_status
 from aioinformer.testing.admission.specs.cluster.nodes import namespace, namespace_status, node, node_status
-from aioinformer.testing.admission.specs.cluster.rights import RIGHTS, rbac_causes
+from aioinformer.testing.admission.specs.cluster.rights import rbac_causes
 from aioinformer.testing.admission.specs.cluster.signing_requests import signing_approval, signing_status
 from aioinformer.testing.admission.specs.network.endpoints import endpoint_slice, endpoints
 from aioinformer.testing.admission.specs.network.ingresses import ingress, ingress_class, ingress_status
@@ -83,7 +84,7 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
     if served.collection == "events":
         former = None if old is None else served.kept(old)
         return event_causes(served.kept(obj), former, newer=served.conversion is not None)
-    if served.resource.group == RIGHTS:
+    if served.resource.group == RBAC_GROUP:
         return rbac_causes(served.resource.plural, obj, old)
     check = _CHECKS.get(served.resource.group_resource)
     return [] if check is None else list(check(obj, old))

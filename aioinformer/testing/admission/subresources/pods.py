@@ -28,13 +28,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.api.negotiation import Wanted
-    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.http.writing.write_options import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
-
-DEEDS = frozenset({"binding", "eviction"})
-"""Subresources of pods that are only posted."""
 
 _KINDS: Mapping[str, Served] = {
     "binding": Served(Resource(group="", version="v1", plural="bindings", kind="Binding", namespaced=True)),
@@ -54,7 +51,7 @@ _ALLOWED = {"type": "DisruptionAllowed", "status": "False", "reason": "Insuffici
 _UNCOUNTED = frozenset({"Succeeded", "Failed", "Pending"})
 
 
-class PodDeeds:
+class PodActions:
     """Answers bindings and evictions.
 
     Args:
@@ -70,8 +67,8 @@ class PodDeeds:
         Raises:
             StatusError: 400, 404, 409, 415, 422, 429 or 500, as the API has it.
         """
-        deed = target.subresource or "binding"
-        served = _KINDS[deed]
+        action = target.subresource or "binding"
+        served = _KINDS[action]
         options = write_options(request, target, served, "CreateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
@@ -81,7 +78,7 @@ class PodDeeds:
             raise statuses.bad_request(_OTHER_NAMESPACE)
         if target.subresource and name != target.name:
             raise statuses.bad_request(f"name in URL does not match name in {served.resource.kind} object")
-        if deed == "binding":
+        if action == "binding":
             self._bind(target.namespace, name, obj, options)
         else:
             self._evict(target.namespace, name, obj, options)

@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import text_answer
+from aioinformer.testing.api.encoding import decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aiohttp import web
 
-STREAMS = frozenset({"attach", "exec", "log", "portforward"})
-"""Subresources of pods that a kubelet answers."""
+    from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
 
 
-def pod_stream_answer(
-    request: web.BaseRequest, pod: Mapping[str, Any], subresource: str, query: Mapping[str, str]
-) -> web.Response:
+def pod_stream_answer(request: web.BaseRequest, cluster: Cluster, target: Target, served: Served) -> web.Response:
     """The log of a pod that has none yet.
 
     Raises:
         StatusError: 400, there is no such container, or the pod is on no node; 501, a kubelet would have to answer.
     """
-    name = pod["metadata"]["name"]
+    pod: dict[str, Any] = decode(cluster.ledger.get(served, target.namespace, target.name).body)
+    name, subresource = pod["metadata"]["name"], target.subresource
     if subresource != "portforward":
-        _check_container(pod, query.get("container", ""))
+        _check_container(pod, target.query.get("container", ""))
     if pod["spec"].get("nodeName"):
         message = f"this server does not implement pods/{subresource} of a pod that is on a node"
         raise statuses.StatusError(501, "NotImplemented", message)

@@ -18,11 +18,11 @@ from aioinformer.testing.state.storage import Storage
 if TYPE_CHECKING:
     from collections.abc import Collection as AnyCollection
 
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.faults.kinds import Fault, FaultSet
     from aioinformer.testing.http.listener import Listener
     from aioinformer.testing.http.reading.streams import WatchStream
-    from aioinformer.testing.http.routes import Target
     from aioinformer.testing.state.storage import Backup
 
 _HTML = "<!DOCTYPE html><html><head><title>Gateway</title></head><body><h1>Please log in</h1></body></html>\n"

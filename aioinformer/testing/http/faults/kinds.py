@@ -25,7 +25,7 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.state.storage import Storage
 
 Sort = Literal["answer", "transport", "stream", "belief", "act"]

@@ -9,10 +9,10 @@ from aiohttp import web
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer, standing_headers, text_answer
 from aioinformer.testing.api.encoding import decode, encode_plain, pretty
+from aioinformer.testing.api.routes import UnknownPath
 from aioinformer.testing.http.nonresource.discovery import VERSION, discovery_document
 from aioinformer.testing.http.nonresource.health import STARTING, health_paths, health_report
 from aioinformer.testing.http.nonresource.openapi import openapi_answer
-from aioinformer.testing.http.routes import UnknownPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from multidict import CIMultiDict
 from aioinformer.testing.api.answers import JSON, accepts_gzip, json_answer, standing_headers
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.negotiation import clauses
+from aioinformer.testing.api.routes import UnknownPath
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.http.routes import UnknownPath
 from aioinformer.testing.schemas.openapi_v2 import ACCEPTED, MEDIA_TYPE, document
 from aioinformer.testing.schemas.openapi_v3 import builtin_documents, custom_documents, index
 

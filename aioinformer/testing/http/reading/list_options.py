@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 
 from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.field_labels import METADATA_FIELDS
 from aioinformer.testing.api.golike import not_a_number
-from aioinformer.testing.api.selectors import read_field_selector, read_label_selector
+from aioinformer.testing.api.selectors import METADATA_FIELDS, read_field_selector, read_label_selector
 from aioinformer.testing.api.statuses import Cause
 
 if TYPE_CHECKING:

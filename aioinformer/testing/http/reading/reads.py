@@ -12,7 +12,6 @@ from aioinformer.testing.api.answers import JSON, half_answer, standing_headers
 from aioinformer.testing.http.reading.audiences import Audiences
 from aioinformer.testing.http.reading.list_options import Options, parse_options, version_fault
 from aioinformer.testing.http.reading.lists import list_chunks, read_page
-from aioinformer.testing.http.reading.representations import TableMaker
 from aioinformer.testing.http.reading.responses import object_answer, page_answer
 from aioinformer.testing.http.reading.streams import BookmarkMaker, WatchStream
 from aioinformer.testing.http.reading.watches import (
@@ -29,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.faults.kinds import FaultSet
-    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.state.admission import TableRenderer
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record, Storage
 
@@ -72,7 +72,7 @@ class Reads:
         page = await read_page(collection, options, storage.version)
         if self._faults.strike("half_page", target):
             return await half_answer(request, list_chunks(served, page))
-        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock)
+        return await page_answer(request, served, page, wanted, target.query, self._cluster)
 
     async def watch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -87,7 +87,7 @@ class Reads:
             query["ignored"] = "true"
         refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
         options = parse_options(query, served, target.namespace, target.name, watch_list=not refused)
-        tables = TableMaker(served, wanted, query, self._cluster.clock) if wanted.form == "table" else None
+        tables = self._cluster.admission.render(served, wanted, query) if wanted.form == "table" else None
         response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
         response.enable_chunked_encoding()
         # The header goes out before the first event: a client must know that its watch is open.
@@ -125,7 +125,7 @@ class Reads:
         served: Served,
         options: Options,
         wanted: Wanted,
-        tables: TableMaker | None,
+        tables: TableRenderer | None,
         plain_bookmarks: bool,
     ) -> WatchStream:
         collection = self._cluster.ledger.collection(served)
@@ -168,7 +168,7 @@ class Reads:
         record = storage.collection(served.collection).get(key)
         if record is None:
             raise statuses.not_found(served.resource, target.name)
-        return object_answer(request, served, record.body, wanted, target.query, self._cluster.clock)
+        return object_answer(request, served, record.body, wanted, target.query, self._cluster)
 
     def _source(self, target: Target) -> Storage:
         """What a list or a get is answered from."""

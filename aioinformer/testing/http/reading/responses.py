@@ -6,18 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api.answers import chunked_answer, json_answer
+from aioinformer.testing.api.encoding import decode, partial_body
 from aioinformer.testing.api.negotiation import check_partial
-from aioinformer.testing.http.reading.lists import Page, list_chunks, partial_chunks
-from aioinformer.testing.http.reading.representations import TableMaker, object_in_form
+from aioinformer.testing.http.reading.lists import Page, list_chunks, list_metadata, partial_chunks
 from aioinformer.testing.http.reading.watches import beta_metadata_body, metadata_body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from aiohttp import web
 
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
 
 _WORK_AT_ONCE = 50
 
@@ -28,7 +29,7 @@ def object_answer(
     stored: bytes,
     wanted: Wanted,
     query: Mapping[str, str],
-    now: Callable[[], float],
+    cluster: Cluster,
     *,
     status: int = 200,
 ) -> web.Response:
@@ -36,9 +37,18 @@ def object_answer(
 
     Args:
         stored: its body as it is stored, in whichever API version.
-        now: seconds since 1970, for the ages in tables.
+        cluster: where it is from; renders tables.
+
+    Raises:
+        StatusError: 406, it is wanted as a list.
     """
-    body = object_in_form(served, stored, wanted, query, now)
+    check_partial(served, wanted, is_list=False)
+    if wanted.form == "partial":
+        body = partial_body(stored, wanted.group_version)
+    elif wanted.form == "table":
+        body = cluster.admission.render(served, wanted, query).one(stored)
+    else:
+        body = served.body(stored)
     return json_answer(request, body, status=status, wanted=wanted)
 
 
@@ -48,18 +58,19 @@ async def page_answer(
     page: Page,
     wanted: Wanted,
     query: Mapping[str, str],
-    now: Callable[[], float],
+    cluster: Cluster,
     headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
     """One page of a list, made and sent in small steps.
 
     Args:
-        now: seconds since 1970, for the ages in tables.
+        cluster: where it is from; renders tables.
         headers: besides those that every answer has.
     """
     check_partial(served, wanted, is_list=True)
     if wanted.form == "table":
-        table = await TableMaker(served, wanted, query, now).page(page)
+        renderer = cluster.admission.render(served, wanted, query)
+        table = await renderer.page(page.records, decode(list_metadata(page)))
         return json_answer(request, table, headers=headers, wanted=wanted)
     if wanted.form == "object":
         return await chunked_answer(request, list_chunks(served, page), wanted, headers)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.faults.kinds import Fault, FaultSet
     from aioinformer.testing.http.reading.audiences import Audiences, Seat
     from aioinformer.testing.http.reading.list_options import Options
-    from aioinformer.testing.http.routes import Target
     from aioinformer.testing.state.storage import Collection
 
 _BEFORE_TIMEOUT = 2.0

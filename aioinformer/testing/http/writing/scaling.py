@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.api.negotiation import Wanted
-    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.http.writing.write_options import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
 
@@ -76,7 +76,7 @@ class Scaling:
         self, request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted, target: Target
     ) -> web.Response:
         stored = encode_object(scale, custom=False)
-        return object_answer(request, _SCALE, stored, wanted, target.query, self._cluster.clock)
+        return object_answer(request, _SCALE, stored, wanted, target.query, self._cluster)
 
     def _wanted(
         self,

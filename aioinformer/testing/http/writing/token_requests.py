@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.access.authn import Access
     from aioinformer.testing.api.negotiation import Wanted
-    from aioinformer.testing.http.routes import Target
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.routes import Target
 
 _DIRECTIVES = ("", "Ignore", "Strict", "Warn")
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})

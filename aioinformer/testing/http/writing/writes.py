@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.kinds.creation_warnings import creation_warnings, update_warnings
-from aioinformer.testing.admission.kinds.requesters import set_requester
-from aioinformer.testing.admission.reviews.reviews import is_review, reviewed
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.http.reading.list_options import parse_options
 from aioinformer.testing.http.reading.lists import read_page
-from aioinformer.testing.http.reading.representations import TableMaker
 from aioinformer.testing.http.reading.responses import object_answer, page_answer
-from aioinformer.testing.http.routes import check_name
 from aioinformer.testing.http.writing.bodies import read_object, read_options
 from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
 from aioinformer.testing.http.writing.write_options import dry_run_faults, write_options
@@ -31,9 +27,10 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.rbac import User
     from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.routes import Target
     from aioinformer.testing.state.cluster import Cluster
 
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
@@ -64,18 +61,14 @@ class Writes:
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
         if served.resource.group_resource == _REQUESTS and isinstance(obj.get("spec"), dict):
-            set_requester(obj["spec"], self._access.user())
-        if is_review(served):
-            user = self._access.user()
-            review = reviewed(served, target.namespace, obj, user, self._access, options.by, self._cluster.now())
-            return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
+            _set_requester(obj["spec"], self._access.user())
         if served.resource.namespaced and not target.namespace:
             name = str((obj.get("metadata") or {}).get("name") or "")
             raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
         with warned(warnings):
             body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
-        warnings += creation_warnings(served.resource.group_resource, obj)
-        answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock, status=201)
+        warnings += self._warnings(served, body, created=True)
+        answer = object_answer(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
     async def update(
@@ -97,12 +90,9 @@ class Writes:
                 self._access.check_creation(request)
                 check_creation(served, namespace, name, obj)
                 body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
-        if created:
-            warnings += creation_warnings(served.resource.group_resource, decode(body))
-        else:
-            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
+        warnings += self._warnings(served, body, target.subresource, created=created)
         answer = object_answer(
-            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+            request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, warnings)
 
@@ -128,14 +118,16 @@ class Writes:
             subresource=target.subresource,
             warnings=warnings,
         )
-        if created:
-            warnings += creation_warnings(served.resource.group_resource, decode(body))
-        else:
-            warnings += update_warnings(served.resource.group_resource, body, target.subresource)
+        warnings += self._warnings(served, body, target.subresource, created=created)
         answer = object_answer(
-            request, served, body, wanted, target.query, self._cluster.clock, status=201 if created else 200
+            request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, warnings)
+
+    def _warnings(self, served: Served, body: bytes, subresource: str = "", *, created: bool) -> list[str]:
+        if served.custom:
+            return []
+        return self._cluster.admission.warn(served, body, subresource=subresource, created=created)
 
     def _is_there(self, served: Served, namespace: str, name: str) -> bool:
         return self._cluster.ledger.find(served, namespace, name) is not None
@@ -156,11 +148,11 @@ class Writes:
         )
         warnings = _deletion_warnings(served, options)
         if not gone or returns_deleted(served):
-            answer = object_answer(request, served, body, wanted, target.query, self._cluster.clock)
+            answer = object_answer(request, served, body, wanted, target.query, self._cluster)
             return with_warnings(answer, warnings)
         if wanted.form == "table":
             # A Status is never a table, but what is asked of a table is read all the same.
-            TableMaker(served, wanted, target.query, self._cluster.clock)
+            self._cluster.admission.render(served, wanted, target.query)
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
@@ -190,7 +182,25 @@ class Writes:
                 await asyncio.sleep(0)
         warned_of = warning_headers(_deletion_warnings(served, options))
         headers = {"Warning": warned_of[0]} if warned_of else None
-        return await page_answer(request, served, page, wanted, target.query, self._cluster.clock, headers)
+        return await page_answer(request, served, page, wanted, target.query, self._cluster, headers)
+
+
+def _set_requester(spec: dict[str, Any], user: User) -> None:
+    """Set the user who sent a certificate signing request.
+
+    Args:
+        spec: is changed.
+    """
+    requester = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra.items()},
+    }
+    for field, value in requester.items():
+        spec.pop(field, None)
+        if value:
+            spec[field] = value
 
 
 def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:

@@ -12,9 +12,9 @@ from aioinformer.testing.admission.specs.pods.containers.resources import (
     resource_causes,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate
-from aioinformer.testing.api.quantities import amount, canonical
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
+from aioinformer.testing.schemas.quantities import amount, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

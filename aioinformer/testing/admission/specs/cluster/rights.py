@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.access.rbac import RBAC_GROUP
 from aioinformer.testing.admission.specs.extension.admission_rules import path_segment_faults
 from aioinformer.testing.admission.specs.terms.parts import format_causes, selector_causes
 from aioinformer.testing.api.statuses import Cause, shown
@@ -12,7 +13,6 @@ from aioinformer.testing.api.validation import subdomain_faults
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-RIGHTS = "rbac.authorization.k8s.io"
 _GO_NAMES = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
 _KINDS = ("ServiceAccount", "User", "Group")
 
@@ -77,8 +77,8 @@ def _aggregation(role: Mapping[str, Any]) -> Iterator[Cause]:
 
 def _reference(reference: Mapping[str, Any], kinds: tuple[str, ...]) -> Iterator[Cause]:
     group, kind, name = (str(reference.get(field) or "") for field in ("apiGroup", "kind", "name"))
-    if group != RIGHTS:
-        yield Cause.unsupported("roleRef.apiGroup", shown(group), (RIGHTS,))
+    if group != RBAC_GROUP:
+        yield Cause.unsupported("roleRef.apiGroup", shown(group), (RBAC_GROUP,))
     if kind not in kinds:
         yield Cause.unsupported("roleRef.kind", shown(kind), kinds)
     if not name:
@@ -98,6 +98,6 @@ def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterato
             yield from (Cause.invalid(f"{path}.name", shown(name), why) for why in subdomain_faults(name))
         if not namespaced and not subject.get("namespace"):
             yield Cause.required(f"{path}.namespace")
-    wanted = "" if kind == "ServiceAccount" else RIGHTS
+    wanted = "" if kind == "ServiceAccount" else RBAC_GROUP
     if group != wanted:
         yield Cause.unsupported(f"{path}.apiGroup", shown(group), (wanted,))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.placement import toleration_causes
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

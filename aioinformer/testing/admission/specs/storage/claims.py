@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.common.data_sources import settle_data_source
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable, one_of, required, selector_causes
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,9 +13,9 @@ from aioinformer.testing.admission.specs.terms.go_structs import difference, go_
 from aioinformer.testing.admission.specs.terms.node_selectors import node_selector_causes
 from aioinformer.testing.admission.specs.terms.parts import between, format_causes, immutable, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import no_parent_steps
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,9 +15,9 @@ from aioinformer.testing.admission.specs.terms.parts import (
     one_of,
     selector_causes,
 )
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

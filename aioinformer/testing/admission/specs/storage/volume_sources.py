@@ -14,9 +14,9 @@ from aioinformer.testing.admission.specs.storage.claims import claim_spec_causes
 from aioinformer.testing.admission.specs.storage.projected_volumes import downward_file, key_paths, projected
 from aioinformer.testing.admission.specs.terms.parts import between, format_causes, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import descending_path, mode, no_parent_steps
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import labelling_causes, subdomain_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

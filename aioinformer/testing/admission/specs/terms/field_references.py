@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import format_causes, one_of
-from aioinformer.testing.api.quantities import amount, canonical
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_name_faults
+from aioinformer.testing.schemas.quantities import amount, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.pods.containers.resources import container_resource_causes
 from aioinformer.testing.admission.specs.terms.parts import format_causes, non_negative, one_of
-from aioinformer.testing.api.quantities import amount
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, segment_faults
+from aioinformer.testing.schemas.quantities import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

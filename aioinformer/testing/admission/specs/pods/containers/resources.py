@@ -12,9 +12,9 @@ from aioinformer.testing.admission.common.pod_demands import (
     written_like,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate
-from aioinformer.testing.api.quantities import QuantityError, amount, canonical
 from aioinformer.testing.api.statuses import Cause, shown
 from aioinformer.testing.api.validation import label_faults, label_name_faults
+from aioinformer.testing.schemas.quantities import QuantityError, amount, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

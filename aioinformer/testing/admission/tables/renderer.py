@@ -1,4 +1,4 @@
-"""Objects in the form that a client asked for: whole, metadata alone, or as rows of a table."""
+"""Render objects as tables for one request."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.tables.rendering import INCLUDE_OBJECT, layout
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, partial_body
-from aioinformer.testing.api.negotiation import check_partial
+from aioinformer.testing.api.encoding import decode, encode_object, encode_plain
 from aioinformer.testing.api.protobuf.go_json import go_json
-from aioinformer.testing.http.reading.lists import list_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.testing.admission.tables.rendering import TableLayout
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.reading.lists import Page
     from aioinformer.testing.state.storage import Record
 
 _ROWS_AT_ONCE = 25
@@ -54,17 +51,17 @@ class TableMaker:
         obj = self._served.decoded(body)
         return self._table([obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
 
-    async def page(self, page: Page) -> bytes:
-        """A table of a list, made in small steps."""
+    async def page(self, records: Sequence[Record], metadata: Mapping[str, Any]) -> bytes:
+        """Return a table of a list, made in small steps."""
         now = self._time()
         rows: list[dict[str, Any]] = []
-        for index, record in enumerate(page.records):
+        for index, record in enumerate(records):
             obj = self._served.decoded(record.body)
             row = self._layout.row(obj, now, include=self._include, api_version=self._group_version)
             rows.append(self._with_object(row, obj))
             if index % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
                 await asyncio.sleep(0)
-        table = self._layout.table((), now, metadata=decode(list_metadata(page)), api_version=self._group_version)
+        table = self._layout.table((), now, metadata=metadata, api_version=self._group_version)
         table["rows"] = rows
         return encode_plain(table)
 
@@ -106,22 +103,3 @@ class TableMaker:
 
     def _time(self) -> datetime:
         return datetime.fromtimestamp(self._now(), UTC)
-
-
-def object_in_form(
-    served: Served, stored: bytes, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]
-) -> bytes:
-    """One object as the client wants it.
-
-    Args:
-        stored: its body as it is stored, in whichever API version.
-
-    Raises:
-        StatusError: 406, it is wanted as a list.
-    """
-    check_partial(served, wanted, is_list=False)
-    if wanted.form == "partial":
-        return partial_body(stored, wanted.group_version)
-    if wanted.form == "table":
-        return TableMaker(served, wanted, query, now).one(stored)
-    return served.body(stored)
