@@ -1,69 +1,49 @@
-"""The doorkeeper: who sends a request, on whose behalf, and whether he may.
+"""Authentication: which user sends a request.
 
-Without tokens everybody is the administrator, unless he shows the token of a service account; without roles everybody
-may do everything. As in a real server all of this comes before anything else is said about a request, 404 and 405
-included.
+Without tokens every sender is the administrator, except those who send the token of a service account.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 import uuid
-from contextvars import ContextVar
-from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
-from aioinformer.testing.access.attributes import deed_of, is_stream, refusal
-from aioinformer.testing.access.certificates import certified_user
-from aioinformer.testing.access.escalation import check_grant
-from aioinformer.testing.access.impersonation import ANONYMOUS, impersonated, wanted_user
-from aioinformer.testing.access.rbac import (
-    AUTHENTICATED,
-    EVERYTHING,
-    MASTERS,
-    UNAUTHENTICATED,
-    Decision,
-    Deed,
-    RoleAuthorizer,
-    User,
-    aggregated,
-)
+from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from aioinformer.testing.access.token_checks import TokenError, check_token
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import DEPRECATED
-from aioinformer.testing.api.encoding import decode
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping, Sequence
 
     from aiohttp import web
 
     from aioinformer.testing.access.account_tokens import Bound
-    from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
 _ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
-# Outside of requests it is the program itself that acts.
-_USER: ContextVar[User] = ContextVar("user", default=ADMIN)
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-# What kubelets ask for. Programs that never read their token again are to be spared: it holds for a year instead.
+# Kubelets ask for tokens of this lifetime. As in a real server these hold for a year, for programs that do not read
+# their token again.
 _OF_PODS, _A_YEAR = 3607, 365 * 24 * 3600
-_KEPT = 4096
 
 
-class Access:
-    """Knows users and what they may do.
+class Authenticator:
+    """Identifies users by certificates and bearer tokens, and issues tokens.
 
     Args:
-        cluster: where roles and service accounts are.
-        tokens: bearer tokens with the user's name, and his groups after commas; None to take everybody for the
+        cluster: where service accounts are.
+        tokens: bearer tokens with the user's name, and the groups after commas; None to take every sender for the
             administrator.
-        rbac: whether roles decide; else everything is allowed.
+        rbac: whether roles decide: then a sender without credentials is anonymous.
     """
 
     def __init__(self, cluster: Cluster, tokens: Mapping[str, str] | None, *, rbac: bool) -> None:
@@ -72,51 +52,14 @@ class Access:
         self._rbac = rbac
         self._key = secrets.token_bytes(32)
         self._given: dict[str, str] = {}
-        self._roles = RoleAuthorizer(self._objects)
-        if rbac:
-            cluster.granting = self._check_grant
-
-    def admit(self, request: web.BaseRequest, deed: Deed) -> None:
-        """Finds out who asks, and whether he may do it.
-
-        Raises:
-            StatusError: 400, 401 or 403.
-        """
-        try:
-            user = self.authenticated(request)
-            wanted = wanted_user(request.headers)
-            if wanted is not None:
-                user = impersonated(user, wanted, deed, self._check)
-        except statuses.StatusError as error:
-            error.queued = False
-            raise
-        _USER.set(user)
-        try:
-            self._check(user, deed)
-        except statuses.StatusError as error:
-            error.queued = not is_stream(deed)
-            raise
-
-    def user(self) -> User:
-        """Who sent the request that is being answered."""
-        return _USER.get()
-
-    def check_creation(self, request: web.BaseRequest) -> None:
-        """Whether the sender of another kind of write may create what it is for.
-
-        Raises:
-            StatusError: 403.
-        """
-        deed = deed_of(request.method, request.rel_url.raw_path, dict(request.query))
-        self._check(self.user(), replace(deed, verb="create"))
 
     def authenticated(self, request: web.BaseRequest) -> User:
-        """Who a request comes from, whomever it impersonates.
+        """Return the sender of a request, before impersonation.
 
         Raises:
             StatusError: 401.
         """
-        if (certified := certified_user(request.transport)) is not None:
+        if (certified := _certified_user(request.transport)) is not None:
             return certified
         said = request.headers.get("Authorization", "").strip()
         token = _bearer(said)
@@ -135,7 +78,7 @@ class Access:
         raise statuses.unauthorized()
 
     def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
-        """Whom a token stands for.
+        """Return the user of a token.
 
         Raises:
             TokenError: it is not accepted.
@@ -150,7 +93,7 @@ class Access:
         return said.user
 
     def token_of(self, user: str) -> str:
-        """A token for a user: his name and, after commas, his groups."""
+        """Return a new token for a user: the name and, after commas, the groups."""
         token = secrets.token_urlsafe(24)
         self._given[token] = user
         return token
@@ -158,13 +101,13 @@ class Access:
     def issue(
         self, account: Record, audiences: Sequence[str], seconds: int, bound: Mapping[str, Bound]
     ) -> tuple[str, str]:
-        """A token of a service account, and when it expires.
+        """Return a token of a service account, and when it expires.
 
         Args:
-            account: whose.
-            audiences: who is to accept it.
-            seconds: how long it holds.
-            bound: what it ends with, beside the account.
+            account: the service account.
+            audiences: they accept it.
+            seconds: its lifetime.
+            bound: objects whose deletion ends it, besides the account.
         """
         now = int(self._cluster.clock())
         who = (account.namespace, account.name, account.uid)
@@ -175,41 +118,23 @@ class Access:
         expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
         return sign(token, self._key), expires
 
-    def decide(self, user: User, deed: Deed) -> Decision:
-        """Whether a user may do something."""
-        return self._roles.decide(user, deed) if self._rbac else Decision(True)
 
-    def rules(self, user: User, namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
-        """What a user may do in a namespace, and what went wrong in finding out."""
-        if not self._rbac:
-            return EVERYTHING, ""
-        missing = self._roles.missing(user, namespace)
-        return self._roles.rules(user, namespace), aggregated(missing) if missing else ""
+def _certified_user(transport: asyncio.BaseTransport | None) -> User | None:
+    """Return the user of a client certificate: its common name is the name, its organizations are the groups.
 
-    def _check(self, user: User, deed: Deed) -> None:
-        decision = self.decide(user, deed)
-        if decision.allowed:
-            return
-        raise refusal(user, deed, decision.reason)
-
-    def _objects(self, plural: str, namespace: str) -> list[Mapping[str, Any]]:
-        records = self._cluster.ledger.storage.collection(f"{plural}.rbac.authorization.k8s.io").records(namespace)
-        return [_decoded(record.body) for record in records]
-
-    def _check_grant(
-        self, served: Served, namespace: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None
-    ) -> None:
-        check_grant(self._roles, self.user(), served.resource, namespace, obj, old)
+    None without a certificate, or without a common name in it.
+    """
+    connection = None if transport is None else transport.get_extra_info("ssl_object")
+    if connection is None or not (data := connection.getpeercert(binary_form=True)):
+        return None
+    told = [pair for part in connection.getpeercert()["subject"] for pair in part]
+    name = next((value for field, value in told if field == "commonName"), "")
+    groups = [value for field, value in told if field == "organizationName"]
+    known = {_CREDENTIAL: [f"X509SHA256={hashlib.sha256(data).hexdigest()}"]}
+    return User(name, "", (*groups, AUTHENTICATED), known) if name else None
 
 
 def _bearer(authorization: str) -> str:
-    """The token of a header, "" if there is none."""
+    """Return the token of a header, "" if there is none."""
     scheme, _, token = authorization.partition(" ")
     return token.partition(" ")[0] if scheme.lower() == "bearer" else ""
-
-
-@lru_cache(_KEPT)
-def _decoded(body: bytes) -> Mapping[str, Any]:
-    """An object that is not to be changed: each request reads all bindings."""
-    obj: Mapping[str, Any] = decode(body)
-    return obj

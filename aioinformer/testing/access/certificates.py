@@ -1,27 +1,22 @@
 """What a server needs to speak TLS: an authority of its own, and the certificates that it makes.
 
-Users may come with a certificate, too: its common name is theirs, its organizations are their groups. One of another
-authority ends the handshake; Python's TLS does not let a server look at such and answer 401.
+Users may authenticate with a certificate, too. One of another authority ends the handshake; Python's TLS does not let a
+server read such a certificate and answer 401.
 """
 
 from __future__ import annotations
 
-import hashlib
 import ssl
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
-from aioinformer.testing.access.rbac import AUTHENTICATED, User
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Sequence
 
     from trustme import CA
-
-_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 
 class Authority:
@@ -87,18 +82,6 @@ class Authority:
         pem = serialization.Encoding.PEM
         plain = serialization.NoEncryption()
         return certificate.public_bytes(pem), key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
-
-
-def certified_user(transport: asyncio.BaseTransport | None) -> User | None:
-    """Whom the certificate at the other end of a connection is of; None without one, or without a name in it."""
-    connection = None if transport is None else transport.get_extra_info("ssl_object")
-    if connection is None or not (data := connection.getpeercert(binary_form=True)):
-        return None
-    told = [pair for part in connection.getpeercert()["subject"] for pair in part]
-    name = next((value for field, value in told if field == "commonName"), "")
-    groups = [value for field, value in told if field == "organizationName"]
-    known = {_CREDENTIAL: [f"X509SHA256={hashlib.sha256(data).hexdigest()}"]}
-    return User(name, "", (*groups, AUTHENTICATED), known) if name else None
 
 
 def _trustme() -> Any:

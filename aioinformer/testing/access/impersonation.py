@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.access.attributes import refusal
-from aioinformer.testing.access.rbac import AUTHENTICATED, MASTERS, UNAUTHENTICATED, Deed, User
+from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Deed, User
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Check = Callable[[User, Deed], None]
 
-ANONYMOUS = "system:anonymous"
 _EXTRA = "impersonate-extra-"
 _AUTHENTICATION = "authentication.k8s.io"
 _NODE = "system:node:"

@@ -13,6 +13,7 @@ from typing import Any
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"
+ANONYMOUS = "system:anonymous"
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.admission.service_network import ServiceNetwork
     from aioinformer.testing.admission.tables.renderer import TableMaker
     from aioinformer.testing.api.negotiation import Wanted

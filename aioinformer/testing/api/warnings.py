@@ -1,29 +1,46 @@
-"""What a client is to be warned of by those who know nothing of requests."""
+"""Warnings for clients: collected while a request is answered, sent as `Warning` headers."""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-_TOLD: ContextVar[list[str] | None] = ContextVar("told", default=None)
+    from aiohttp import web
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 @contextmanager
 def collected(warnings: list[str]) -> Iterator[None]:
     """Lets warnings of the block be put into a list."""
-    token = _TOLD.set(warnings)
+    token = _COLLECTED.set(warnings)
     try:
         yield
     finally:
-        _TOLD.reset(token)
+        _COLLECTED.reset(token)
 
 
 def warn(text: str) -> None:
     """Warns whoever asked, once; nobody, if no request is being answered."""
-    warnings = _TOLD.get()
+    warnings = _COLLECTED.get()
     if warnings is not None and text not in warnings:
         warnings.append(text)
+
+
+def warning_headers(warnings: Sequence[str]) -> list[str]:
+    """The `Warning` headers, one for each text that a header can have: none that has control characters."""
+    plain = (each for each in warnings if not _CONTROL.search(each))
+    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
+
+
+def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
+    """The answer, with what the client is to be warned of."""
+    for header in warning_headers(warnings):
+        answer.headers.add("Warning", header)
+    return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api import statuses
@@ -9,20 +10,18 @@ from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.negotiation import negotiate
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.http.reading.reads import Reads
-from aioinformer.testing.http.writing.scaling import Scaling
-from aioinformer.testing.http.writing.token_requests import TokenRequests
-from aioinformer.testing.http.writing.writes import Writes
 
 if TYPE_CHECKING:
     import random
 
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.faults.kinds import FaultSet
     from aioinformer.testing.http.reading.streams import WatchStream
+    from aioinformer.testing.http.writing.writes import Writes
     from aioinformer.testing.state.cluster import Cluster
 
 #: Subresources of pods that a kubelet answers.
@@ -67,14 +66,19 @@ class ResourceHandlers:
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._writes = Writes(cluster, access)
-        self._token_requests = TokenRequests(cluster, access)
-        self._scaling = Scaling(cluster)
+        self._access = access
 
     @property
     def streams(self) -> set[WatchStream]:
         """The watches that are open."""
         return self._reads.streams
+
+    @cached_property
+    def _writes(self) -> Writes:
+        # Loaded by the first write: most servers in tests are only read over HTTP.
+        from aioinformer.testing.http.writing.writes import Writes
+
+        return Writes(self._cluster, self._access)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Does what a request asks for.
@@ -98,30 +102,33 @@ class ResourceHandlers:
         wanted = negotiate(request.headers.get("Accept", ""), served, watch=verb == "watch", is_list=verb == "list")
         if verb not in ("update", "patch"):
             check_name(target.name)
-        reads, writes = self._reads, self._writes
         if target.subresource == "scale":
-            return await self._scaling.answer(request, target, served, wanted)
+            from aioinformer.testing.http.writing.scaling import Scaling
+
+            return await Scaling(self._cluster).answer(request, target, served, wanted)
         if target.subresource == "token":
-            return await self._token_requests.answer(request, target, served, wanted)
+            from aioinformer.testing.http.writing.token_requests import TokenRequests
+
+            return await TokenRequests(self._cluster, self._access).answer(request, target, served, wanted)
         if _is_answered_only(served, target):
             return await self._cluster.admission.answer(request, target, served, wanted)
         match verb:
             case "list":
-                return await reads.list(request, target, served, wanted)
+                return await self._reads.list(request, target, served, wanted)
             case "watch":
-                return await reads.watch(request, target, served, wanted)
+                return await self._reads.watch(request, target, served, wanted)
             case "get":
-                return await reads.get(request, target, served, wanted)
+                return await self._reads.get(request, target, served, wanted)
             case "create":
-                return await writes.create(request, target, served, wanted)
+                return await self._writes.create(request, target, served, wanted)
             case "update":
-                return await writes.update(request, target, served, wanted)
+                return await self._writes.update(request, target, served, wanted)
             case "patch":
-                return await writes.patch(request, target, served, wanted)
+                return await self._writes.patch(request, target, served, wanted)
             case "delete":
-                return await writes.delete(request, target, served, wanted)
+                return await self._writes.delete(request, target, served, wanted)
             case _:
-                return await writes.delete_collection(request, target, served, wanted)
+                return await self._writes.delete_collection(request, target, served, wanted)
 
 
 def _is_answered_only(served: Served, target: Target) -> bool:

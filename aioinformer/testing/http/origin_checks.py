@@ -16,7 +16,7 @@ from aioinformer.testing.api.negotiation import media_type
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
 
 _OPEN = frozenset({"healthz", "livez", "readyz", "version"})
 _SAFE = frozenset({"GET", "HEAD"})
@@ -48,7 +48,7 @@ class Guard:
             if not all(map(_is_local_origin, origins)):
                 raise _foreign("Origin", origins)
         if not is_open(request.method, path):
-            self._access.authenticated(request)
+            self._access.authn.authenticated(request)
 
     def check_json(self, request: web.BaseRequest) -> None:
         """Check that a body, if there is one, says that it is JSON: a form of a web page cannot.

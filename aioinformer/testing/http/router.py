@@ -25,19 +25,18 @@ from aioinformer.testing.api.answers import (
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
+from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.deadlines import deadline, timed_out
 from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
 from aioinformer.testing.http.faults.effects import CUTTING
 from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
-from aioinformer.testing.http.nonresource.endpoints import about_itself
 from aioinformer.testing.http.origin_checks import is_open
-from aioinformer.testing.http.writing.writes import with_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.access.rbac import Deed
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.faults.effects import FaultEffects
@@ -179,7 +178,9 @@ class FrontDoor:
                 if wrong is not None:
                     raise wrong
                 if target.served is None:
-                    return about_itself(request, path, self._registry, self._storage, starting=starting)
+                    from aioinformer.testing.http.nonresource.endpoints import nonresource_answer
+
+                    return nonresource_answer(request, path, self._registry, self._storage, starting=starting)
                 if starting and target.served.custom:
                     raise UnknownPath(path)
                 return await self._about_resource(request, target, deed)

@@ -9,7 +9,6 @@ fields are never stored: Go structs have no place for them, and custom resources
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 _NESTED = (dict, list)
 # Go writes larger numbers with an exponent.
 _WITHOUT_EXPONENT = 1e21
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -202,12 +200,6 @@ def check_schema(
 @lru_cache(maxsize=64)
 def _has_rules(served: Served) -> bool:
     return b'"x-kubernetes-validations"' in encode_plain(served.schema)
-
-
-def warning_headers(warnings: Sequence[str]) -> list[str]:
-    """Return a `Warning` header for each text. Texts with control characters are left out."""
-    plain = (each for each in warnings if not _CONTROL.search(each))
-    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
 
 
 def drop_unknown_fields(served: Served, obj: dict[str, Any]) -> list[str]:

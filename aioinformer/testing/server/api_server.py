@@ -8,25 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from aioinformer.errors import UsageError
-from aioinformer.testing.access.authn import Access
-from aioinformer.testing.access.bootstrap_policy import create_standing_roles
-from aioinformer.testing.access.certificates import Authority
-from aioinformer.testing.access.kubeconfigs import write_kubeconfig
+from aioinformer.testing.access.authz import Access
 from aioinformer.testing.api.served import Registry
 from aioinformer.testing.http.faults.effects import FaultEffects
 from aioinformer.testing.http.faults.kinds import Fault, FaultSet
 from aioinformer.testing.http.faults.scope import FaultScope
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listener import Listener
-from aioinformer.testing.http.origin_checks import Guard
 from aioinformer.testing.http.router import FrontDoor, RequestEntry
 from aioinformer.testing.server.contents import Contents
 from aioinformer.testing.state.admission import is_installed, load_admission
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.housekeeping import Housekeeper
 from aioinformer.testing.state.ledger import Ledger
-from aioinformer.testing.state.persistence.durable import Database
-from aioinformer.testing.state.persistence.loading import load_database
 from aioinformer.testing.state.storage import Backup, Storage
 
 if TYPE_CHECKING:
@@ -37,6 +31,9 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.resources.resource import Resource
+    from aioinformer.testing.access.certificates import Authority
+    from aioinformer.testing.http.origin_checks import Guard
+    from aioinformer.testing.state.persistence.durable import Database
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ADMINISTRATOR = "admin,system:masters"
@@ -118,7 +115,7 @@ class ApiServer(Contents):
             watch_timeout=watch_timeout,
             rng=rng,
         )
-        self._authority = Authority() if tls else None
+        self._authority = _authority() if tls else None
         secured = None if self._authority is None else self._authority.context(host)
         self._listener = Listener(self._answer, host, port, secured)
         self._housekeeper = Housekeeper(self._cluster)
@@ -131,15 +128,17 @@ class ApiServer(Contents):
             self._effects,
             access=self._access,
             faults_over_http=faults_over_http,
-            guard=Guard(host, self._access) if guarded else None,
+            guard=_guard(host, self._access) if guarded else None,
             clock=now,
         )
-        self._database = None if database is None else self._use(Database(Path(database)))
+        self._database = None if database is None else self._use(Path(database))
         known = {obj["metadata"]["name"] for obj in self.list("namespaces")}
         for name in _NAMESPACES:
             if name not in known:
-                self.create("namespaces", {"metadata": {"name": name}})
+                self.load("namespaces", [_namespace(name, self._cluster.now())])
         if authorization_mode == "RBAC":
+            from aioinformer.testing.access.bootstrap_policy import create_standing_roles
+
             create_standing_roles(self._cluster, rng)
         # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
         self._storage.compact()
@@ -206,6 +205,8 @@ class ApiServer(Contents):
         Raises:
             UsageError: certificates need TLS.
         """
+        from aioinformer.testing.access.kubeconfigs import write_kubeconfig
+
         if certificate:
             if self._authority is None:
                 raise UsageError("users have certificates by TLS only: make the server with tls=True")
@@ -217,7 +218,7 @@ class ApiServer(Contents):
             # Without any credentials kubectl asks for a user and a password.
             user = user or _ADMINISTRATOR
         if user:
-            token = self._access.token_of(user)
+            token = self._access.authn.token_of(user)
         return write_kubeconfig(Path(path), self.url, token, self.certificate_authority)
 
     # State as a whole
@@ -248,7 +249,11 @@ class ApiServer(Contents):
         """
         return FaultScope(self._effects, Fault(name, params))
 
-    def _use(self, database: Database) -> Database:
+    def _use(self, path: Path) -> Database:
+        from aioinformer.testing.state.persistence.durable import Database
+        from aioinformer.testing.state.persistence.loading import load_database
+
+        database = Database(path)
         load_database(self._cluster, database)
         self._cluster.ledger.changed = database.note
         self._storage.restored = database.replace
@@ -256,3 +261,35 @@ class ApiServer(Contents):
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self._front.handle(request)
+
+
+# What few servers need is imported by those alone: most tests start a server, and should not wait for it.
+
+
+def _authority() -> Authority:
+    from aioinformer.testing.access.certificates import Authority
+
+    return Authority()
+
+
+def _guard(host: str, access: Access) -> Guard:
+    from aioinformer.testing.http.origin_checks import Guard
+
+    return Guard(host, access)
+
+
+def _namespace(name: str, now: str) -> dict[str, Any]:
+    """A namespace of every cluster, as `ApiServer.create` would store it."""
+    labels: dict[str, Any] = {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}
+    owned = {"fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": labels}}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/metadata.name": name},
+            "managedFields": [
+                {"manager": "aioinformer", "operation": "Update", "apiVersion": "v1", "time": now, **owned}
+            ],
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }

@@ -6,13 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.encoding import decode, encode_plain
-from aioinformer.testing.http.writing.patching import patch_object
-from aioinformer.testing.http.writing.write_options import WriteOptions
-from aioinformer.testing.ownership.managers import Manager
-from aioinformer.testing.patches.media_types import APPLY_PATCH
-from aioinformer.testing.schemas.field_checks import check_object
-from aioinformer.testing.state.persistence.loading import all_bodies, load_manifests
-from aioinformer.testing.state.persistence.manifests import write_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,8 +43,9 @@ class Contents:
         """
         served = self._registry.resolve(resource)
         copy = _copy(obj)
-        check_object(served, copy, "Ignore")
-        return _decoded(self._cluster.create(served, _namespace(served, obj, namespace), copy, whole=False))
+        writer = self._cluster.writer
+        writer.check(served, copy)
+        return _decoded(writer.create(served, _namespace(served, obj, namespace), copy, whole=False))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
         """Stores objects as they are, status and timestamps included, as if they had always been there.
@@ -75,6 +69,8 @@ class Contents:
         Raises:
             UsageError: something cannot be read, is not served, or is refused; the message names it.
         """
+        from aioinformer.testing.state.persistence.loading import load_manifests
+
         return load_manifests(self._cluster, Path(path))
 
     def save_manifests(self, folder: str | Path) -> None:
@@ -83,6 +79,9 @@ class Contents:
         Raises:
             UsageError: the folder cannot be written to.
         """
+        from aioinformer.testing.state.persistence.loading import all_bodies
+        from aioinformer.testing.state.persistence.manifests import write_manifests
+
         write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.ledger.storage.version)
 
     def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
@@ -120,8 +119,9 @@ class Contents:
         name = str((obj.get("metadata") or {}).get("name") or "")
         where = _namespace(served, obj, namespace)
         copy = _copy(obj)
-        check_object(served, copy, "Ignore")
-        return _decoded(self._cluster.update(served, where, name, copy, subresource=subresource, whole=False))
+        writer = self._cluster.writer
+        writer.check(served, copy)
+        return _decoded(writer.update(served, where, name, copy, subresource=subresource, whole=False))
 
     def patch(
         self,
@@ -141,6 +141,11 @@ class Contents:
         Raises:
             StatusError: what the API would answer.
         """
+        from aioinformer.testing.http.writing.patching import patch_object
+        from aioinformer.testing.http.writing.write_options import WriteOptions
+        from aioinformer.testing.ownership.managers import Manager
+        from aioinformer.testing.patches.media_types import APPLY_PATCH
+
         served = self._registry.resolve(resource)
         where = _namespace(served, {}, namespace)
         how = "Apply" if content_type == APPLY_PATCH else "Update"

@@ -38,7 +38,7 @@ def sum_up_roles(cluster: Cluster) -> None:
         if rules != (role.get("rules") or []):
             config: dict[str, Any] = {"apiVersion": _CONTROLLER.api_version, "kind": "ClusterRole"}
             config |= {"metadata": {"name": record.name}} | ({"rules": rules} if rules else {})
-            cluster.apply(served, "", record.name, config, _CONTROLLER, force=True)
+            cluster.writer.apply(served, "", record.name, config, _CONTROLLER, force=True)
 
 
 def _selected(records: Sequence[Record], selectors: Sequence[Mapping[str, Any]], total: Record) -> Iterator[Record]:

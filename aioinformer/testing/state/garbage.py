@@ -138,7 +138,7 @@ class GarbageCollector:
         obj = decode(served.body(record.body))
         change(obj["metadata"])
         by = Manager("kube-controller-manager", "Update", served.resource.api_version)
-        self._cluster.update(served, record.namespace, record.name, obj, by=by)
+        self._cluster.writer.update(served, record.namespace, record.name, obj, by=by)
 
     def _served(self, place: Place) -> Served | None:
         return self._cluster.ledger.registry.find_collection(place.group_resource)

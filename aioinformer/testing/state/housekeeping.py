@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from aioinformer.logs import get_logger
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.schemas.definitions import is_established
-from aioinformer.testing.state.aggregated_roles import sum_up_roles
-from aioinformer.testing.state.garbage import GarbageCollector
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.garbage import GarbageCollector
     from aioinformer.testing.state.storage import Record
 
 _log = get_logger("aioinformer.testing")
@@ -36,7 +34,6 @@ class Housekeeper:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._garbage = GarbageCollector(cluster)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         cluster.ledger.untidy = self._wake.set
@@ -52,11 +49,17 @@ class Housekeeper:
             self._task = None
 
     async def _run(self) -> None:
+        await self._wake.wait()
+        # Loaded when there is something to do: many servers never delete anything.
+        from aioinformer.testing.state.aggregated_roles import sum_up_roles
+        from aioinformer.testing.state.garbage import GarbageCollector
+
+        garbage = GarbageCollector(self._cluster)
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._collect_garbage()
+                await self._collect_garbage(garbage)
                 await self._finish_namespaces()
                 await self._finish_definitions()
                 sum_up_roles(self._cluster)
@@ -73,6 +76,8 @@ class Housekeeper:
                 self._cluster.ledger.remove(namespaces, namespace)
 
     async def _finish_definitions(self) -> None:
+        from aioinformer.testing.schemas.definitions import is_established
+
         definitions = self._served(*_CRDS)
         for definition in self._deleting(definitions):
             obj = decode(definition.body)
@@ -86,11 +91,11 @@ class Housekeeper:
                     self._cluster.ledger.registry.forget(obj)
                 self._cluster.ledger.storage.drop(definition.name)
                 self._cluster.ledger.remove(definitions, definition)
-                self._cluster.definitions.accept_names(definitions)
+                self._cluster.writer.accept_names(definitions)
 
-    async def _collect_garbage(self) -> None:
+    async def _collect_garbage(self, garbage: GarbageCollector) -> None:
         steps = 0
-        while self._garbage.step():
+        while garbage.step():
             steps += 1
             if steps % _AT_ONCE == 0:
                 await asyncio.sleep(0)

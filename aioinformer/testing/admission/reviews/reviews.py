@@ -11,9 +11,9 @@ from aioinformer.testing.admission.reviews.review_checks import evaluation_error
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.write_options import write_options
-from aioinformer.testing.http.writing.writes import with_warnings
 from aioinformer.testing.ownership.writing import track
 from aioinformer.testing.schemas.field_checks import check_object
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
@@ -128,7 +128,7 @@ def _token_status(spec: Mapping[str, Any], access: Access) -> dict[str, Any]:
         raise statuses.bad_request("token is required for TokenReview in authentication")
     audiences = spec.get("audiences") or [ISSUER]
     try:
-        user = access.holder(spec["token"], audiences)
+        user = access.authn.holder(spec["token"], audiences)
     except TokenError as error:
         told = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
         return {"user": {}, "error": told}

@@ -16,9 +16,10 @@ from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.write_options import write_options
-from aioinformer.testing.http.writing.writes import checked_delete_options, with_warnings
+from aioinformer.testing.http.writing.writes import checked_delete_options
 from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_delete_preconditions, check_stored
 

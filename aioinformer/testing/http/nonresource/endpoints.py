@@ -33,7 +33,7 @@ _MISSING = (
 )
 
 
-def about_itself(
+def nonresource_answer(
     request: web.BaseRequest, path: str, registry: Registry, storage: Storage, *, starting: bool = False
 ) -> web.StreamResponse:
     """Answers a request that is about no resource.

@@ -74,7 +74,7 @@ def patch_object(
         uid = metadata.get("uid") or current["metadata"]["uid"]
         if uid != current["metadata"]["uid"]:
             raise _another_uid(served, name, uid)
-        body = cluster.update(
+        body = cluster.writer.update(
             served,
             namespace,
             name,
@@ -248,7 +248,7 @@ def _apply(
                 raise _another_uid(served, name, uid)
         if live is None and isinstance(said, dict):
             said.pop("resourceVersion", None)
-        return cluster.apply(
+        return cluster.writer.apply(
             served,
             namespace,
             name,

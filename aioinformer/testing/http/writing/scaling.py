@@ -8,12 +8,12 @@ from aioinformer.resources.resource import Resource
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.served import Served
+from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.reading.responses import object_answer
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.configurations import name_configuration, read_configuration
 from aioinformer.testing.http.writing.patching import checked_patch, patch_type, warned
 from aioinformer.testing.http.writing.write_options import write_options
-from aioinformer.testing.http.writing.writes import with_warnings
 from aioinformer.testing.ownership.scale import apply_scale, read_scale, scale_owners, set_replicas
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.schemas.field_checks import check_object
@@ -66,7 +66,7 @@ class Scaling:
                 scale = self._wanted(target, served, obj, data, content_type, options, warnings)
                 _check_place(scale, target)
                 changed = apply_scale(served, obj, scale)
-                body = self._cluster.update(
+                body = self._cluster.writer.update(
                     served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
                 )
         scale = read_scale(served, decode(body))
@@ -107,7 +107,7 @@ class Scaling:
         replicas = (scale.get("spec") or {}).get("replicas")
         if replicas is not None:
             set_replicas(served, config, replicas)
-        body, _ = self._cluster.apply(
+        body, _ = self._cluster.writer.apply(
             served,
             target.namespace,
             target.name,

@@ -11,9 +11,9 @@ from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain, ordered_metadata
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.write_options import write_options
-from aioinformer.testing.http.writing.writes import with_warnings
 from aioinformer.testing.ownership.writing import track
 from aioinformer.testing.schemas.field_checks import check_object
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.state.cluster import Cluster
@@ -85,7 +85,7 @@ class TokenRequests:
         obj["metadata"] = ordered_metadata(obj["metadata"])
         spec["audiences"] = spec.get("audiences") or [ISSUER]
         spec.setdefault("boundObjectRef", None)
-        token, expires = self._access.issue(account, spec["audiences"], seconds, bound)
+        token, expires = self._access.authn.issue(account, spec["audiences"], seconds, bound)
         obj["status"] = {"token": token, "expirationTimestamp": expires}
         ordered = {field: obj[field] for field in ("kind", "apiVersion", "metadata", "spec", "status")}
         return with_warnings(json_answer(request, encode_plain(ordered), status=201, wanted=wanted), warnings)

@@ -10,6 +10,7 @@ from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.warnings import warning_headers, with_warnings
 from aioinformer.testing.http.reading.list_options import parse_options
 from aioinformer.testing.http.reading.lists import read_page
 from aioinformer.testing.http.reading.responses import object_answer, page_answer
@@ -17,16 +18,16 @@ from aioinformer.testing.http.writing.bodies import read_object, read_options
 from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
 from aioinformer.testing.http.writing.write_options import dry_run_faults, write_options
 from aioinformer.testing.patches.media_types import APPLY_PATCH
-from aioinformer.testing.schemas.field_checks import check_object, warning_headers
+from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_creation
 from aioinformer.testing.state.strategies import is_created_by_update, returns_deleted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from aiohttp import web
 
-    from aioinformer.testing.access.authn import Access
+    from aioinformer.testing.access.authz import Access
     from aioinformer.testing.access.rbac import User
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.routes import Target
@@ -66,7 +67,7 @@ class Writes:
             name = str((obj.get("metadata") or {}).get("name") or "")
             raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
         with warned(warnings):
-            body = self._cluster.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
+            body = self._cluster.writer.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
         warnings += self._warnings(served, body, created=True)
         answer = object_answer(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
@@ -83,13 +84,13 @@ class Writes:
         created = False
         with warned(warnings):
             if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
-                body = self._cluster.update(
+                body = self._cluster.writer.update(
                     served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
                 )
             else:
                 self._access.check_creation(request)
                 check_creation(served, namespace, name, obj)
-                body, created = self._cluster.create(served, namespace, obj, by=by, dry_run=dry_run), True
+                body, created = self._cluster.writer.create(served, namespace, obj, by=by, dry_run=dry_run), True
         warnings += self._warnings(served, body, target.subresource, created=created)
         answer = object_answer(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
@@ -201,13 +202,6 @@ def _set_requester(spec: dict[str, Any], user: User) -> None:
         spec.pop(field, None)
         if value:
             spec[field] = value
-
-
-def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
-    """The answer, with what the client is to be warned of."""
-    for header in warning_headers(warnings):
-        answer.headers.add("Warning", header)
-    return answer
 
 
 def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:

@@ -75,12 +75,12 @@ def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
         check_object(served, obj, "Ignore")
         status = obj.get("status")
         if cluster.ledger.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
-            stored = decode(cluster.create(served, namespace, obj, whole=False))
+            stored = decode(cluster.writer.create(served, namespace, obj, whole=False))
         else:
-            stored = decode(cluster.update(served, namespace, name, obj, whole=False))
+            stored = decode(cluster.writer.update(served, namespace, name, obj, whole=False))
         if status is not None and "status" in served.subresources and obj["kind"] != _CRD:
             changed = stored | {"status": status}
-            cluster.update(served, namespace, stored["metadata"]["name"], changed, subresource="status")
+            cluster.writer.update(served, namespace, stored["metadata"]["name"], changed, subresource="status")
     except StatusError as error:
         raise UsageError(f"{served.resource.kind} {namespace}/{name} is refused: {error.message}") from error
 
@@ -89,7 +89,7 @@ def _make_namespace(cluster: Cluster, name: str) -> None:
     namespaces = cluster.ledger.registry.find("", "v1", "namespaces")
     assert namespaces is not None
     if cluster.ledger.collection(namespaces).get(name) is None:
-        cluster.create(namespaces, "", {"metadata": {"name": name}})
+        cluster.writer.create(namespaces, "", {"metadata": {"name": name}})
 
 
 def _served(cluster: Cluster, obj: dict[str, Any]) -> Served:

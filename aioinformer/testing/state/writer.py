@@ -1,0 +1,306 @@
+"""The rules of writing: what the server does with an object that a client creates, updates or applies.
+
+HTTP requests and the methods of `ApiServer` both end here. Every method is synchronous, so a write is atomic.
+
+An update that changes nothing takes no version and wakes no watch. The update that removes the last finalizer of an
+object that is being deleted deletes it.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode, encode_object
+from aioinformer.testing.api.validation import metadata_update_causes
+from aioinformer.testing.ownership.managers import Manager, read_owners
+from aioinformer.testing.ownership.writing import applied, note_owners, track
+from aioinformer.testing.schemas.definitions import check_definition, default_definition, establish, is_established
+from aioinformer.testing.schemas.field_checks import check_object, check_schema, fill_defaults
+from aioinformer.testing.state.admission import NoAdmission
+from aioinformer.testing.state.cluster import check_metadata
+from aioinformer.testing.state.preconditions import (
+    check_deletion,
+    check_finalizers,
+    check_name,
+    check_namespace,
+    check_preconditions,
+    checked_metadata,
+)
+from aioinformer.testing.state.strategies import prepare_create, prepare_update
+
+if TYPE_CHECKING:
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.ownership.managers import Owners
+    from aioinformer.testing.state.admission import Admission
+    from aioinformer.testing.state.cluster import Cluster
+
+_SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_CRD = "customresourcedefinitions.apiextensions.k8s.io"
+_SERVICES = "services"
+
+
+class Writer:
+    """Creates, updates and applies objects.
+
+    Args:
+        cluster: the state that is changed.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._ledger = cluster.ledger
+
+    @property
+    def _admission(self) -> Admission:
+        return self._cluster.admission
+
+    def check(self, served: Served, obj: dict[str, Any]) -> None:
+        """Decode the values of an object as the API does, and drop the fields that its kind does not have.
+
+        Args:
+            served: the resource.
+            obj: is changed.
+
+        Raises:
+            StatusError: 400, a value does not fit its field.
+        """
+        check_object(served, obj, "Ignore")
+
+    def create(
+        self,
+        served: Served,
+        namespace: str,
+        obj: dict[str, Any],
+        *,
+        by: Manager | None = None,
+        owners: Owners | None = None,
+        dry_run: bool = False,
+        whole: bool = True,
+    ) -> bytes:
+        """Stores a new object.
+
+        Args:
+            obj: is changed and kept; give away a copy.
+            by: who owns what the object says; by default this program.
+            owners: of its fields, if that is known already.
+            dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
+
+        Returns:
+            The body of the object as it is stored now.
+
+        Raises:
+            StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = checked_metadata(served, namespace, obj)
+        for name in _SERVER_OWNED:
+            metadata.pop(name, None)
+        self._fill_defaults(served, obj)
+        metadata = obj["metadata"]
+        self._cluster.granting(served, namespace, obj, None)
+        if owners is None:
+            track(served, None, obj, by or _ourselves(served), self._cluster.now())
+        else:
+            note_owners(obj, owners)
+        if metadata.get("resourceVersion", "0") != "0" and not dry_run:
+            raise statuses.internal_error("resourceVersion should not be set on objects to be created")
+        check_namespace(self._ledger, served, namespace, str(metadata.get("name") or ""))
+        name = str(metadata.get("name") or "")
+        if not name and metadata.get("generateName"):
+            name = self._cluster.naming.generated(str(metadata["generateName"]))
+        if _has_specification(served):
+            self._admission.assign(served, obj, None, name=name, dry_run=dry_run, whole=whole)
+        if name:
+            metadata["name"] = name
+        metadata["uid"] = self._cluster.naming.uid()
+        causes = self._admission.validate(served, obj, None, whole=whole) if _has_specification(served) else ()
+        check_metadata(served, metadata, causes)
+        metadata["creationTimestamp"] = self._cluster.now()
+        prepare_create(served, obj, self._preparing(served))
+        if served.resource.group_resource == _CRD:
+            check_definition(obj, lambda: self._admission.validate(served, obj, None))
+        check_schema(served, obj, None, lambda causes: self._admission.validate(served, obj, None, causes=causes))
+        if (there := self._ledger.find(served, namespace, name)) is not None:
+            going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
+            raise statuses.already_exists(served.resource, name, going=going)
+        if dry_run:
+            return encode_object(obj, custom=served.custom)
+        record = self._ledger.commit(served, "ADDED", obj, None)
+        self._ledger.suspect(served, record, metadata)
+        if served.resource.group_resource == _CRD:
+            self._establish(served, obj)
+        return record.body
+
+    def update(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        obj: dict[str, Any],
+        *,
+        subresource: str = "",
+        by: Manager | None = None,
+        owners: Owners | None = None,
+        dry_run: bool = False,
+        whole: bool = True,
+    ) -> bytes:
+        """Replaces an object, or a part of it.
+
+        Args:
+            name: as the URL has it.
+            obj: is changed and kept; give away a copy.
+            subresource: "" or "status".
+            by: who owns what is changed; by default this program.
+            owners: of all fields, if that is known already.
+            dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        metadata = checked_metadata(served, namespace, obj)
+        check_name(metadata, name)
+        record = self._ledger.get(served, namespace, name)
+        check_preconditions(served, record, metadata)
+        old = decode(served.body(record.body))
+        self._fill_defaults(served, obj)
+        self._cluster.granting(served, namespace, obj, old)
+        asked = obj["metadata"].get("managedFields")
+        if served.resource.group_resource == _SERVICES and not subresource:
+            if owners is None:
+                # What the service is given now is nobody's.
+                track(served, old, obj, by or _ourselves(served), self._cluster.now())
+                owners = read_owners(obj["metadata"])
+            self._admission.assign(served, obj, old, name=name, dry_run=dry_run, whole=whole)
+        prepare_update(served, obj, old, subresource, self._preparing(served))
+        check_schema(served, obj, old, lambda causes: self._admission.validate(served, obj, old, causes=causes))
+        metadata = obj["metadata"]
+        causes = check_deletion(metadata, old["metadata"])
+        if _has_specification(served):
+            causes += self._admission.validate(served, obj, old, subresource=subresource, whole=whole)
+        for field in _SERVER_OWNED:
+            metadata.pop(field, None)
+            if field in old["metadata"]:
+                metadata[field] = old["metadata"][field]
+        if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
+            raise statuses.invalid_object(served.kept_as, name, wrong)
+        check_finalizers(served, metadata, old["metadata"])
+        if served.resource.group_resource == _CRD and not subresource:
+            check_definition(obj, lambda: self._admission.validate(served, obj, old), old)
+        metadata["resourceVersion"] = str(record.version)
+        if owners is None:
+            metadata["managedFields"] = asked
+            track(served, old, obj, by or _ourselves(served, subresource), self._cluster.now())
+        else:
+            note_owners(obj, owners)
+        body = encode_object(obj, custom=served.custom)
+        gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        if served.resource.group_resource == "namespaces":
+            gone = False
+        if dry_run or (not gone and _is_same(body, served.body(record.body))):
+            return body
+        if gone:
+            # What watches are told is the object as it was stored, not as this write would have made it.
+            self._ledger.remove(served, record)
+            return body
+        changed = self._ledger.commit(served, "MODIFIED", obj, record, encoded=body)
+        self._ledger.suspect(served, changed, metadata)
+        if served.resource.group_resource == _CRD and not subresource and is_established(obj):
+            self._ledger.registry.define(obj)
+        return changed.body
+
+    def apply(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        config: dict[str, Any],
+        by: Manager,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+        whole: bool = True,
+    ) -> tuple[bytes, bool]:
+        """Makes an object say what a configuration says, and creates it if there is none.
+
+        Args:
+            config: with the object's name.
+            by: the applier.
+            force: take fields from other managers.
+            subresource: "" or "status".
+            dry_run: do everything but store it.
+            whole: whether required fields of its specification have to be there.
+
+        Returns:
+            The object, and whether it is new.
+
+        Raises:
+            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+        """
+        record = self._ledger.find(served, namespace, name)
+        if record is None and subresource:
+            raise statuses.not_found(served.resource, name)
+        live = None if record is None else decode(served.body(record.body))
+        merged, owners = applied(served, live, config, by, self._cluster.now(), force=force)
+        if record is None:
+            return self.create(served, namespace, merged, owners=owners, dry_run=dry_run, whole=whole), True
+        body = self.update(
+            served, namespace, name, merged, subresource=subresource, owners=owners, dry_run=dry_run, whole=whole
+        )
+        return body, False
+
+    def accept_names(self, definitions: Served) -> None:
+        """Serves the definitions whose names are free by now."""
+        stored = [decode(record.body) for record in self._ledger.collection(definitions).records()]
+        for obj in stored:
+            if not is_established(obj) and is_established(establish(deepcopy(obj), stored, "")):
+                self._establish(definitions, obj)
+
+    def _establish(self, served: Served, obj: dict[str, Any]) -> None:
+        """Serves a new definition at once; the real server takes some hundred milliseconds."""
+        old = decode(encode_object(obj, custom=False))
+        others = [decode(record.body) for record in self._ledger.collection(served).records()]
+        obj = establish(decode(encode_object(obj, custom=False)), others, self._cluster.now())
+        track(
+            served,
+            old,
+            obj,
+            Manager("kube-apiserver", "Update", served.resource.api_version, "status"),
+            self._cluster.now(),
+        )
+        if is_established(obj):
+            self._ledger.registry.define(obj)
+        self._ledger.commit(served, "MODIFIED", obj, self._ledger.get(served, "", obj["metadata"]["name"]))
+
+    def _preparing(self, served: Served) -> Admission:
+        """What prepares an object: custom resources need nothing that has to be loaded."""
+        return NoAdmission() if served.custom else self._admission
+
+    def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
+        fill_defaults(served, obj)
+        if not served.custom:
+            self._admission.default(served, obj)
+        if served.conversion is not None:
+            # What this version cannot say, or says by other means, is settled before anybody looks at it.
+            settled = served.shown(served.kept(obj))
+            obj.clear()
+            obj.update(settled)
+        if served.resource.group_resource == _CRD:
+            default_definition(obj)
+
+
+def _has_specification(served: Served) -> bool:
+    """Whether a built-in kind is checked by its specification; definitions are checked by themselves."""
+    return not served.custom and served.resource.group_resource != _CRD
+
+
+def _is_same(body: bytes, stored: bytes) -> bool:
+    """Whether two bodies say the same, in whatever order."""
+    return body == stored or (len(body) == len(stored) and bool(decode(body) == decode(stored)))
+
+
+def _ourselves(served: Served, subresource: str = "") -> Manager:
+    return Manager("aioinformer", "Update", served.resource.api_version, subresource)
