@@ -11,9 +11,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.access.account_tokens import ISSUER, AccountToken, read_token, sign
 from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
-from aioinformer.testing.access.token_checks import TokenError, check_token
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import DEPRECATED
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 
+ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
 _ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -34,6 +33,10 @@ _EXTRA_SPACE = "the provided Authorization header contains extra space before th
 # Kubelets ask for tokens of this lifetime. As in a real server these hold for a year, for programs that do not read
 # their token again.
 _OF_PODS, _A_YEAR = 3607, 365 * 24 * 3600
+
+
+class TokenError(Exception):
+    """A token is not valid; the text is what a review says of it, "" for nothing in particular."""
 
 
 class Authenticator:
@@ -86,6 +89,8 @@ class Authenticator:
         if known := self._given.get(token) or (self._tokens or {}).get(token):
             name, *groups = known.split(",")
             return User(name, "", (*groups, AUTHENTICATED))
+        from aioinformer.testing.access.account_tokens import check_token, read_token
+
         said = read_token(token, self._key)
         if said is None:
             raise TokenError
@@ -109,6 +114,8 @@ class Authenticator:
             seconds: its lifetime.
             bound: objects whose deletion ends it, besides the account.
         """
+        from aioinformer.testing.access.account_tokens import AccountToken, sign
+
         now = int(self._cluster.clock())
         who = (account.namespace, account.name, account.uid)
         ends, warns = now + seconds, 0

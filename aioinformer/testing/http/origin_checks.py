@@ -47,8 +47,13 @@ class Guard:
             origins = request.headers.getall("Origin", [])
             if not all(map(_is_local_origin, origins)):
                 raise _foreign("Origin", origins)
-        if not is_open(request.method, path):
+        if not self.is_open(request.method, path):
             self._access.authn.authenticated(request)
+
+    @staticmethod
+    def is_open(method: str, path: str) -> bool:
+        """Return whether a request needs no credentials: health checks and the version."""
+        return method in _SAFE and path.removeprefix("/").partition("/")[0] in _OPEN
 
     def check_json(self, request: web.BaseRequest) -> None:
         """Check that a body, if there is one, says that it is JSON: a form of a web page cannot.
@@ -58,11 +63,6 @@ class Guard:
         """
         if request.body_exists and media_type(request.headers.get("Content-Type", "")) != "application/json":
             raise statuses.unsupported_media_type(("application/json",))
-
-
-def is_open(method: str, path: str) -> bool:
-    """Whether everyone may ask this: health checks and the version."""
-    return method in _SAFE and path.removeprefix("/").partition("/")[0] in _OPEN
 
 
 def is_loopback(host: str) -> bool:

@@ -31,7 +31,6 @@ from aioinformer.testing.http.expectations import close_without_body, expectatio
 from aioinformer.testing.http.faults.effects import CUTTING
 from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
-from aioinformer.testing.http.origin_checks import is_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -171,7 +170,7 @@ class FrontDoor:
             return replaced
         deed = deed_of(request.method, path, query)
         async with deadline(deed, query):
-            if self._guard is None or not is_open(request.method, path):
+            if self._guard is None or not self._guard.is_open(request.method, path):
                 self._access.admit(request, deed)
             starting = self._effects.is_starting(target)
             try:

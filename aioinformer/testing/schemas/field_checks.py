@@ -9,7 +9,6 @@ fields are never stored: Go structs have no place for them, and custom resources
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,7 @@ from aioinformer.testing.api.protobuf.go_json import go_json
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.openapi_v3 import custom_schema, patch_schema
-from aioinformer.testing.schemas.structural import default_fields, schema_causes
 from aioinformer.testing.schemas.typed_fields import FieldType
-from aioinformer.testing.schemas.value_types import go_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.patches.media_types import PatchSchema
 
 _NESTED = (dict, list)
-# Go writes larger numbers with an exponent.
-_WITHOUT_EXPONENT = 1e21
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -149,6 +144,8 @@ def unfit_patch(shown: str, why: str) -> StatusError:
 def fill_defaults(served: Served, obj: dict[str, Any]) -> None:
     """Fill in the defaults of a custom resource; give a built-in object the form of its struct."""
     if served.schema is not None:
+        from aioinformer.testing.schemas.structural import default_fields
+
         default_fields(obj, served.schema)
     elif not served.custom:
         _normalize(obj)
@@ -184,8 +181,11 @@ def check_schema(
     """
     if not served.custom:
         return
+    from aioinformer.testing.schemas.structural import schema_causes
+    from aioinformer.testing.schemas.value_types import write_integers
+
     causes = [] if served.schema is None else schema_causes(obj, served.schema)
-    _with_integers(obj)
+    write_integers(obj)
     if served.schema is None:
         return
     if causes and old is not None:
@@ -233,18 +233,6 @@ def kind_type(served: Served) -> FieldType | None:
 @lru_cache(maxsize=64)
 def _custom_schema(served: Served) -> PatchSchema:
     return custom_schema(served.schema or {})
-
-
-def _with_integers(value: Any) -> Any:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            value[key] = _with_integers(inner)
-    elif isinstance(value, list):
-        value[:] = map(_with_integers, value)
-    elif isinstance(number := go_number(value), float) and number.is_integer() and abs(number) < _WITHOUT_EXPONENT:
-        # The shortest digits that identify the float, padded with zeros.
-        return int(Decimal(repr(number)))
-    return value
 
 
 def _drop(value: Any, type_: FieldType, path: str, structural: bool, unknown: list[str]) -> None:

@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
-from aioinformer.testing.patches.media_types import PatchSchema
+from aioinformer.testing.patches.strategic import PatchSchema
 
 _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"

@@ -22,6 +22,8 @@ _SIZES = {"int32": 31, "int64": 63, "": 63}
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _LARGEST_INTEGER = 2**53 - 1
 _WITH_EXPONENT = 6
+# Go writes larger numbers with an exponent.
+_WITHOUT_EXPONENT = 1e21
 _LARGEST_FLOAT = 3.4028234663852886e38
 #: The format that corresponds to Go's type of a number.
 _NATIVE = {"integer": "int64", "number": "float64"}
@@ -145,3 +147,16 @@ def _type_name(value: Any) -> str:
         case str():
             return "string"
     return "array" if isinstance(value, list) else "object"
+
+
+def write_integers(value: Any) -> Any:
+    """Return a value whose integral numbers are written without a fraction; lists and mappings are changed."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            value[key] = write_integers(inner)
+    elif isinstance(value, list):
+        value[:] = map(write_integers, value)
+    elif isinstance(number := go_number(value), float) and number.is_integer() and abs(number) < _WITHOUT_EXPONENT:
+        # The shortest digits that identify the float, padded with zeros.
+        return int(Decimal(repr(number)))
+    return value

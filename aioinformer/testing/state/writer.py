@@ -15,7 +15,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_update_causes
 from aioinformer.testing.ownership.managers import Manager, read_owners
-from aioinformer.testing.ownership.writing import applied, note_owners, track
+from aioinformer.testing.ownership.writing import note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, establish, is_established
 from aioinformer.testing.schemas.field_checks import check_object, check_schema, fill_defaults
 from aioinformer.testing.state.admission import NoAdmission
@@ -240,6 +240,8 @@ class Writer:
         Raises:
             StatusError: 400, 404, 409, 422 or 500, as the API has it.
         """
+        from aioinformer.testing.ownership.applying import applied
+
         record = self._ledger.find(served, namespace, name)
         if record is None and subresource:
             raise statuses.not_found(served.resource, name)

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.data_sources import settle_data_source
-from aioinformer.testing.admission.common.job_selectors import settle_selector
 from aioinformer.testing.admission.common.label_keys import with_label_keys
 from aioinformer.testing.admission.kinds.pod_defaults import admit_pod, readmit_pod
-from aioinformer.testing.admission.kinds.pod_parts import POD_PARTS, keep_other_parts
 from aioinformer.testing.admission.kinds.pod_status import first_pod_status, keep_unsent_fields
 
 if TYPE_CHECKING:
@@ -41,8 +38,11 @@ def prepare_changed(group_resource: str, obj: dict[str, Any], old: Mapping[str, 
         return
     match group_resource:
         case "pods":
-            if subresource in POD_PARTS:
-                keep_other_parts(obj, old, subresource)
+            if subresource:
+                from aioinformer.testing.admission.kinds.pod_parts import POD_PARTS, keep_other_parts
+
+                if subresource in POD_PARTS:
+                    keep_other_parts(obj, old, subresource)
             readmit_pod(obj["spec"], old["spec"])
         case "services":
             if obj["spec"]["type"] != "LoadBalancer":
@@ -52,6 +52,8 @@ def prepare_changed(group_resource: str, obj: dict[str, Any], old: Mapping[str, 
         case "leases.coordination.k8s.io":
             _admit_lease(obj)
         case "persistentvolumeclaims":
+            from aioinformer.testing.admission.common.data_sources import settle_data_source
+
             settle_data_source(obj["spec"], old.get("spec"))
         case "endpointslices.discovery.k8s.io":
             _drop_topology(obj)
@@ -69,7 +71,15 @@ def _admit_pod(obj: dict[str, Any]) -> None:
     admit_pod(obj["spec"])
 
 
+def _admit_job(obj: dict[str, Any]) -> None:
+    from aioinformer.testing.admission.common.job_selectors import settle_selector
+
+    settle_selector(obj)
+
+
 def _admit_claim(obj: dict[str, Any]) -> None:
+    from aioinformer.testing.admission.common.data_sources import settle_data_source
+
     settle_data_source(obj["spec"])
     _protect(obj, "kubernetes.io/pvc-protection")
 
@@ -114,7 +124,7 @@ _ON_CREATE: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "nodes": _admit_node,
     "persistentvolumeclaims": _admit_claim,
     "persistentvolumes": _admit_volume,
-    "jobs.batch": settle_selector,
+    "jobs.batch": _admit_job,
     "leases.coordination.k8s.io": _admit_lease,
     "statefulsets.apps": _admit_stateful_set,
     "volumeattributesclasses.storage.k8s.io": _admit_attributes,

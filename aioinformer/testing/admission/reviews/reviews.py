@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.access.account_tokens import ISSUER
+from aioinformer.testing.access.authn import ISSUER, TokenError
 from aioinformer.testing.access.rbac import Deed, User
-from aioinformer.testing.access.token_checks import TokenError
 from aioinformer.testing.admission.reviews.review_checks import evaluation_error, question_causes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.resources.resource import Resource
-from aioinformer.testing.access.account_tokens import ISSUER, Bound
+from aioinformer.testing.access.account_tokens import Bound
+from aioinformer.testing.access.authn import ISSUER
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain, ordered_metadata
