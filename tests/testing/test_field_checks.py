@@ -7,7 +7,7 @@ import pytest
 
 from aioinformer.testing import ApiServer, StatusError
 from aioinformer.testing.admission.common.webhook_clients import client_causes
-from aioinformer.testing.schemas.field_checks import warning_headers
+from aioinformer.testing.api.warnings import warning_headers
 from tests.kubectl.objects import WIDGETS, widget
 
 if TYPE_CHECKING:
