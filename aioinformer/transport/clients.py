@@ -1,4 +1,4 @@
-"""What users give as a client, made into a transport: one place decides what is accepted, and what the error says."""
+"""The transport for what users pass as a client: a transport, a `Connection`, an `ApiClient` or a URL."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _FOREIGN = {"aiohttp", "httpx", "requests", "urllib3"}
 
 
 class Client:
-    """A client of the user's, and the transport that reaches its server.
+    """What a user passed as a client, and the transport for it.
 
-    A transport, and that of a `Connection`, stay the user's to close. For an `ApiClient` of kubernetes_asyncio or a URL
-    a transport is made when it is first needed, and closed by `aclose()`.
+    The user closes a transport or a `Connection`. For an `ApiClient` of kubernetes_asyncio or a URL, a transport is
+    made at first use, and `aclose()` closes it.
 
     Args:
-        client: any of these.
-        argument: how the caller calls it, for errors.
+        client: a transport, a `Connection`, an `ApiClient` or a URL.
+        argument: the name of the caller's argument, for errors.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: `client` is none of these.
     """
 
     def __init__(self, client: Any, argument: str = "client") -> None:
@@ -39,7 +39,7 @@ class Client:
 
     @property
     def transport(self) -> Transport:
-        """The transport."""
+        """The transport, made now if necessary."""
         if self._transport is None:
             from aioinformer.transport.kubernetes import KubernetesTransport
 
@@ -55,14 +55,14 @@ class Client:
 
 
 def transport_of(client: Any, argument: str = "transport") -> Transport:
-    """Return the transport of a client, for callers that could not close one made for them.
+    """Return the transport of a client, for callers that have no method that could close a new transport.
 
     Args:
-        client: a transport, or a `Connection`.
-        argument: how the caller calls it, for errors.
+        client: a transport or a `Connection`.
+        argument: the name of the caller's argument, for errors.
 
     Raises:
-        UsageError: it is neither. For a URL or an `ApiClient` the message says which transport to make.
+        UsageError: `client` is neither. For a URL or an `ApiClient`, the message says which transport to make.
     """
     if isinstance(client, str):
         raise UsageError(
@@ -95,7 +95,7 @@ def _is_api_client(client: Any) -> bool:
 def _borrowed(client: Any, argument: str, accepted: str) -> Transport:
     if inspect.iscoroutine(client):
         name = client.__name__
-        client.close()  # or it would warn that it was never awaited, which this says better
+        client.close()  # otherwise Python warns that it was never awaited, which the error below already says
         raise UsageError(f"{argument}: {name}() was not awaited; write `await {name}()`")
     if isinstance(client, type):
         raise UsageError(f"{argument}: expected {accepted}, not the class {client.__name__}; make an instance of it")

@@ -1,7 +1,7 @@
-"""aiohttp's failures in the words of an operator: which server, and why.
+"""Errors of aiohttp as `TransportError`: the message names the server and the reason.
 
-Nothing of a request goes into a message, nor into the chain below it: aiohttp's response errors carry the request,
-headers included, in their `repr`, which is where log formatters and error trackers look.
+No part of a request gets into a message or into the chain of causes. aiohttp's response errors show the request and its
+headers in their `repr`, which log formatters and error trackers print.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 
 def transport_error(server: str, error: BaseException, hint: str = "") -> TransportError:
-    """The error to raise instead of one of aiohttp's, its cause set: the other error without its traceback, or a
-    stand-in for one that would carry the request. It must not be raised where the other is being handled.
+    """Return the error to raise in place of one of aiohttp's.
+
+    Its cause is that error without traceback, or a substitute if that error contains the request. Raise it outside the
+    `except` block, because otherwise the caught error becomes its context.
 
     Args:
         server: "host:port".
         error: what aiohttp, asyncio or the socket raised.
-        hint: what to do about it, for the end of the message.
+        hint: the end of the message: what to do about it.
     """
     reason = _reason(error)
     failure = TransportError(f"{server}: {reason}{f'; {hint}' if hint else ''}")
@@ -39,17 +41,17 @@ def transport_error(server: str, error: BaseException, hint: str = "") -> Transp
 
 
 class SocksError(aiohttp.ClientConnectionError):
-    """A SOCKS proxy made no connection to the server; the message names the proxy and the reason."""
+    """A SOCKS proxy did not connect to the server; the message names the proxy and the reason."""
 
 
 def authority(url: URL) -> str:
-    """How messages name a server: "host:port", with brackets around an IPv6 address."""
+    """Return "host:port" of a URL, with brackets around an IPv6 address."""
     host = url.host or ""
     return f"[{host}]:{url.port}" if ":" in host else f"{host}:{url.port}"
 
 
 def bare(error: BaseException) -> BaseException:
-    """The error without tracebacks, its own and those of its causes: local variables of their frames hold requests."""
+    """Remove the tracebacks of an error and of its causes, whose frames hold requests; return the error."""
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
     while rest:
@@ -64,11 +66,11 @@ def bare(error: BaseException) -> BaseException:
 
 
 def os_reason(error: OSError) -> str:
-    """The system's words for an error, without the address that asyncio puts in their place."""
+    """Return the system's text for an error."""
     if isinstance(error, ssl.SSLError):
         return error.reason or "the handshake failed"
     if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
-        # asyncio puts the address in place of the system's words.
+        # asyncio replaces the system's text by the address.
         return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__
 
@@ -78,7 +80,7 @@ def _reason(error: BaseException) -> str:
         case SocksError():
             return str(error)
         case aiohttp.ConnectionTimeoutError():
-            return "no connection in time"
+            return "the connection timed out"
         case aiohttp.ClientConnectorCertificateError():
             return f"its certificate is not trusted: {_certificate_reason(error.certificate_error)}"
         case aiohttp.ClientConnectorDNSError():
@@ -92,15 +94,15 @@ def _reason(error: BaseException) -> str:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses: {error.status} {error.message}"
         case aiohttp.ClientResponseError():
-            return f"the answer is not HTTP: {error.message.splitlines()[0][:200] if error.message else error.status}"
+            return f"the response is not HTTP: {error.message.splitlines()[0][:200] if error.message else error.status}"
         case aiohttp.ServerDisconnectedError():
             return "the server closed the connection before it answered"
         case aiohttp.ClientPayloadError():
-            return "the answer ended before it was complete, or cannot be decoded"
+            return "the response ended before it was complete, or cannot be decoded"
         case aiohttp.InvalidURL():
             return "the URL is not valid"
         case asyncio.TimeoutError():
-            return "no answer in time"
+            return "the response timed out"
         case OSError():
             return f"the connection broke: {os_reason(error)}"
         case _:

@@ -1,12 +1,13 @@
-"""The transport over a bare aiohttp session: a URL, and optionally a session that the application has already.
+"""The transport over an aiohttp session: it needs a URL, and can borrow a session of the application.
 
 Rules that are easy to break:
 
-* A stream has no total time-out and no read time-out; whoever reads knows how long silence may last. What is bounded
-  is the way to the head of the answer: the connection, and the head itself.
-* The status is never an error here, redirects are not followed (a token goes to the server it is for, to no other), and
-  the environment is asked for proxies once, not per request as aiohttp's `trust_env` does at half a millisecond each.
-* Frames that raise hold no token: headers and tokens are local variables in types only that do not show them.
+* A stream has no total timeout and no read timeout: only the reader knows how long silence may last. The times for the
+  connection and for the head of the response are limited.
+* No status is an error here. Redirects are not followed, because a token must go to its own server only. The
+  environment is read for proxies once; aiohttp's `trust_env` would read it for each request, at 0.5 ms each.
+* No frame that can raise holds a token in plain text: local variables hold headers and tokens in types whose `repr`
+  hides them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
-from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, ask, bearer_flaw, close
+from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import TLS, Reader, TLSContexts, full_pool, own_session, send
@@ -40,42 +41,40 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 READ_BUFFER = 128 * 1024
-"""Bytes that may wait for the reader; at twice as many the socket is not read any more until it has caught up."""
+"""Bytes that may wait for the reader. At twice as many, reading from the socket pauses until the reader catches up."""
 
 
 class HttpTransport:
-    """Talks to one API server over aiohttp. An async context manager; `aclose()` does the same.
+    """Talks to one API server over aiohttp. Use it as an async context manager, or call `aclose()` at the end.
 
-    Credentials and TLS files are followed while they are rotated, for new requests. Without a session of the caller's
-    it makes its own with the first request, without a limit of connections (each watch holds one), with TCP keepalive,
-    and with the proxies of the environment (`HTTPS_PROXY` for https, `HTTP_PROXY` for http, `NO_PROXY`, as Go reads
-    them; loopback is never proxied).
+    New requests use the current credentials and TLS files, also after rotation. Without `session`, the first request
+    makes a session without a limit of connections (each watch holds one), with TCP keepalive, and with the proxies of
+    the environment: `HTTPS_PROXY` for https, `HTTP_PROXY` for http, and `NO_PROXY`, with the rules of Go. Loopback is
+    never proxied.
 
     Args:
-        base_url: "https://host:6443", with a path if the API lies below one.
-        session: a session to borrow. It is never closed; its limit of connections, proxies, TLS and cookies hold. Each
+        base_url: "https://host:6443", with a path if the API is below one.
+        session: a session to borrow, which is never closed. Its connection limit, proxies, TLS and cookies apply. Each
             watch holds a connection: make its connector with `limit=0`.
-        headers: sent with every request unless the request brings its own of the same name.
-        token: bearer token, fixed.
+        headers: sent with every request, unless the request has a header of the same name.
+        token: a fixed bearer token.
         token_file: file with the bearer token, read again when it changes and every 60 s.
-        credentials: any other source of credentials; at most one of the three.
-        ssl: TLS settings by file; or a ready context, which is used as it is, without client certificates that
-            credentials may bring; or False to verify nothing. Default: the system's authorities, or what a borrowed
-            session has.
-        proxy: URL of a proxy (http, https, socks5 or socks5h), "" for none whatever the environment says. SOCKS needs
-            the extra "socks" and the transport's own session.
+        credentials: another source of credentials. At most one of the three may be given.
+        ssl: TLS settings by file; or a context, which is used unchanged and without client certificates of the
+            credentials; or False to verify nothing. Default: the system's authorities, or those of a borrowed session.
+        proxy: URL of a proxy (http, https, socks5 or socks5h), "" for none even if the environment has one. SOCKS needs
+            the extra "socks", and does not work with a borrowed session.
         proxy_headers: headers for the proxy.
-        connect_timeout: seconds until the connection must stand, name resolution and TLS included.
-        header_timeout: seconds from the start of a request until the head of the answer must be there; does not apply
-            to watches, whose head a proxy may hold back until the first event.
+        connect_timeout: seconds for a connection, including name resolution and TLS.
+        header_timeout: seconds from the start of a request until the head of the response is there. Does not apply to
+            watches, whose head a proxy may hold back until the first event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
-        compression: ask for gzip. Costs CPU on both sides; for thin lines.
-        reader: who takes bodies that are not compressed from the connections of the transport's own session: "lean", a
-            protocol that hands over what a whole read brought, at a fraction of the cost; or "aiohttp", its parser. A
-            borrowed session's are aiohttp's.
+        compression: request gzip. Costs CPU time on both sides; useful on slow networks.
+        reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
+            once, at a fraction of the cost; "aiohttp" is aiohttp's parser. Borrowed sessions always use aiohttp's.
 
     Raises:
-        UsageError: arguments that contradict each other, or a URL that is none.
+        UsageError: arguments contradict each other, or `base_url` is not a URL.
     """
 
     def __init__(
@@ -98,20 +97,20 @@ class HttpTransport:
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
         own_token, own_proxy = token if token is None else Secret(token), proxy if proxy is None else Secret(proxy)
-        del headers, proxy_headers, token, proxy  # which a traceback could show
+        del headers, proxy_headers, token, proxy  # a traceback could show them
         self._url = _server_url(base_url)
         self._base = str(self._url).rstrip("/")
         self._server = authority(self._url)
         self._borrowed = session
-        self._closed = False  # from here on there is a repr, which a traceback may show
+        self._closed = False  # from here on repr() works, which a traceback may call
         if session is not None and not callable(getattr(session, "request", None)):
             raise UsageError(f"session: expected an aiohttp.ClientSession, not {type(session).__name__}")
         if sum(source is not None for source in (own_token, token_file, credentials)) > 1:
-            raise UsageError("token, token_file and credentials are alternatives; pass one of them")
+            raise UsageError("token, token_file and credentials are alternatives; pass only one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
         self._credentials = credentials or self._token_file or _fixed(own_token)
         self._session = session
-        self._answers: WeakSet[HttpResponse] = WeakSet()
+        self._responses: WeakSet[HttpResponse] = WeakSet()
         self._ssl: ssl_module.SSLContext | bool | None = None
         self._contexts: TLSContexts | None = None
         self._server_name: str | None = None
@@ -134,7 +133,7 @@ class HttpTransport:
             raise UsageError(f'reader: expected "lean" or "aiohttp", not {reader!r}')
         self._reader = reader
         self._pool_warned = False
-        self._complaint = ""
+        self._renewal_failure = ""
         self._headers = PrivateHeaders(
             {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
         )
@@ -151,7 +150,7 @@ class HttpTransport:
         return f"<{type(self).__name__} {self._base}{session}{closed}>"
 
     async def prepare(self) -> None:
-        """Reads the files that the settings name, so that a mistake shows before the first request.
+        """Read the files that the settings name, to find mistakes before the first request.
 
         Raises:
             UsageError: a file cannot be used; the message names it.
@@ -162,11 +161,12 @@ class HttpTransport:
             await self._contexts.context(Credential())
 
     async def request(self, request: Request) -> HttpResponse:
-        """Sends a request; see `aioinformer.transport.Transport`.
+        """Send a request; see `aioinformer.transport.Transport`.
 
         Raises:
-            UsageError: the transport or the borrowed session is closed, TLS files cannot be used, or a header has a
-                line break in it.
+            TransportError: there is no response.
+            UsageError: the transport or the borrowed session is closed, a TLS file cannot be used, or a header contains
+                a line break.
         """
         credential = await self._ask()
         response = await self._send(request, credential)
@@ -175,46 +175,46 @@ class HttpTransport:
         try:
             renewed = await self._ask(credential)
         except TransportError as error:
-            # The server's own word says more to whoever asked than a failure to improve on it.
-            self._complain(str(error))
+            # The 401 of the server tells the caller more than the failed renewal.
+            self._warn_of_failed_renewal(str(error))
             return response
         except BaseException:
             await response.close()
             raise
-        self._complaint = ""
+        self._renewal_failure = ""
         if renewed == credential:
             return response
         await response.close()
         return await self._send(request, renewed)
 
     async def _ask(self, refused: Credential | None = None) -> Credential:
-        self._check_open()  # or a renewal would begin that nothing ends
-        return await ask(self._credentials, refused)
+        self._check_open()  # otherwise a renewal could begin after aclose(), and nothing would end it
+        return await obtain(self._credentials, refused)
 
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("this transport is closed; make a new one")
 
-    def _complain(self, failure: str) -> None:
-        """Log that credentials cannot be renewed, once for as long as the reason is the same."""
-        if failure != self._complaint:
-            _log.warning("%s: refused with 401, and the credentials cannot be renewed: %s", self._server, failure)
-        self._complaint = failure
+    def _warn_of_failed_renewal(self, reason: str) -> None:
+        """Log that credentials cannot be renewed, once as long as the reason stays the same."""
+        if reason != self._renewal_failure:
+            _log.warning("%s: 401 Unauthorized, and the credentials cannot be renewed: %s", self._server, reason)
+        self._renewal_failure = reason
 
     async def aclose(self) -> None:
-        """Close every answer that is still open, and the session unless it is borrowed. Idempotent.
+        """Close all open responses, end a renewal of credentials, and close the session unless it is borrowed.
 
-        A renewal of credentials that is under way ends, too.
+        May be repeated.
         """
         self._closed = True
         await close(self._credentials)
-        for answer in list(self._answers):
-            # aiohttp's session would drop the connection and leave who reads from it waiting for ever.
-            await answer.close()
+        for response in list(self._responses):
+            # aiohttp's session would close the connection only, and its readers would wait for ever.
+            await response.close()
         session, self._session = self._session, None
         if session is not None and session is not self._borrowed:
             await session.close()
-            # Sockets close in the step after this one; a loop that ends before it would complain about them.
+            # Sockets close in the next iteration of the event loop. If the loop ended before, it would warn about them.
             await asyncio.sleep(0)
 
     async def __aenter__(self) -> Self:
@@ -228,7 +228,7 @@ class HttpTransport:
 
     async def _send(self, request: Request, credential: Credential) -> HttpResponse:
         ssl = self._ssl if self._contexts is None else await self._contexts.context(credential)
-        # Last before the request, with nothing awaited in between: the transport may be closed at any time.
+        # Nothing is awaited between this and the request: the transport may be closed at any time.
         session = self._usable_session()
         self._warn_of_full_pool()
         mistake = ""
@@ -241,13 +241,13 @@ class HttpTransport:
             waited = isinstance(error, TimeoutError) and self._borrowed is not None
             failure = transport_error(self._server, error, full_pool(session, self._url) if waited else "")
         except ValueError as error:
-            # aiohttp's guard against headers that would end early; its words do not quote them.
+            # aiohttp refuses headers with line breaks; its message does not quote them.
             mistake = str(error)
         else:
-            answer = HttpResponse(response, self._server)
-            self._answers.add(answer)
-            return answer
-        # Out here what was caught does not become the context of what is raised; see `transport_error`.
+            wrapped = HttpResponse(response, self._server)
+            self._responses.add(wrapped)
+            return wrapped
+        # Raised here, the error does not get the caught one as its context; see `transport_error`.
         if mistake:
             raise UsageError(f"the request cannot be sent: {mistake}")
         raise failure
@@ -272,10 +272,10 @@ class HttpTransport:
             raise_for_status=False,
             read_bufsize=self._read_bufsize,
             proxy=proxy.url if proxy is not None else None,
-            proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp writes to it
+            proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp changes it
             server_hostname=self._server_name,
             trace_request_ctx=context,
-            ssl=True if ssl is None else ssl,  # True is aiohttp's default: as the connector has it
+            ssl=True if ssl is None else ssl,  # True, aiohttp's default, means the context of the connector
         )
 
     def _headers_of(self, request: Request, credential: Credential) -> PrivateHeaders:
@@ -286,7 +286,7 @@ class HttpTransport:
         return headers
 
     def _warn_of_full_pool(self) -> None:
-        """Say once that requests have to wait for a connection of the borrowed session."""
+        """Warn once that requests wait for a connection of the borrowed session."""
         if self._borrowed is not None and not self._pool_warned and (hint := full_pool(self._borrowed, self._url)):
             self._pool_warned = True
             _log.warning("%s: a request waits for a connection: %s", self._server, hint)
@@ -296,12 +296,12 @@ class HttpTransport:
         if self._session is None:
             self._session = own_session(self._reader, self._proxy)
         if self._session.closed:
-            raise UsageError("the session given to this transport is closed; keep it open for as long as it is used")
+            raise UsageError("the session of this transport is closed; keep it open as long as the transport is used")
         return self._session
 
 
 class HttpResponse:
-    """The answer of a transport over aiohttp; see `aioinformer.transport.Response`."""
+    """A response over aiohttp; see `aioinformer.transport.Response`."""
 
     __slots__ = ("__weakref__", "_closed", "_response", "_server")
 
@@ -322,21 +322,21 @@ class HttpResponse:
         content = self._response.content
         try:
             if self._response.content_length is not None:
-                # It comes in large reads. Joined, two that wait are half a megabyte of new memory, for nothing.
-                # It is asked whether it has ended: where no body is, what aiohttp reads never says so a second time.
+                # A body of known length comes in large reads, and joining two of them would copy half a megabyte.
+                # `at_eof` decides, because for an empty body aiohttp reports the end by a read only once.
                 while not content.at_eof():
                     read, _ = await content.readchunk()
                     if read:
                         yield read
-                        read = b""  # not kept while more is waited for
+                        read = b""  # keep no reference while waiting for more
                 return
-            # One buffered piece is handed out as it is; several are joined: a step of the loop for each costs more.
+            # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
             while chunk := await content.readany():
                 yield chunk
                 chunk = b""
         except (aiohttp.ClientError, OSError) as error:
             if self._closed:
-                raise TransportError(f"{self._server}: the answer was closed while it was read") from error
+                raise TransportError(f"{self._server}: the response was closed while it was being read") from error
             await self.close()
             failure = transport_error(self._server, error)
             raise failure from failure.__cause__

@@ -1,12 +1,11 @@
 """The transport over kubernetes_asyncio's `ApiClient`: its host, credentials, TLS settings, proxy and default headers.
 
-The client's own pool is not used. It is limited to 100 connections, and a watch holds one for as long as it lives: the
-hundred and first request would wait for ever. It asks the environment for proxies at every request, and its TLS context
-is made once and never follows a rotated certificate. So requests go through a session of this transport's own: with
-the host, TLS and proxy settings of the client's `Configuration`, and with its credentials and the client's default
-headers as they are at the time of each request.
+The transport does not use the client's connection pool. The pool is limited to 100 connections, and each watch holds
+one, so that request 101 would wait for ever; it reads the environment for proxies at every request; and its TLS context
+never follows a rotated certificate. Instead, the transport has a session of its own, with the host, TLS and proxy
+settings of the client's `Configuration`. Each request has the client's credentials and default headers of that moment.
 
-kubernetes_asyncio is not imported here; whoever has an `ApiClient` has imported it.
+This module does not import kubernetes_asyncio: a program that has an `ApiClient` has imported it.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ if TYPE_CHECKING:
 
 
 class KubernetesTransport:
-    """Talks to the server an `ApiClient` is configured for. An async context manager; `aclose()` does the same.
+    """Talks to the server of an `ApiClient`. Use it as an async context manager, or call `aclose()` at the end.
 
-    The client stays usable beside it, and stays the caller's to close. Headers set by `set_default_header`
-    (impersonation, for one) are sent, unless the request has its own of the same name.
+    The client stays usable, and the transport does not close it. Headers set by `set_default_header` (impersonation,
+    for example) are sent, unless the request has a header of the same name.
 
     Args:
-        api_client: configured. Host, TLS and proxy are read now, as the client does itself.
-        credentials: where credentials come from instead of the client's configuration.
-        headers: sent with every request, before the client's default headers of the same names; a multi-dict may have
-            a name more than once.
+        api_client: a configured client. Its host, TLS settings and proxy are read now; later changes have no effect.
+        credentials: a source of credentials to use instead of the client's configuration.
+        headers: sent with every request. They replace the client's default headers of the same names. A multidict may
+            have a name more than once.
         connect_timeout: as for `HttpTransport`.
         header_timeout: as for `HttpTransport`.
         read_bufsize: as for `HttpTransport`.
@@ -68,7 +67,7 @@ class KubernetesTransport:
         configuration = api_client.configuration
         self.api_client = api_client
         self._headers = PrivateHeaders(headers or {})
-        del headers  # which a traceback could show
+        del headers  # a traceback could show them
         self._http = HttpTransport(
             configuration.host or "",
             credentials=credentials or ConfigurationCredentials(configuration),
@@ -86,17 +85,26 @@ class KubernetesTransport:
         return f"<{type(self).__name__} {self._http.base_url}>"
 
     async def prepare(self) -> None:
-        """Reads the TLS files, so that a mistake shows before the first request. Raises `UsageError`."""
+        """Read the TLS files, to find mistakes before the first request.
+
+        Raises:
+            UsageError: a file cannot be used; the message names it.
+        """
         await self._http.prepare()
 
     async def request(self, request: Request) -> HttpResponse:
-        """Sends a request; see `aioinformer.transport.Transport`."""
+        """Send a request; see `aioinformer.transport.Transport`.
+
+        Raises:
+            TransportError: there is no response.
+            UsageError: as `HttpTransport.request`.
+        """
         return await self._http.request(replace(request, headers=self._headers_of(request)))
 
     def _headers_of(self, request: Request) -> PrivateHeaders:
         client = self.api_client
         headers = PrivateHeaders(
-            # The generator's own name says nothing; a name that the application chose does.
+            # The generated User-Agent is left out; one that the application chose is sent.
             {name: value for name, value in client.default_headers.items() if not _is_generated(name, value)}
         )
         if client.cookie:
@@ -106,7 +114,7 @@ class KubernetesTransport:
         return headers
 
     async def aclose(self) -> None:
-        """Closes this transport's connections, not the client. Idempotent."""
+        """Close the connections of this transport, but not the client. May be repeated."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -120,10 +128,10 @@ class KubernetesTransport:
 
 
 class ConfigurationCredentials(RenewedCredentials):
-    """The token of a `Configuration`, which its own `refresh_api_key_hook` keeps current.
+    """The token of a `Configuration`, which its `refresh_api_key_hook` keeps current.
 
-    The hook, a function or a coroutine function, runs before requests, as the client itself has it, once for all that
-    wait; and once more after a 401. A run in vain is followed by a pause, as with other sources.
+    As in the client itself, the hook (a function or a coroutine function) runs before requests, once for all requests
+    that wait, and once more after a 401. A failed run is followed by a pause, as with other sources.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -148,19 +156,19 @@ class ConfigurationCredentials(RenewedCredentials):
         except Exception as error:
             raised = f"{type(error).__name__}{place_of(error)}"
             failure = TransportError(f"the refresh_api_key_hook of the client's configuration failed: {raised}")
-        # Not in a handler: the words of what was raised, which would be the context, may hold the token.
+        # Not in the `except` block: the caught error would become the context, and its message may contain the token.
         raise failure
 
     async def _read(self) -> Credential:
-        # A token read from a file by the client's own loaders still has the newline of the file.
+        # The client's loaders leave the newline of a token file in the token.
         return Credential(authorization=_token(await self._configuration.auth_settings()))
 
     def _is_due(self) -> bool:
-        return True  # the hook knows
+        return True  # the hook decides
 
 
 def tls_settings(configuration: Configuration) -> TLS:
-    """The TLS settings of a `Configuration`, by file."""
+    """Return the TLS settings of a `Configuration`."""
     return TLS(
         certificate_authority=configuration.ssl_ca_cert,
         client_certificate=configuration.cert_file,

@@ -1,7 +1,9 @@
-"""Connections through a SOCKS5 proxy, by the package python-socks.
+"""Proxies: which one leads to a server, and connections through SOCKS5 proxies.
 
-Names are resolved by the proxy, for `socks5://` and `socks5h://` alike, as in Go. No connection is ever made past the
-proxy: the connector resolves no names, and it has no sockets for direct connections.
+`HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` mean what they mean to Go programs. aiohttp itself connects through HTTP
+proxies; `SocksConnector` connects through SOCKS5 proxies, by the package python-socks. The proxy resolves names, for
+`socks5://` and `socks5h://` alike, as in Go. No connection bypasses the proxy: the connector does not resolve names,
+and makes no sockets for direct connections.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class Proxy:
     """A proxy.
 
     Attributes:
-        url: with scheme and host, and with user and password if it wants them.
-        where: the setting that names it, for messages.
+        url: scheme and host, with user and password if the proxy requires them.
+        where: the setting that names the proxy, for messages.
     """
 
     url: URL = field(repr=False)
@@ -55,17 +57,17 @@ class Proxy:
 
     @property
     def is_socks(self) -> bool:
-        """Whether it speaks SOCKS5, and not HTTP."""
+        """Whether it is a SOCKS5 proxy, and not an HTTP proxy."""
         return self.url.scheme in _SOCKS
 
 
 def environment_proxy(server: URL, environment: Mapping[str, str] = os.environ) -> Proxy | None:
     """Return the proxy for a server by `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, None for none.
 
-    Loopback addresses and `localhost` are never proxied, as in Go: a proxy's own loopback is another one.
+    Loopback addresses and `localhost` are never proxied, as in Go: on the proxy they mean another machine.
 
     Raises:
-        UsageError: as `proxy_of`; or `HTTP_PROXY` is set in a CGI program, where a client of it may have set it.
+        UsageError: as `proxy_of`; or `HTTP_PROXY` is set in a CGI program, where an HTTP client may have set it.
     """
     name = "HTTPS_PROXY" if server.scheme == "https" else "HTTP_PROXY"
     where = name if environment.get(name) else name.lower()
@@ -83,26 +85,26 @@ def environment_proxy(server: URL, environment: Mapping[str, str] = os.environ) 
 
 
 def proxy_of(proxy: Secret | None, where: str) -> Proxy | None:
-    """Return the proxy that a setting names, None for none. A URL without a scheme is one with http.
+    """Return the proxy that a setting names, None for none. A URL without a scheme means http.
 
     Args:
-        proxy: the URL. It is never quoted, for it may hold a password.
+        proxy: the URL. Messages never quote it, because it may contain a password.
         where: the setting, for messages.
 
     Raises:
-        UsageError: it is not a URL, the proxy is of an unknown kind, or a package for it is missing.
+        UsageError: it is not a URL, its scheme is not supported, or the package for it is missing.
     """
     return _checked(_parsed(proxy.text, where), where) if proxy else None
 
 
 def is_loopback(host: str | None) -> bool:
-    """Return whether a host, by name or address, is this machine whatever the network says."""
+    """Return whether a host is `localhost` or a loopback address."""
     address = address_of(host or "")
     return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def address_of(host: str) -> Address | None:
-    """Return the IP address that `host` is, None for a name. An IPv4 address within IPv6 is the IPv4 address."""
+    """Return the IP address in `host`, None for a name. An IPv4-mapped IPv6 address gives the IPv4 address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -111,7 +113,7 @@ def address_of(host: str) -> Address | None:
 
 
 def is_excluded(no_proxy: str, host: str, port: int) -> bool:
-    """Return whether a server is reached without a proxy by this value of `NO_PROXY`.
+    """Return whether a value of `NO_PROXY` excludes a server from proxying.
 
     Args:
         no_proxy: the value of the variable.
@@ -131,8 +133,8 @@ class SocksConnector(aiohttp.TCPConnector):
 
     Args:
         proxy: the proxy.
-        prepare: called with each socket that the proxy has connected, to set options.
-        arguments: of `aiohttp.TCPConnector`; sockets and names are not theirs to choose.
+        prepare: called with each connected socket, to set options.
+        arguments: of `aiohttp.TCPConnector`; arguments for sockets and name resolution have no effect.
     """
 
     def __init__(self, proxy: Proxy, prepare: Callable[[socket.socket], None], **arguments: Any) -> None:
@@ -142,7 +144,7 @@ class SocksConnector(aiohttp.TCPConnector):
         self._proxy = proxy
         self._prepare = prepare
 
-    async def _wrap_create_connection(  # aiohttp's way to a new connection, with TLS if that is wanted
+    async def _wrap_create_connection(  # aiohttp calls this for each new connection, with or without TLS
         self,
         *args: Any,
         addr_infos: Any,
@@ -159,7 +161,7 @@ class SocksConnector(aiohttp.TCPConnector):
         import python_socks
         from python_socks.async_.asyncio import Proxy as Socks
 
-        # The URL is no local variable here, for it may hold a password.
+        # No local variable holds the URL, which may contain a password.
         proxy = self._proxy
         proxy_host, proxy_port = proxy.url.host or "", proxy.url.explicit_port or _PORT
         try:
@@ -181,9 +183,9 @@ class SocksConnector(aiohttp.TCPConnector):
             reason = f"refuses: {str(error)[:200]}"
         except OSError as error:
             reason = f"broke the connection: {os_reason(error)}"
-        except Exception as error:  # of names or passwords that SOCKS cannot hold
+        except Exception as error:  # a name or password is too long for SOCKS
             reason = f"cannot be asked: {type(error).__name__}"
-        # Not in the handler: frames of python-socks hold the password, and would be the context of this error.
+        # Not in the `except` block: the caught error would become the context, and its frames hold the password.
         raise SocksError(f"the SOCKS proxy {proxy_host}:{proxy_port} ({proxy.where}) {reason}")
 
 
@@ -218,7 +220,7 @@ def _network(entry: str) -> IPv4Network | IPv6Network | None:
 
 
 def _ascii(name: str) -> str:
-    """The name as DNS has it (IDNA), or as it is if it has no such form."""
+    """Return the name in the form of DNS (IDNA), or unchanged if it has none."""
     if name.isascii():
         return name
     bare = name.removeprefix(".")
@@ -237,12 +239,12 @@ def _parsed(text: str, where: str) -> Proxy | None:
 
 
 def _checked(proxy: Proxy | None, where: str) -> Proxy:
-    # The URL is no local variable here: it may hold a password, and tracebacks may show local variables.
+    # No local variable holds the URL: it may contain a password, and tracebacks may show local variables.
     if proxy is None:
         raise UsageError(f"{where} is not the URL of a proxy; write it as http://host:port or socks5://host:port")
     if proxy.url.scheme not in (*_HTTP, *_SOCKS):
         raise UsageError(
-            f"{where} names a proxy of kind {proxy.url.scheme[:20]}, which is not supported; name one with http://, "
+            f"{where} names a proxy with the scheme {proxy.url.scheme[:20]}, which is not supported; use http://, "
             "https:// or socks5://, or exclude the server with NO_PROXY"
         )
     if proxy.is_socks and find_spec("python_socks") is None:
@@ -254,7 +256,7 @@ def _checked(proxy: Proxy | None, where: str) -> Proxy:
 
 
 class _Unresolved(AbstractResolver):
-    """Leaves names to the proxy."""
+    """Resolves no names: the proxy does."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -262,8 +264,8 @@ class _Unresolved(AbstractResolver):
         return [{"hostname": host, "host": host, "port": port, "family": family, "proto": 0, "flags": 0}]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _no_direct_socket(address: tuple[Any, ...]) -> NoReturn:
-    raise OSError("no direct connection is made beside a SOCKS proxy")
+    raise OSError("a direct connection was attempted in spite of a SOCKS proxy")

@@ -1,4 +1,4 @@
-"""The session that a transport makes for itself, and how requests go out on sessions."""
+"""The aiohttp session of a transport: TLS contexts, connectors with TCP keepalive, and how a request is sent."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.transport")
 
-#: Who reads the bodies of answers: aiohttp, or what stands beneath it; see `aioinformer.transport.streaming`.
+#: What reads the bodies of responses: `aioinformer.transport.streaming`, or aiohttp's own parser.
 Reader: TypeAlias = Literal["lean", "aiohttp"]
 
-#: After 30 s of silence the peer is asked four times, 15 s apart. The first option has another name on macOS; the last
-#: (in ms, Linux) does the same for what was sent and never acknowledged.
+#: After 30 s of silence, four probes are sent, 15 s apart. The first option has another name on macOS. The last one (in
+#: ms, Linux) limits the time for data that was sent and is not acknowledged.
 _KEEPALIVE = (
     ("TCP_KEEPIDLE", 30),
     ("TCP_KEEPALIVE", 30),
@@ -45,7 +45,7 @@ _KEEPALIVE = (
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """How the server is verified, and what the client shows.
+    """How to verify the server, and which certificate the client has.
 
     Attributes:
         certificate_authority: file of PEM certificates to trust, None for those of the system.
@@ -53,8 +53,8 @@ class TLS:
         client_key: file with its key, None if the certificate's file holds it.
         verify: False accepts any certificate for any name.
         strict: True refuses certificates that do not follow RFC 5280 to the letter, as Python does since 3.13
-            (`ssl.VERIFY_X509_STRICT`). Many clusters have such certificates, and kubectl takes them.
-        server_name: name to verify and to send as SNI in place of the URL's host, None for the latter.
+            (`ssl.VERIFY_X509_STRICT`). Many clusters have such certificates, and kubectl accepts them.
+        server_name: name to verify and to send as SNI, None for the host of the URL.
     """
 
     certificate_authority: str | os.PathLike[str] | None = None
@@ -66,7 +66,7 @@ class TLS:
 
 
 class TLSContexts:
-    """Hands out the context for the next connection."""
+    """Makes the context for the next connection, and makes a new one when a file changes."""
 
     def __init__(self, tls: TLS) -> None:
         self.tls = tls
@@ -75,13 +75,13 @@ class TLSContexts:
         self._stamp: object = None
 
     async def context(self, credential: Credential) -> ssl.SSLContext:
-        """The context for these settings, with the credential's client certificate if it has one.
+        """Return the context for these settings, with the client certificate of the credential if it has one.
 
-        While files are being replaced (a certificate beside the old key), the context before is used.
+        While files are being replaced (a new certificate with the old key), the previous context is returned.
 
         Raises:
-            UsageError: a file cannot be read or is not what it should be; the message names it.
-            TransportError: the credential's certificate is not usable.
+            UsageError: a file cannot be read or has invalid content; the message names it.
+            TransportError: the certificate of the credential cannot be used.
         """
         stamp = self._stamp_with(credential)
         if self._context is not None and stamp == self._stamp:
@@ -95,7 +95,7 @@ class TLSContexts:
                 except (UsageError, TransportError) as error:
                     if self._context is None:
                         raise
-                    _log.warning("the TLS files have changed but cannot be used, the former are kept: %s", error)
+                    _log.warning("TLS files have changed but cannot be used; keeping the previous ones: %s", error)
                 self._stamp = stamp
             return self._context
 
@@ -106,11 +106,11 @@ class TLSContexts:
 
 
 def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSession:
-    """A session without a limit of connections, without cookies, and with TCP keepalive. Needs a running loop.
+    """Return a session without a connection limit, without cookies, and with TCP keepalive. Needs a running loop.
 
     Args:
-        reader: who reads bodies.
-        proxy: used here if it speaks SOCKS; one that speaks HTTP is named in each request.
+        reader: reads the bodies.
+        proxy: used if it is a SOCKS proxy. An HTTP proxy is named in each request instead.
     """
     kind = connector_kind(proxy)
     session = aiohttp.ClientSession(
@@ -118,26 +118,28 @@ def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSes
         cookie_jar=aiohttp.DummyCookieJar(),
         trace_configs=[_reuse_tracing()],
     )
-    # aiohttp sends a request a second time, and tells nobody, when the server closes without an answer. Whoever paces
-    # requests must know of each of them.
+    # Otherwise aiohttp silently repeats a request if the server closes the connection without a response. The pace of
+    # requests can be kept only if each of them is counted.
     session._retry_connection = False
     return session
 
 
 def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
-    """What makes connectors whose sockets have TCP keepalive, and lead through the proxy if that speaks SOCKS."""
+    """Return a function that makes connectors with TCP keepalive, through the proxy if it is a SOCKS proxy."""
     if proxy is not None and proxy.is_socks:
         return functools.partial(SocksConnector, proxy, _keep_alive)
     return functools.partial(aiohttp.TCPConnector, socket_factory=_keepalive_socket)
 
 
 async def send(method: str, request: Callable[[object], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
-    """Sends a request, and once more if it went out on a connection from the pool that the server had closed.
+    """Send a request, and once more if the server had closed the pooled connection on which it was sent.
+
+    Only GET requests are repeated.
 
     Args:
-        method: of the request.
-        request: sends it, with the `trace_request_ctx` that it is given. A function, so that nothing of the request is
-            a local variable where errors pass.
+        method: the method of the request.
+        request: sends the request, with the given `trace_request_ctx`. It is a function so that no local variable of
+            this frame holds the request when an error is raised.
     """
     connection = _Connection()
     try:
@@ -149,10 +151,10 @@ async def send(method: str, request: Callable[[object], Awaitable[aiohttp.Client
 
 
 def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
-    """Return which limit of a session's connector is reached and what to do about it, "" if there is one left.
+    """Return which connection limit of a session is reached and what to do about it, "" if none is reached.
 
-    aiohttp lets requests beyond the limit wait in silence, and a watch gives its connection back when it ends. Where a
-    connector does not tell what it has handed out, the answer is "".
+    Beyond the limit, requests of aiohttp wait without a message, and a watch returns its connection only at its end. If
+    a connector does not show its connections, the result is "".
     """
     connector = None if session is None else session.connector
     if connector is None:
@@ -203,13 +205,13 @@ def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
 
 
 def _load_pem(context: ssl.SSLContext, credential: Credential) -> None:
-    """Loads a certificate from memory. OpenSSL wants files; they are the owner's alone, and gone at once."""
+    """Load a certificate from memory. OpenSSL requires files: only the owner can read them, and they are deleted."""
     with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
         certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
         try:
             for path, name in ((certificate, "certificate"), (key, "key")):
                 with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                    file.write(getattr(credential, name))  # no local variable, which a traceback could show
+                    file.write(getattr(credential, name))  # not in a local variable, which a traceback could show
             context.load_cert_chain(certificate, key, password=_no_password)
         except UnicodeError:
             flaw = "not a PEM file"
@@ -221,7 +223,7 @@ def _load_pem(context: ssl.SSLContext, credential: Credential) -> None:
 
 
 def _no_password() -> str:
-    """Without this OpenSSL would ask for the password of an encrypted key on the terminal, and wait."""
+    """Raise. Without this function, OpenSSL would ask for the password of an encrypted key on the terminal."""
     raise ValueError("the key is encrypted, and there is no password")
 
 
@@ -232,7 +234,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Connection:
-    """What became known of the connection of one request: whether it had been used before."""
+    """Whether the connection of a request had been used before."""
 
     def __init__(self) -> None:
         self.reused = False
@@ -256,7 +258,7 @@ def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def _keep_alive(opened: socket.socket) -> None:
-    """Notice a peer that is gone after 90 s, whether data waits to be sent or not."""
+    """Close the connection if the peer has been gone for 90 s, whether or not data waits to be sent."""
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:
         option = getattr(socket, name, None)

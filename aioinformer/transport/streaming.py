@@ -1,22 +1,22 @@
-"""Connections of aiohttp whose bodies are read in whole buffers.
+"""aiohttp connections that read bodies in whole buffers.
 
-aiohttp opens and pools the connections, speaks TLS and to proxies, sends requests, and judges the head of an answer.
-Its parser calls back into Python several times for every chunk of a body, which for a watch, an event a chunk, is a
-large part of what an event costs. Here the protocol takes the body from it: bytes are read into one buffer, and what
-their chunks carry goes to aiohttp's own stream in one piece a read.
+aiohttp opens and pools the connections, handles TLS and proxies, sends requests, and parses the head of a response. Its
+parser calls Python several times for each chunk of a body. A watch has an event per chunk, so that this is a large part
+of the cost of an event. Here, the protocol decodes the body itself: it reads bytes into one buffer, and passes the
+content of all chunks of a read to aiohttp's stream in one piece.
 
 Rules that are easy to break:
 
-* aiohttp's parser is given the head up to its blank line and not a byte more. If it finds an answer anywhere else than
-  at that line, or an answer whose body is not plainly chunked or of a stated length (encoded, until the end of the
-  connection, none), everything goes to it as if nobody stood in between.
-* Its parser still believes that the body is to come. That is wanted while it lasts, for all of aiohttp's own
-  bookkeeping; from the body's end on it must be asked nothing more.
-* Of a body that begins in the same read as its head, no more is read before somebody wants it. Reading stops only if
-  something waits in the stream: nothing else makes aiohttp go on.
-* A connection is used again only if the body ended cleanly and nothing came behind it.
-* All of this is below what aiohttp promises. `lean_connector` tries it out once, with an answer from memory; with an
-  aiohttp in which it does not work, connections are aiohttp's own.
+* aiohttp's parser gets the head up to its blank line, and not one byte more. It gets everything, as without this
+  module, in two cases: it finds a response anywhere else than at that line, or the body is neither plainly chunked nor
+  of a stated length (encoded, until the end of the connection, none).
+* aiohttp's parser still expects the body. aiohttp's own bookkeeping needs that until the body ends; after its end, the
+  parser must not be called again.
+* If a body begins in the same read as its head, reading pauses until the reader takes these bytes. It must not pause
+  while the stream is empty: then nothing makes aiohttp resume it.
+* A connection is used again only if the body ended cleanly and no bytes came after it.
+* This relies on internals of aiohttp. `lean_connector` tests them once with a response from memory; if that fails, the
+  connections are aiohttp's own.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 _HEAD_SLICE: Final = 4096
-"""More than the longest line of a chunk that is accepted."""
+"""Longer than the longest chunk line that is accepted."""
 _MAX_TRAILERS: Final = 8192
 
 _EXTENSION: Final = rb"[ \t]{0,16};[\t\x20-\x7e\x80-\xff]{0,4000}"
-# In front of every chunk but the first is the end of the one before it; the first is read as if it had one, too.
+# Each chunk line follows the line end of the chunk before it. The first one is parsed as if it did, too.
 _LINE: Final = re.compile(rb"\r\n([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")?\r\n").match
 _LINE_BEGUN: Final = re.compile(
     rb"(?:\r(?:\n(?:[0-9A-Fa-f]{1,16}(?:[ \t]{0,16}|" + _EXTENSION + rb")\r?)?)?)?"
@@ -53,10 +53,10 @@ _TRAILERS: Final = re.compile(_FIELDS + rb"\r\n").match
 _TRAILERS_BEGUN: Final = re.compile(_FIELDS + rb"(?:\r|" + _NAME + rb"(?:" + _VALUE + rb"\r?)?)?").fullmatch
 
 _READ = 256 * 1024
-"""Bytes that are read at once, at most: one buffer for all connections of a transport."""
+"""The size of the read buffer, which all connections of a transport share."""
 
 _SLICE = 16 * 1024
-"""Bytes that are read at once as long as a head is to come, and of the body behind it."""
+"""The most bytes that are read at once until the head is complete, the begin of the body included."""
 
 _BLANK_LINE = b"\r\n\r\n"
 _LENGTH = re.compile("[0-9]{1,15}").fullmatch
@@ -65,10 +65,10 @@ _LENGTH = re.compile("[0-9]{1,15}").fullmatch
 def lean_connector(
     kind: Callable[..., aiohttp.TCPConnector] = aiohttp.TCPConnector, **arguments: Any
 ) -> aiohttp.TCPConnector:
-    """A connector of aiohttp whose connections read bodies in whole buffers, if that works with this aiohttp.
+    """Return an aiohttp connector whose connections read bodies in whole buffers, if this aiohttp allows that.
 
     Args:
-        kind: makes the connector, `aiohttp.TCPConnector` or a class below it.
+        kind: `aiohttp.TCPConnector` or a subclass.
         arguments: of `kind`.
     """
     connector = kind(**arguments)
@@ -78,37 +78,37 @@ def lean_connector(
         make = functools.partial(LeanHandler, loop=loop, buffer=memoryview(bytearray(_READ)))
         connector._factory = make  # type: ignore[assignment] # of a subclass
     else:
-        _log.debug("bodies are read by aiohttp %s itself: its connections are not as expected", aiohttp.__version__)
+        _log.debug("aiohttp %s reads bodies itself, because its connections are not as expected", aiohttp.__version__)
     return connector
 
 
 class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
-    """aiohttp's protocol of one connection, with another way for bodies.
+    """aiohttp's protocol of one connection, with its own decoder for bodies.
 
     Args:
-        loop: of the connection.
-        buffer: to read into; it is free again as soon as a read was taken, and so may be shared.
+        loop: the event loop of the connection.
+        buffer: the buffer to read into. Connections can share it, since each read is processed at once.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: memoryview) -> None:
         super().__init__(loop)
         self._lean_buffer = buffer
         self._take: Callable[[LeanHandler, memoryview], None] = LeanHandler._pass_on
-        self._behind = b""  # the last bytes of the head that the parser was given
-        self._answer: tuple[Any, Any] | None = None
+        self._behind = b""  # the last bytes of the head that the parser has got
+        self._response: tuple[Any, Any] | None = None
         self._body: Body | None = None
         self._stream: aiohttp.StreamReader | None = None
 
-    # What asyncio calls
+    # Called by asyncio
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._lean_buffer[:_SLICE] if self._take is LeanHandler._head else self._lean_buffer
+        return self._lean_buffer[:_SLICE] if self._take is LeanHandler._take_head else self._lean_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         self._take(self, self._lean_buffer[:nbytes])
 
     def data_received(self, data: bytes) -> None:
-        # From loops that have no buffers for it; and from aiohttp, empty, when its parser is to go on.
+        # Called by loops without buffered protocols; and by aiohttp, without data, to let its parser continue.
         if data or self._take is LeanHandler._pass_on:
             self._take(self, memoryview(data))
 
@@ -116,20 +116,20 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
         self._fail("the connection ended before the body", exc)
         super().connection_lost(exc)
 
-    # What aiohttp calls
+    # Called by aiohttp
 
     def set_response_params(self, *arguments: Any, **options: Any) -> None:
-        self._take, self._behind, self._answer = LeanHandler._head, b"", None
+        self._take, self._behind, self._response = LeanHandler._take_head, b"", None
         super().set_response_params(*arguments, **options)
 
     def feed_data(self, data: tuple[Any, Any], size: int = 0) -> None:
-        # The parser's answer, on its way to whoever sent the request.
-        self._answer = data
+        # The parser has a response for the sender of the request.
+        self._response = data
         super().feed_data(data, size)
 
-    # What becomes of bytes
+    # The states of a connection: each takes the bytes of a read
 
-    def _head(self, data: memoryview) -> None:
+    def _take_head(self, data: memoryview) -> None:
         while data and self.exception() is None:
             window = self._behind + data[:_SLICE]
             found = window.find(_BLANK_LINE)
@@ -137,50 +137,50 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
             super().data_received(bytes(data[:used]))
             data = data[used:]
             self._behind = window[-3:] if found < 0 else b""
-            if self._answer is None:
+            if self._response is None:
                 continue
-            (message, stream), self._answer = self._answer, None
+            (message, stream), self._response = self._response, None
             if found >= 0 and 100 <= message.code < 200 and message.code != 101:
-                continue  # the answer itself is still to come
+                continue  # an informational response; the final one follows
             if found >= 0 and self.read_timeout is None:
                 self._body = _body_of(message, stream)
             if self._body is None:
                 self._take = LeanHandler._pass_on
             else:
-                self._take, self._stream = LeanHandler._carried, stream
+                self._take, self._stream = LeanHandler._take_body, stream
             if data:
                 self._take(self, data)
                 if self._body is not None and stream.total_bytes:
-                    # Until somebody takes what has come: then aiohttp's stream goes on. What comes before its turn
-                    # (the next page of a list) must not hold the loop beside what is read now.
+                    # aiohttp resumes reading when the reader takes these bytes. A body that arrives before it is needed
+                    # (the next page of a list) must not block the event loop while another one is read.
                     self.pause_reading()
             return
 
-    def _carried(self, data: memoryview) -> None:
+    def _take_body(self, data: memoryview) -> None:
         body, stream = self._body, self._stream
         assert body is not None
         assert stream is not None
         try:
-            carried, used = body.feed(data)
+            content, used = body.feed(data)
         except MalformedBody as error:
             self._fail(str(error), error)
-            self._unasked(data)
+            self._refuse(data)
             return
-        stream.feed_data(carried)
+        stream.feed_data(content)
         if body.ended:
-            self._take = LeanHandler._unasked
+            self._take = LeanHandler._refuse
             self._body = self._stream = self._parser = self._payload = None
             if used < len(data):
                 self.force_close()
             if self._reading_paused:
-                self.resume_reading()  # the next answer must not wait until this one is read
+                self.resume_reading()  # the next response must not wait until this one is read
             stream.feed_eof()
 
     def _pass_on(self, data: memoryview) -> None:
         super().data_received(bytes(data))
 
-    def _unasked(self, data: memoryview) -> None:
-        """What comes between two answers is none."""
+    def _refuse(self, data: memoryview) -> None:
+        """Close the connection: bytes between two responses belong to neither."""
         self.force_close()
         if self.transport is not None:
             self.transport.close()
@@ -189,7 +189,7 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
         stream = self._stream
         if stream is None:
             return
-        self._take = LeanHandler._unasked
+        self._take = LeanHandler._refuse
         self._body = self._stream = self._payload = None
         if stream.exception() is None:
             error = aiohttp.ClientPayloadError(reason)
@@ -198,25 +198,27 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
 
 
 class Body(Protocol):
-    """A body that is still on its way.
+    """Decodes the body of a response as it arrives.
 
     Attributes:
-        ended: it is complete.
+        ended: whether the body is complete.
     """
 
     ended: bool
 
     def feed(self, data: memoryview) -> tuple[bytes, int]:
-        """Returns what the next bytes carry, and how many of them belong to the message: all, until it has ended.
+        """Decode the next bytes; return their content, and how many of them belong to the body.
+
+        All bytes belong to the body until it ends.
 
         Raises:
-            MalformedBody: no body of this kind goes on like this.
+            MalformedBody: the bytes do not follow the transfer encoding.
         """
         ...
 
 
 class SizedBody:
-    """A body of so many bytes, as `Content-Length` says."""
+    """Decodes a body whose length `Content-Length` states."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -230,13 +232,13 @@ class SizedBody:
 
 
 class ChunkedBody:
-    """A body in chunks, each behind a line with its size; trailers are judged, and dropped."""
+    """Decodes a chunked body. Trailers are validated and dropped."""
 
     def __init__(self) -> None:
         self.ended = False
-        self._left = 0  # of the chunk that is under way
-        self._last = False  # the chunk that ends the body was seen
-        self._begun = b"\r\n"  # of a line, or of the trailers
+        self._left = 0  # bytes that the current chunk still lacks
+        self._last = False  # the last chunk has arrived
+        self._begun = b"\r\n"  # the begin of a chunk line or of the trailers
 
     def feed(self, data: memoryview) -> tuple[bytes, int]:
         size = len(data)
@@ -258,13 +260,13 @@ class ChunkedBody:
         return b"".join(pieces), at
 
     def _next(self, data: memoryview, at: int) -> tuple[int, int]:
-        """Where the next chunk begins and how long it is; without a length it is not there yet, or there is none."""
+        """Return position and length of the next chunk. Length 0 means that it has not arrived or that none follows."""
         if not self._last:
             begun = self._begun + data[at : at + _HEAD_SLICE]
             line = _LINE(begun)
             if line is None:
                 if _LINE_BEGUN(begun) is None:
-                    raise MalformedBody("a chunk does not begin with its size, behind the end of the chunk before it")
+                    raise MalformedBody("a chunk does not begin with a line that states its size")
                 self._begun = begun
                 return len(data), 0
             at += line.end() - len(self._begun)
@@ -280,17 +282,17 @@ class ChunkedBody:
             self.ended = True
             return at + trailers.end() - len(self._begun), 0
         if _TRAILERS_BEGUN(begun) is None:
-            raise MalformedBody("behind the last chunk is neither a trailer nor the end")
+            raise MalformedBody("the last chunk is followed by neither a trailer nor the end")
         self._begun = begun
         return len(data), 0
 
 
 class MalformedBody(ValueError):
-    """The bytes are no body of that kind; where it ends cannot be known."""
+    """The bytes do not follow the transfer encoding, so that the end of the body is unknown."""
 
 
 def _body_of(message: Any, stream: Any) -> Body | None:
-    """How to read the body of an answer; None if that is better left to aiohttp."""
+    """Return a decoder for the body of a response, None if aiohttp's parser must read it."""
     headers = message.headers
     if type(stream) is not aiohttp.StreamReader or message.upgrade or "Content-Encoding" in headers:
         return None
@@ -304,7 +306,7 @@ def _body_of(message: Any, stream: Any) -> Body | None:
 
 
 def _works(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether an answer that is fed by hand gives its body, and leaves a connection that can be used again."""
+    """Return whether a response from memory is decoded as expected with this version of aiohttp."""
     head, rest = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n", b"3\r\ntwo\r\n0\r\n\r\n"
     try:
         handler = LeanHandler(loop, memoryview(bytearray(_SLICE)))

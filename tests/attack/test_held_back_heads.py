@@ -54,7 +54,7 @@ async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pyt
     async with asyncio.timeout(20), await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:
-            with pytest.raises(TransportError, match="no answer in time"):
+            with pytest.raises(TransportError, match="the response timed out"):
                 await transport.request(Request("/watched-by-others", (("watch", "true"),)))
             informer = SharedIndexInformer(
                 ListWatch(transport, resource), options=ReflectorOptions(streaming_list=False)

@@ -29,7 +29,7 @@ from aioinformer.transport import Request
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.auth.tokens import Credential, FixedCredentials, ask
+from aioinformer.transport.auth.tokens import Credential, FixedCredentials, obtain
 from aioinformer.transport.exchange import exchange
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
@@ -255,23 +255,23 @@ async def plugin_that_fails(stage: Stage) -> None:
 
 
 async def plugin_that_babbles(stage: Stage) -> None:
-    await ask(stage.plugin(f"print({SECRET!r})"))
+    await obtain(stage.plugin(f"print({SECRET!r})"))
 
 
 async def plugin_with_an_odd_answer(stage: Stage) -> None:
     status = {"token": [SECRET], "expirationTimestamp": SECRET, "clientKeyData": SECRET}
     answer = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": status}
-    await ask(stage.plugin(f"import json; print(json.dumps({answer!r}))"))
+    await obtain(stage.plugin(f"import json; print(json.dumps({answer!r}))"))
 
 
 async def plugin_with_a_broken_token(stage: Stage) -> None:
     status = {"token": f"{SECRET}\nX-Other: 1"}
     answer = {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": status}
-    await ask(stage.plugin(f"import json; print(json.dumps({answer!r}))"))
+    await obtain(stage.plugin(f"import json; print(json.dumps({answer!r}))"))
 
 
 async def plugin_that_hangs(stage: Stage) -> None:
-    await ask(stage.plugin(f"import time; print({SECRET!r}, flush=True); time.sleep(600)", timeout=0.5))
+    await obtain(stage.plugin(f"import time; print({SECRET!r}, flush=True); time.sleep(600)", timeout=0.5))
 
 
 async def plugin_that_is_gone(stage: Stage) -> None:
@@ -281,7 +281,7 @@ async def plugin_that_is_gone(stage: Stage) -> None:
     section = {"command": str(program), "args": [SECRET], "apiVersion": "client.authentication.k8s.io/v1"}
     source = ExecCredentials(exec_plugin(section, {}, "users[me]"))
     program.unlink()
-    await ask(source)
+    await obtain(source)
 
 
 async def plugin_with_a_null_byte(stage: Stage) -> None:
@@ -291,7 +291,7 @@ async def plugin_with_a_null_byte(stage: Stage) -> None:
         "env": [{"name": "A", "value": SECRET}],
         "apiVersion": "client.authentication.k8s.io/v1",
     }
-    await ask(ExecCredentials(exec_plugin(section, {}, "users[me]")))
+    await obtain(ExecCredentials(exec_plugin(section, {}, "users[me]")))
 
 
 async def plugin_section_that_is_wrong(stage: Stage) -> None:
@@ -311,7 +311,7 @@ async def provider_that_refuses(stage: Stage) -> None:
         return web.json_response({"error": "invalid_grant", "error_description": SECRET}, status=400)
 
     stage.server.answer = answer
-    await ask(stage.oidc())
+    await obtain(stage.oidc())
 
 
 async def provider_that_babbles(stage: Stage) -> None:
@@ -326,11 +326,11 @@ async def provider_with_an_odd_token(stage: Stage) -> None:
         return web.json_response({"id_token": f"{SECRET}\nX-Other: 1", "refresh_token": SECRET})
 
     stage.server.answer = answer
-    await ask(stage.oidc())
+    await obtain(stage.oidc())
 
 
 async def provider_that_is_gone(stage: Stage) -> None:
-    await ask(stage.oidc(**{"idp-issuer-url": UNUSED}))
+    await obtain(stage.oidc(**{"idp-issuer-url": UNUSED}))
 
 
 async def provider_that_leaves(stage: Stage) -> None:
@@ -340,17 +340,17 @@ async def provider_that_leaves(stage: Stage) -> None:
         return await cut(request)
 
     stage.server.answer = answer
-    await ask(stage.oidc())
+    await obtain(stage.oidc())
 
 
 async def no_refresh_token(stage: Stage) -> None:
-    await ask(stage.oidc(**{"refresh-token": ""}))
+    await obtain(stage.oidc(**{"refresh-token": ""}))
 
 
 async def store_that_breaks(stage: Stage) -> None:
     source = stage.oidc()
     stage.file(f"users: [{SECRET}")
-    await ask(source)
+    await obtain(source)
 
 
 async def hook_that_raises(stage: Stage) -> None:

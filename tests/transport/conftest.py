@@ -1,4 +1,4 @@
-"""Both adapters in front of a server on loopback."""
+"""Fixtures: the transports, and a server on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on loopback whose answers a test writes, and what tests do with answers."""
+"""A server on loopback whose responses a test defines, and helpers that read responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """Answers every request with `answer`, and remembers the requests."""
+    """Answers every request with `answer`, and records the requests."""
 
     def __init__(self) -> None:
         self.requests: list[web.BaseRequest] = []
@@ -34,7 +34,7 @@ class Server:
         return self.url.partition("//")[2]
 
     async def start(self, tls: ssl.SSLContext | None = None) -> None:
-        # Not 0: aiohttp takes that for no limit.
+        # Not 0, which means no limit to aiohttp.
         runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.01)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
@@ -55,7 +55,7 @@ async def ok(request: web.BaseRequest) -> web.StreamResponse:
 
 
 class Stalled:
-    """An answer that sends its head and one piece of its body, and then nothing until it is let go."""
+    """A response that sends its head and one piece of its body, and then nothing until it is released."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -73,7 +73,7 @@ class Stalled:
 
 
 async def cut(request: web.BaseRequest) -> web.StreamResponse:
-    """An answer whose connection breaks in the middle of a chunk."""
+    """A response whose connection breaks in the middle of a chunk."""
     response = web.StreamResponse()
     response.enable_chunked_encoding()
     await response.prepare(request)
@@ -84,7 +84,7 @@ async def cut(request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def bearer_only(request: web.BaseRequest) -> web.StreamResponse:
-    """The token is the answer; no token is 401."""
+    """Answer with the token of the request; without a token, with 401."""
     token = request.headers.get("Authorization", "")
     return web.Response(text=token) if token else web.Response(status=401)
 
@@ -104,5 +104,5 @@ async def fetch(transport: Transport, path: str = "/") -> bytes:
 
 
 def open_files() -> int:
-    """The number of files that this process has open, 0 where the system does not tell."""
+    """Return the number of open files of this process, 0 if the system does not show it."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

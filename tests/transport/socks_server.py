@@ -10,7 +10,7 @@ from typing import Self
 
 
 class SocksServer:
-    """Connects each client to one server on loopback, whatever it asks for.
+    """Connects each client to one server on loopback, for any requested address.
 
     Args:
         target: the port of that server.

@@ -1,4 +1,4 @@
-"""What users give as a client: what is taken, who closes it, and what the error says of everything else."""
+"""Clients that users pass: which are accepted, which are closed, and what the error says about all others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 class Sync:
-    """A client of the synchronous package."""
+    """The client of the synchronous package `kubernetes`."""
 
     def call_api(self) -> None: ...
 
@@ -65,7 +65,7 @@ TAKERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize(("client", "message"), NEITHER, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("taker", TAKERS)
-def test_what_is_no_client_is_refused_at_once(taker: str, client: Any, message: str) -> None:
+def test_invalid_client_raises_at_once(taker: str, client: Any, message: str) -> None:
     argument, take = TAKERS[taker]
     with pytest.raises(UsageError) as caught:
         take(client)
@@ -73,25 +73,25 @@ def test_what_is_no_client_is_refused_at_once(taker: str, client: Any, message: 
     assert message in str(caught.value)
 
 
-async def test_a_session_of_a_http_library_is_no_client() -> None:
+async def test_session_of_an_http_library_raises() -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(UsageError, match=r"not a aiohttp ClientSession; for a session of aiohttp: HttpTransport"):
             SharedInformerFactory(session)  # type: ignore[arg-type]
 
 
-def test_a_connection_that_was_not_awaited_is_said_to_be_so() -> None:
+def test_connect_without_await_raises() -> None:
     with pytest.raises(UsageError, match=r"client: connect\(\) was not awaited; write `await connect\(\)`"):
         SharedInformerFactory(connect())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("url", ["localhost:8001", "~/.kube/config", "ftp://host", ""])
-def test_what_is_no_url_is_refused(url: str) -> None:
+def test_invalid_url_raises(url: str) -> None:
     with pytest.raises(UsageError, match=r"client: a URL must begin with http:// or https://.*for a kubeconfig"):
         SharedInformerFactory(url)
 
 
 @pytest.mark.parametrize("taker", sorted(TAKERS.keys() - {"factory", "dynamic"}))
-async def test_those_who_close_nothing_take_no_url_and_no_api_client(taker: str) -> None:
+async def test_objects_without_close_accept_no_url_or_api_client(taker: str) -> None:
     argument, take = TAKERS[taker]
     with pytest.raises(UsageError, match=f"{argument}: make a transport of the URL, and close it"):
         take("http://127.0.0.1:1")
@@ -103,14 +103,14 @@ async def test_those_who_close_nothing_take_no_url_and_no_api_client(taker: str)
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-async def test_a_connection_stands_for_its_transport(taker: str) -> None:
+async def test_connection_is_accepted_for_its_transport(taker: str) -> None:
     _, take = TAKERS[taker]
     async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api, KubernetesTransport(api) as transport:
         take(Connection(transport, api, "default", ""))
 
 
 @pytest.mark.parametrize("make", [SharedInformerFactory, DynamicInformers])
-async def test_a_url_works_and_what_was_made_of_it_is_closed(
+async def test_transport_made_for_a_url_is_closed(
     make: type[SharedInformerFactory] | type[DynamicInformers], server: ApiServer
 ) -> None:
     owner = make(server.url)
@@ -126,7 +126,7 @@ async def test_a_url_works_and_what_was_made_of_it_is_closed(
     assert session.closed
 
 
-async def test_a_factory_closes_no_connection_of_the_users(server: ApiServer) -> None:
+async def test_factory_does_not_close_the_users_connection(server: ApiServer) -> None:
     async with ApiClient(Configuration(host=server.url)) as api, KubernetesTransport(api) as transport:
         for _ in range(2):
             async with SharedInformerFactory(Connection(transport, api, "default", "")) as factory:
@@ -135,7 +135,7 @@ async def test_a_factory_closes_no_connection_of_the_users(server: ApiServer) ->
                 assert namespaces.get("default").metadata.name == "default"
 
 
-async def test_a_transport_around_another_is_used_itself() -> None:
+async def test_wrapped_transport_is_used() -> None:
     class Around(Cluster):
         transport = None
 
@@ -150,6 +150,6 @@ async def test_a_transport_around_another_is_used_itself() -> None:
     ("given", "kind"),
     [(None, "None"), (Cluster(), "Cluster"), ("http://host", "str"), (ListWatch, "the class ListWatch")],
 )
-def test_what_lists_and_watches_nothing_is_refused(given: Any, kind: str) -> None:
+def test_object_that_cannot_list_and_watch_raises(given: Any, kind: str) -> None:
     with pytest.raises(UsageError, match=rf"lister_watcher: expected .* ListWatch\(transport, resource\), not {kind};"):
         SharedIndexInformer(given)

@@ -1,4 +1,4 @@
-"""What a debugger or a log line shows of a transport: its server, and no credential."""
+"""The repr of a transport shows its server, and no credential."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.shell.collection import PODS
 
 
-async def test_transports_show_the_server_and_no_credential() -> None:
+async def test_repr_shows_the_server_and_no_credential() -> None:
     async with HttpTransport(
         "https://api:6443/base", token="secret", headers={"X": "secret"}, proxy="http://user:secret@proxy:1"
     ) as transport:
@@ -21,7 +21,7 @@ async def test_transports_show_the_server_and_no_credential() -> None:
     assert repr(transport) == "<HttpTransport https://api:6443/base, closed>"
 
 
-async def test_the_transport_of_a_client_shows_its_host() -> None:
+async def test_repr_shows_the_host_of_an_api_client() -> None:
     configuration = Configuration(host="https://api:6443", api_key={"BearerToken": "secret"})
     async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
         assert repr(transport) == "<KubernetesTransport https://api:6443>"

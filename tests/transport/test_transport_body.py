@@ -1,4 +1,4 @@
-"""Where a body ends, and what it carries, whichever way its bytes are cut."""
+"""Body decoders: the end and the content of a body, for any split of its bytes into reads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BAD = {
 
 
 def fed(body: Body, pieces: list[bytes]) -> tuple[bytes, int]:
-    """What the pieces carry, and how many bytes belonged to the body."""
+    """Return the content of the pieces, and how many bytes belong to the body."""
     carried, used = b"", 0
     for piece in pieces:
         if body.ended:
@@ -63,7 +63,7 @@ def one_by_one(data: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("sent", "carried"), GOOD.values(), ids=GOOD)
-def test_chunks_carry_their_body_and_nothing_of_what_comes_behind_it(sent: bytes, carried: bytes) -> None:
+def test_chunked_body_ends_before_bytes_that_follow(sent: bytes, carried: bytes) -> None:
     for behind in (b"", b"0\r\n\r\nHTTP/1.1 200 OK\r\n"):
         for pieces in ([sent + behind], one_by_one(sent + behind)):
             body = ChunkedBody()
@@ -72,14 +72,14 @@ def test_chunks_carry_their_body_and_nothing_of_what_comes_behind_it(sent: bytes
 
 
 @pytest.mark.parametrize("sent", BAD.values(), ids=BAD)
-def test_what_is_no_chunk_is_refused_however_it_is_cut(sent: bytes) -> None:
+def test_invalid_chunk_raises_at_any_split(sent: bytes) -> None:
     for pieces in ([sent], one_by_one(sent)):
         with pytest.raises(MalformedBody):
             fed(ChunkedBody(), pieces)
 
 
 @pytest.mark.parametrize(("sent", "carried"), GOOD.values(), ids=GOOD)
-def test_a_body_has_not_ended_before_its_last_byte(sent: bytes, carried: bytes) -> None:
+def test_body_ends_with_its_last_byte(sent: bytes, carried: bytes) -> None:
     for stop in range(len(sent)):
         body = ChunkedBody()
         assert carried.startswith(fed(body, [sent[:stop]])[0])
@@ -90,7 +90,7 @@ def test_a_body_has_not_ended_before_its_last_byte(sent: bytes, carried: bytes) 
     chunks=st.lists(st.binary(min_size=1, max_size=40), max_size=20),
     cuts=st.lists(st.integers(min_value=0, max_value=1000), max_size=20),
 )
-def test_every_cut_of_the_same_chunks_carries_the_same(chunks: list[bytes], cuts: list[int]) -> None:
+def test_any_split_of_chunks_gives_the_same_body(chunks: list[bytes], cuts: list[int]) -> None:
     sent = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
     at = sorted({0, *(cut for cut in cuts if cut < len(sent)), len(sent)})
     body = ChunkedBody()
@@ -99,7 +99,7 @@ def test_every_cut_of_the_same_chunks_carries_the_same(chunks: list[bytes], cuts
 
 
 @given(sent=st.lists(st.sampled_from([b"0", b"1", b"a", b"\r", b"\n", b"\r\n", b";", b":", b" "]), max_size=14))
-def test_what_is_refused_or_carried_does_not_depend_on_the_cut(sent: list[bytes]) -> None:
+def test_result_does_not_depend_on_the_split(sent: list[bytes]) -> None:
     def outcome(pieces: list[bytes]) -> tuple[bytes, int, bool] | None:
         body = ChunkedBody()
         try:
@@ -111,7 +111,7 @@ def test_what_is_refused_or_carried_does_not_depend_on_the_cut(sent: list[bytes]
     assert outcome([whole]) == outcome(sent) == outcome(one_by_one(whole))
 
 
-def test_a_body_of_a_stated_size_ends_there() -> None:
+def test_body_of_known_length_ends_there() -> None:
     for pieces in ([b"hello, world"], one_by_one(b"hello, world")):
         body = SizedBody(5)
         assert fed(body, pieces) == (b"hello", 5)

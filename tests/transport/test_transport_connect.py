@@ -1,4 +1,4 @@
-"""Connecting: which configuration is found, and whether its credentials work for transport and client."""
+"""`connect`: which configuration it uses, and whether the credentials work for transport and client."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-async def mirror(request: web.BaseRequest) -> web.StreamResponse:
-    """Says who asks, in the way of a ConfigMap."""
+async def identity(request: web.BaseRequest) -> web.StreamResponse:
+    """Answer with the identity of the client, in the form of a ConfigMap."""
     assert request.transport is not None
     certificate = request.transport.get_extra_info("peercert") or {}
     names = [value for part in certificate.get("subject", ()) for name, value in part if name == "commonName"]
@@ -53,7 +53,7 @@ async def api(authority: trustme.CA) -> AsyncIterator[Server]:
     authority.configure_trust(context)
     context.verify_mode = ssl.CERT_OPTIONAL
     server = Server()
-    server.answer = mirror
+    server.answer = identity
     await server.start(context)
     yield server
     await server.stop()
@@ -61,7 +61,7 @@ async def api(authority: trustme.CA) -> AsyncIterator[Server]:
 
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No kubeconfig and no pod, unless the test makes them."""
+    """Provide an environment without kubeconfig and pod."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
@@ -93,8 +93,8 @@ def kubeconfig(tmp_path: Path, api: Server, authority: trustme.CA) -> Kubeconfig
     return Kubeconfig(tmp_path / "config", api, authority)
 
 
-async def ask(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """What the server saw of the transport, and of the client beside it."""
+async def identify(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the identities that the server saw, from the transport and from the client."""
     async with await connect(**arguments) as connection:
         response = await connection.transport.request(Request("/api/v1/namespaces/default/configmaps/me"))
         seen = json.loads(await body(response))["data"]
@@ -102,47 +102,47 @@ async def ask(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
         return seen, config_map.data
 
 
-async def test_a_token_serves_transport_and_client(kubeconfig: Kubeconfig) -> None:
-    seen = await ask(kubeconfig=kubeconfig.write(token="abc"))
+async def test_token_works_for_transport_and_client(kubeconfig: Kubeconfig) -> None:
+    seen = await identify(kubeconfig=kubeconfig.write(token="abc"))
     assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
 
 
-async def test_a_token_file_serves_both_without_its_newline(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+async def test_token_file_works_for_both_without_its_newline(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc\n")
-    seen = await ask(kubeconfig=kubeconfig.write(tokenFile="token"))
+    seen = await identify(kubeconfig=kubeconfig.write(tokenFile="token"))
     assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
 
 
-async def test_a_plugin_serves_both(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+async def test_plugin_works_for_both(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "abc"}}
     plugin = {"command": sys.executable, "args": ["-c", f"print({json.dumps(json.dumps(answer))})"]}
-    seen = await ask(kubeconfig=kubeconfig.write(exec={**plugin, "apiVersion": answer["apiVersion"]}))
+    seen = await identify(kubeconfig=kubeconfig.write(exec={**plugin, "apiVersion": answer["apiVersion"]}))
     assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
 
 
-async def test_a_name_and_a_password_serve_both(kubeconfig: Kubeconfig) -> None:
-    seen = await ask(kubeconfig=kubeconfig.write(username="me", password="pw"))
+async def test_basic_authentication_works_for_both(kubeconfig: Kubeconfig) -> None:
+    seen = await identify(kubeconfig=kubeconfig.write(username="me", password="pw"))
     assert [each["authorization"] for each in seen] == [f"Basic {b64encode(b'me:pw').decode()}"] * 2
 
 
-async def test_an_id_token_of_a_provider_serves_both(kubeconfig: Kubeconfig) -> None:
+async def test_id_token_works_for_both(kubeconfig: Kubeconfig) -> None:
     claims = urlsafe_b64encode(json.dumps({"exp": 32503680000}).encode()).decode().rstrip("=")
     config = {"idp-issuer-url": "https://idp", "client-id": "me", "id-token": f"e30.{claims}.sig"}
-    seen = await ask(kubeconfig=kubeconfig.write(**{"auth-provider": {"name": "oidc", "config": config}}))
+    seen = await identify(kubeconfig=kubeconfig.write(**{"auth-provider": {"name": "oidc", "config": config}}))
     assert [each["authorization"] for each in seen] == [f"Bearer e30.{claims}.sig"] * 2
 
 
-async def test_a_client_certificate_serves_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+async def test_client_certificate_works_for_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
     leaf = authority.issue_cert("me@example.org", common_name="me")
     data = {
         "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
         "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
     }
-    seen = await ask(kubeconfig=kubeconfig.write(**data))
+    seen = await identify(kubeconfig=kubeconfig.write(**data))
     assert [(each["certificate"], each["authorization"]) for each in seen] == [("me", "")] * 2
 
 
-async def test_the_client_certificate_of_a_plugin_serves_the_transport(
+async def test_client_certificate_of_a_plugin_works_for_the_transport(
     kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
 ) -> None:
     leaf = authority.issue_cert("me@example.org", common_name="plugin")
@@ -157,23 +157,23 @@ async def test_the_client_certificate_of_a_plugin_serves_the_transport(
         assert json.loads(await fetch(connection.transport))["data"]["certificate"] == "plugin"
 
 
-async def test_acting_as_somebody_else_is_said_in_headers(kubeconfig: Kubeconfig) -> None:
-    seen, _ = await ask(kubeconfig=kubeconfig.write(**{"token": "abc", "as": "her", "as-groups": ["a", "b"]}))
+async def test_impersonation_sends_headers(kubeconfig: Kubeconfig) -> None:
+    seen, _ = await identify(kubeconfig=kubeconfig.write(**{"token": "abc", "as": "her", "as-groups": ["a", "b"]}))
     assert (seen["user"], seen["groups"]) == ("her", "a,b")
 
 
-async def test_the_context_says_its_name_and_namespace(kubeconfig: Kubeconfig) -> None:
+async def test_connection_has_name_and_namespace_of_the_context(kubeconfig: Kubeconfig) -> None:
     async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
         assert (connection.context, connection.namespace) == ("here", "mine")
 
 
-async def test_kubeconfig_of_the_environment_is_found(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_kubeconfig_of_the_environment_is_used(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
     async with await connect() as connection:
         assert connection.context == "here"
 
 
-async def test_kubeconfig_of_the_home_is_found(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+async def test_kubeconfig_in_the_home_folder_is_used(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
     kubeconfig.path = tmp_path / "home" / ".kube" / "config"
     kubeconfig.write(token="abc")
     async with await connect() as connection:
@@ -194,12 +194,12 @@ def pod(tmp_path: Path, api: Server, authority: trustme.CA, monkeypatch: pytest.
 
 @pytest.mark.parametrize("in_cluster", [True, None])
 @pytest.mark.usefixtures("pod")
-async def test_in_a_pod_the_service_account_serves_both(in_cluster: bool | None) -> None:
-    seen = await ask(in_cluster=in_cluster)
+async def test_service_account_works_for_both(in_cluster: bool | None) -> None:
+    seen = await identify(in_cluster=in_cluster)
     assert [each["authorization"] for each in seen] == ["Bearer pod"] * 2
 
 
-async def test_in_a_pod_the_token_that_kubelet_rotates_is_followed(pod: Path) -> None:
+async def test_rotated_service_account_token_is_used(pod: Path) -> None:
     async with await connect() as connection:
         (pod / "token").write_text("rotated\n")
         assert json.loads(await fetch(connection.transport))["data"]["authorization"] == "Bearer rotated"
@@ -207,7 +207,7 @@ async def test_in_a_pod_the_token_that_kubelet_rotates_is_followed(pod: Path) ->
 
 
 @pytest.mark.usefixtures("pod")
-async def test_in_a_pod_a_kubeconfig_comes_first(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_kubeconfig_precedes_the_service_account(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
     async with await connect() as connection:
         assert connection.context == "here"
@@ -216,15 +216,15 @@ async def test_in_a_pod_a_kubeconfig_comes_first(kubeconfig: Kubeconfig, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, r"no cluster to connect to: .*\.kube/config.*set KUBECONFIG"),
-        ({"in_cluster": False}, "there is no such file"),
+        ({}, r"no cluster found: .*\.kube/config.*set KUBECONFIG"),
+        ({"in_cluster": False}, "does not exist"),
         ({"in_cluster": True}, "service account cannot be used"),
-        ({"context": "x"}, "there is no such file"),
-        ({"kubeconfig": "/no/such/file"}, "kubeconfig /no/such/file: there is no such file"),
+        ({"context": "x"}, "does not exist"),
+        ({"kubeconfig": "/no/such/file"}, "kubeconfig /no/such/file does not exist"),
         ({"kubeconfig": "f", "in_cluster": True}, "leave out kubeconfig and context"),
     ],
 )
-async def test_no_configuration_is_a_mistake_with_a_remedy(arguments: dict[str, Any], message: str) -> None:
+async def test_missing_configuration_raises_with_a_remedy(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         await connect(**arguments)
 
@@ -240,20 +240,20 @@ async def test_no_configuration_is_a_mistake_with_a_remedy(arguments: dict[str, 
         ({"exec": {"command": "no-such-program", "apiVersion": "client.authentication.k8s.io/v1"}}, "no-such-program"),
     ],
 )
-async def test_a_user_that_cannot_work_is_a_mistake(kubeconfig: Kubeconfig, user: dict[str, Any], message: str) -> None:
+async def test_invalid_user_section_raises(kubeconfig: Kubeconfig, user: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         await connect(kubeconfig=kubeconfig.write(**user))
     assert "s3cret" not in str(caught.value)
 
 
-async def test_an_authority_that_is_not_there_is_a_mistake(kubeconfig: Kubeconfig) -> None:
+async def test_missing_certificate_authority_raises(kubeconfig: Kubeconfig) -> None:
     del kubeconfig.cluster["certificate-authority-data"]
     kubeconfig.cluster["certificate-authority"] = "missing.crt"
     with pytest.raises(UsageError, match=r"certificate-authority.*"):
         await connect(kubeconfig=kubeconfig.write(token="abc"))
 
 
-async def test_connecting_reads_and_imports_off_the_loop(kubeconfig: Kubeconfig) -> None:
+async def test_connect_reads_and_imports_in_a_thread(kubeconfig: Kubeconfig) -> None:
     path = kubeconfig.write(token="abc")
     steps = 0
 
@@ -269,7 +269,7 @@ async def test_connecting_reads_and_imports_off_the_loop(kubeconfig: Kubeconfig)
     assert steps > 2
 
 
-def test_the_adapters_do_not_import_the_client() -> None:
+def test_transports_do_not_import_kubernetes_asyncio() -> None:
     code = (
         "import sys, aioinformer.transport.http, aioinformer.transport.kubernetes;"
         "import aioinformer.transport.auth.credentials;"

@@ -1,4 +1,4 @@
-"""What every transport promises, whichever adapter it is."""
+"""The contract of the `Transport` protocol, for each transport."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.transport.loopback import MakeTransport
 
 
-async def test_a_body_is_yielded_as_it_arrives(transport: Transport, server: Server) -> None:
+async def test_body_is_yielded_as_it_arrives(transport: Transport, server: Server) -> None:
     server.answer = stalled = Stalled()
     response = await transport.request(Request("/"))
     chunks = response.chunks()
@@ -28,7 +28,7 @@ async def test_a_body_is_yielded_as_it_arrives(transport: Transport, server: Ser
     assert [chunk async for chunk in chunks] == []
 
 
-async def test_a_large_body_arrives_whole(transport: Transport, server: Server) -> None:
+async def test_large_body_is_complete(transport: Transport, server: Server) -> None:
     sent = bytes(range(256)) * 20_000
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -39,7 +39,7 @@ async def test_a_large_body_arrives_whole(transport: Transport, server: Server) 
 
 
 @pytest.mark.parametrize("status", [200, 302, 404, 410, 429, 500])
-async def test_a_status_is_passed_on_with_its_body(transport: Transport, server: Server, status: int) -> None:
+async def test_any_status_is_returned_with_its_body(transport: Transport, server: Server, status: int) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=status, text="why", headers={"Location": "/elsewhere"})
 
@@ -49,7 +49,7 @@ async def test_a_status_is_passed_on_with_its_body(transport: Transport, server:
     assert len(server.requests) == 1
 
 
-async def test_answers_that_announce_a_body_and_have_none_end(transport: Transport, server: Server) -> None:
+async def test_response_without_its_announced_body_ends(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text="not sent")
 
@@ -60,7 +60,7 @@ async def test_answers_that_announce_a_body_and_have_none_end(transport: Transpo
         assert await body(response) == b""
 
 
-async def test_headers_are_found_in_any_case(transport: Transport, server: Server) -> None:
+async def test_headers_are_case_insensitive(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(headers={"Retry-After": "7"})
 
@@ -70,7 +70,7 @@ async def test_headers_are_found_in_any_case(transport: Transport, server: Serve
     assert response.headers["retry-after"] == "7"
 
 
-async def test_path_query_method_headers_and_body_reach_the_server(transport: Transport, server: Server) -> None:
+async def test_server_gets_path_query_method_headers_and_body(transport: Transport, server: Server) -> None:
     seen: list[bytes] = []
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -97,28 +97,24 @@ async def test_path_query_method_headers_and_body_reach_the_server(transport: Tr
     assert seen == [b"{}"]
 
 
-async def test_a_get_says_who_asks_and_nothing_about_content(transport: Transport, server: Server) -> None:
+async def test_get_has_a_user_agent_and_no_content_type(transport: Transport, server: Server) -> None:
     await fetch(transport)
     (got,) = server.requests
     assert got.headers["User-Agent"].startswith("aioinformer")
     assert "Content-Type" not in got.headers
 
 
-async def test_a_path_in_the_base_url_comes_before_that_of_the_request(
-    make_transport: MakeTransport, server: Server
-) -> None:
+async def test_path_of_the_base_url_precedes_the_request_path(make_transport: MakeTransport, server: Server) -> None:
     await fetch(make_transport(f"{server.url}/k8s/clusters/c-1"), "/api/v1/pods")
     assert server.requests[0].path == "/k8s/clusters/c-1/api/v1/pods"
 
 
-async def test_the_token_is_sent(make_transport: MakeTransport, server: Server) -> None:
+async def test_token_is_sent(make_transport: MakeTransport, server: Server) -> None:
     server.answer = bearer_only
     assert await fetch(make_transport(server.url, token="s3cret")) == b"Bearer s3cret"
 
 
-async def test_a_refusal_with_credentials_that_do_not_change_is_not_tried_again(
-    make_transport: MakeTransport, server: Server
-) -> None:
+async def test_401_is_not_retried_with_the_same_credential(make_transport: MakeTransport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=401, text="no")
 
@@ -129,7 +125,7 @@ async def test_a_refusal_with_credentials_that_do_not_change_is_not_tried_again(
 
 
 @pytest.mark.parametrize("compression", [True, False])
-async def test_gzip_comes_only_when_asked_for_and_is_undone(
+async def test_gzip_is_an_option_and_is_decoded(
     make_transport: MakeTransport, server: Server, compression: bool
 ) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -143,7 +139,7 @@ async def test_gzip_comes_only_when_asked_for_and_is_undone(
     assert (response.headers.get("Content-Encoding") == "gzip") is compression
 
 
-async def test_closing_in_mid_body_lets_the_connection_go(transport: Transport, server: Server) -> None:
+async def test_close_in_mid_body_closes_the_connection(transport: Transport, server: Server) -> None:
     server.answer = stalled = Stalled()
     response = await transport.request(Request("/"))
     await anext(response.chunks())
@@ -153,7 +149,7 @@ async def test_closing_in_mid_body_lets_the_connection_go(transport: Transport, 
         await stalled.gone.wait()
 
 
-async def test_closing_ends_a_pending_read(transport: Transport, server: Server) -> None:
+async def test_close_ends_a_pending_read(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     response = await transport.request(Request("/"))
     chunks = response.chunks()
@@ -162,11 +158,11 @@ async def test_closing_ends_a_pending_read(transport: Transport, server: Server)
     await asyncio.sleep(0)
     await response.close()
     async with asyncio.timeout(10):
-        with pytest.raises(TransportError, match="closed while it was read"):
+        with pytest.raises(TransportError, match="closed while it was being read"):
             await pending
 
 
-async def test_reading_after_close_is_an_error(transport: Transport, server: Server) -> None:
+async def test_read_after_close_raises(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     response = await transport.request(Request("/"))
     await response.close()
@@ -174,7 +170,7 @@ async def test_reading_after_close_is_an_error(transport: Transport, server: Ser
         await anext(response.chunks())
 
 
-async def test_a_cancelled_read_leaves_a_response_that_can_be_closed(transport: Transport, server: Server) -> None:
+async def test_response_can_be_closed_after_a_cancelled_read(transport: Transport, server: Server) -> None:
     server.answer = stalled = Stalled()
     response = await transport.request(Request("/"))
     reader = asyncio.ensure_future(body(response))
@@ -187,7 +183,7 @@ async def test_a_cancelled_read_leaves_a_response_that_can_be_closed(transport: 
         await stalled.gone.wait()
 
 
-async def test_a_cancelled_request_lets_the_connection_go(transport: Transport, server: Server) -> None:
+async def test_cancelled_request_closes_the_connection(transport: Transport, server: Server) -> None:
     arrived, gone = asyncio.Event(), asyncio.Event()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -208,13 +204,13 @@ async def test_a_cancelled_request_lets_the_connection_go(transport: Transport, 
         await gone.wait()
 
 
-async def test_answers_read_to_their_end_share_one_connection(transport: Transport, server: Server) -> None:
+async def test_complete_responses_share_a_connection(transport: Transport, server: Server) -> None:
     for _ in range(3):
         await fetch(transport)
     assert len({request.transport for request in server.requests}) == 1
 
 
-async def test_more_than_a_hundred_watches_run_at_once(transport: Transport, server: Server) -> None:
+async def test_more_than_a_hundred_watches_can_be_open(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     async with asyncio.timeout(60):
         responses = await asyncio.gather(*(transport.request(Request("/")) for _ in range(120)))
@@ -224,7 +220,7 @@ async def test_more_than_a_hundred_watches_run_at_once(transport: Transport, ser
         await response.close()
 
 
-async def test_a_refused_connection_is_named_with_server_and_reason(make_transport: MakeTransport) -> None:
+async def test_refused_connection_names_server_and_reason(make_transport: MakeTransport) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -233,19 +229,19 @@ async def test_a_refused_connection_is_named_with_server_and_reason(make_transpo
     assert isinstance(caught.value.__cause__, OSError)
 
 
-async def test_a_name_that_does_not_resolve_is_said_to_be_that(make_transport: MakeTransport) -> None:
+async def test_unresolvable_name_is_the_reason(make_transport: MakeTransport) -> None:
     with pytest.raises(TransportError, match=r"^nowhere\.invalid:80: the name cannot be resolved"):
         await make_transport("http://nowhere.invalid").request(Request("/"))
 
 
-async def test_a_body_cut_short_is_an_error(transport: Transport, server: Server) -> None:
+async def test_truncated_body_raises(transport: Transport, server: Server) -> None:
     server.answer = cut
     response = await transport.request(Request("/"))
     with pytest.raises(TransportError, match=f"^{server.authority}: .*ended before it was complete"):
         await body(response)
 
 
-async def test_a_body_that_is_not_what_its_encoding_says_is_an_error(transport: Transport, server: Server) -> None:
+async def test_body_with_invalid_encoding_raises(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=b"not gzip at all", headers={"Content-Encoding": "gzip"})
 
@@ -254,7 +250,7 @@ async def test_a_body_that_is_not_what_its_encoding_says_is_an_error(transport: 
         await fetch(transport)
 
 
-async def test_a_body_shorter_than_announced_is_an_error(transport: Transport, server: Server) -> None:
+async def test_body_shorter_than_its_length_raises(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)
@@ -269,7 +265,7 @@ async def test_a_body_shorter_than_announced_is_an_error(transport: Transport, s
         await body(response)
 
 
-async def test_a_reset_in_mid_body_is_an_error(transport: Transport, server: Server) -> None:
+async def test_reset_in_mid_body_raises(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -284,7 +280,7 @@ async def test_a_reset_in_mid_body_is_an_error(transport: Transport, server: Ser
         await body(response)
 
 
-async def test_a_server_that_hangs_up_without_an_answer_is_an_error(transport: Transport, server: Server) -> None:
+async def test_connection_closed_without_response_raises(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()
@@ -295,17 +291,17 @@ async def test_a_server_that_hangs_up_without_an_answer_is_an_error(transport: T
         await transport.request(Request("/"))
 
 
-async def test_a_head_that_does_not_come_is_an_error(make_transport: MakeTransport, server: Server) -> None:
+async def test_missing_head_times_out(make_transport: MakeTransport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()
         return web.Response()
 
     server.answer = answer
-    with pytest.raises(TransportError, match="no answer in time"):
+    with pytest.raises(TransportError, match="the response timed out"):
         await make_transport(server.url, header_timeout=0.05).request(Request("/"))
 
 
-async def test_a_head_that_may_come_late_is_waited_for(make_transport: MakeTransport, server: Server) -> None:
+async def test_late_head_has_no_timeout_if_allowed(make_transport: MakeTransport, server: Server) -> None:
     events = asyncio.Event()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -315,21 +311,21 @@ async def test_a_head_that_may_come_late_is_waited_for(make_transport: MakeTrans
     server.answer = answer
     transport = make_transport(server.url, header_timeout=0.05)
     late = asyncio.create_task(transport.request(Request("/late", late_head=True)))
-    with pytest.raises(TransportError, match="no answer in time"):
+    with pytest.raises(TransportError, match="the response timed out"):
         await transport.request(Request("/"))
     assert not late.done()
     events.set()
     assert await body(await late) == b"an event"
 
 
-async def test_the_total_timeout_of_a_request_ends_its_body(transport: Transport, server: Server) -> None:
+async def test_total_timeout_includes_the_body(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     response = await transport.request(Request("/", total_timeout=0.2))
-    with pytest.raises(TransportError, match="in time"):
+    with pytest.raises(TransportError, match="timed out"):
         await body(response)
 
 
-async def test_an_answer_that_is_not_http_is_an_error_that_keeps_the_token_to_itself(
+async def test_non_http_response_raises_without_the_token(
     make_transport: MakeTransport,
 ) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Exec plugins: what they are told, what they may answer, and when they run."""
+"""Exec plugins: their input, their output, and when they run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def answer(**status):
 
 @pytest.fixture
 def section(tmp_path: Path) -> MakeSection:
-    """Makes the section of a plugin that runs some Python, with `answer`, `info` and the number of `runs` at hand."""
+    """Write the section of a plugin that runs Python code, which can use `answer`, `info` and the number of `runs`."""
 
     def make(code: str, **settings: Any) -> dict[str, Any]:
         script = tmp_path / "plugin.py"
@@ -56,18 +56,18 @@ def credentials(section: dict[str, Any], cluster: dict[str, Any] | None = None, 
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_the_token_of_a_plugin_is_taken(section: MakeSection, version: str) -> None:
+async def test_token_of_a_plugin_is_used(section: MakeSection, version: str) -> None:
     source = credentials(section("answer(token='abc')", apiVersion=version))
     assert (await source.current()).authorization == "Bearer abc"
 
 
-async def test_the_client_certificate_of_a_plugin_is_taken(section: MakeSection) -> None:
+async def test_client_certificate_of_a_plugin_is_used(section: MakeSection) -> None:
     source = credentials(section("answer(clientCertificateData='CERT', clientKeyData='KEY')"))
     credential = await source.current()
     assert (credential.certificate, credential.key, credential.authorization) == ("CERT", "KEY", "")
 
 
-async def test_a_plugin_goes_on_when_its_only_request_times_out(section: MakeSection, tmp_path: Path) -> None:
+async def test_plugin_continues_after_its_request_times_out(section: MakeSection, tmp_path: Path) -> None:
     started, go_on = tmp_path / "started", tmp_path / "go on"
     for pipe in (started, go_on):
         os.mkfifo(pipe)
@@ -82,7 +82,7 @@ async def test_a_plugin_goes_on_when_its_only_request_times_out(section: MakeSec
         assert (await source.current()).authorization == "Bearer run-1"
 
 
-async def test_a_plugin_that_hangs_is_killed_when_the_transport_closes(section: MakeSection, tmp_path: Path) -> None:
+async def test_hanging_plugin_is_killed_when_the_transport_closes(section: MakeSection, tmp_path: Path) -> None:
     started = tmp_path / "started"
     os.mkfifo(started)
     code = f"open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
@@ -99,14 +99,14 @@ async def test_a_plugin_that_hangs_is_killed_when_the_transport_closes(section: 
         await transport.request(Request("/"))
 
 
-async def test_a_plugin_runs_once_for_credentials_that_do_not_expire(section: MakeSection) -> None:
+async def test_plugin_runs_once_for_credentials_without_expiry(section: MakeSection) -> None:
     source = credentials(section("answer(token=f'run-{runs}')"))
     await source.current()
     assert (await source.current()).authorization == "Bearer run-1"
 
 
 @pytest.mark.parametrize("timestamp", ["2030-01-01T00:10:00Z", "2030-01-01T01:10:00.123456789+01:00"])
-async def test_a_plugin_runs_again_shortly_before_its_credentials_expire(section: MakeSection, timestamp: str) -> None:
+async def test_plugin_runs_again_before_credentials_expire(section: MakeSection, timestamp: str) -> None:
     clock = [1893456000.0]
     source = credentials(
         section(f"answer(token=f'run-{{runs}}', expirationTimestamp={timestamp!r})"), now=lambda: clock[0]
@@ -118,20 +118,20 @@ async def test_a_plugin_runs_again_shortly_before_its_credentials_expire(section
     assert tokens == ["Bearer run-1", "Bearer run-1", "Bearer run-2"]
 
 
-async def test_a_plugin_runs_again_when_its_credentials_were_refused(section: MakeSection) -> None:
+async def test_plugin_runs_again_after_refusal(section: MakeSection) -> None:
     source = credentials(section("answer(token=f'run-{runs}')"))
     refused = await source.current()
     assert (await source.renew(refused)).authorization == "Bearer run-2"
 
 
-async def test_a_plugin_is_told_that_nobody_is_there_to_ask(section: MakeSection, tmp_path: Path) -> None:
+async def test_plugin_is_not_interactive(section: MakeSection, tmp_path: Path) -> None:
     said = tmp_path / "said"
     code = f"open({str(said)!r}, 'w').write(json.dumps(info) + sys.stdin.read()); answer(token='abc')"
     await credentials(section(code), {"server": "https://host"}).current()
     assert json.loads(said.read_text()) == {"apiVersion": V1, "kind": "ExecCredential", "spec": {"interactive": False}}
 
 
-async def test_a_plugin_that_wants_to_know_is_told_of_the_cluster(section: MakeSection, tmp_path: Path) -> None:
+async def test_plugin_gets_cluster_information_on_request(section: MakeSection, tmp_path: Path) -> None:
     said = tmp_path / "said"
     (tmp_path / "ca.crt").write_text("PEM")
     cluster = {
@@ -153,12 +153,12 @@ async def test_a_plugin_that_wants_to_know_is_told_of_the_cluster(section: MakeS
     }
 
 
-async def test_a_plugin_that_writes_much_to_both_outputs_is_not_stuck(section: MakeSection) -> None:
+async def test_plugin_may_write_much_to_both_outputs(section: MakeSection) -> None:
     source = credentials(section("sys.stderr.write('e' * 1_000_000); print(' ' * 1_000_000); answer(token='abc')"))
     assert (await source.current()).authorization == "Bearer abc"
 
 
-async def test_a_plugin_with_endless_complaints_is_not_stuck(section: MakeSection) -> None:
+async def test_plugin_may_write_much_to_standard_error(section: MakeSection) -> None:
     code = "sys.stderr.write('e' * 5_000_000 + '\\nlog in first'); sys.exit(1)"
     with pytest.raises(TransportError, match="ended with status 1: log in first"):
         await credentials(section(code)).current()
@@ -180,21 +180,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-async def test_a_child_that_keeps_the_outputs_open_does_not_fail_a_plugin(section: MakeSection, tmp_path: Path) -> None:
+async def test_child_process_may_keep_the_outputs_open(section: MakeSection, tmp_path: Path) -> None:
     path = tmp_path / "pid"
     before = open_files()
     source = credentials(section(FORK.format(options="", path=str(path)) + "answer(token='abc')"), timeout=30)
     assert (await source.current()).authorization == "Bearer abc"
     assert open_files() == before
     pid = int(path.read_text())
-    os.kill(pid, 0)  # a daemon of a plugin that has ended well goes on
+    os.kill(pid, 0)  # a child process of a successful plugin keeps running
     os.kill(pid, 9)
 
 
 @pytest.mark.parametrize("end", ["closed", "too much output"])
-async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
-    section: MakeSection, tmp_path: Path, end: str
-) -> None:
+async def test_cancelled_plugin_is_killed_with_its_children(section: MakeSection, tmp_path: Path, end: str) -> None:
     path, ready = tmp_path / "pid", tmp_path / "ready"
     os.mkfifo(ready)
     then = "while True: print('x' * 1000)" if end == "too much output" else "time.sleep(600)"
@@ -211,24 +209,24 @@ async def test_a_plugin_that_is_given_up_is_killed_with_its_children(
     with pytest.raises(ProcessLookupError):  # reaped: no zombie
         os.kill(int((tmp_path / "own").read_text()), 0)
     async with asyncio.timeout(30):
-        while is_running(int(path.read_text())):  # noqa: ASYNC110 - it is no child of this process
+        while is_running(int(path.read_text())):  # noqa: ASYNC110 - not a child of this process
             await asyncio.sleep(0.01)
     assert open_files() == before
 
 
-async def test_arguments_and_variables_of_a_plugin_are_not_shown(section: MakeSection) -> None:
+async def test_repr_hides_arguments_and_variables_of_a_plugin(section: MakeSection) -> None:
     settings = section("answer(token='abc')", env=[{"name": "SECRET", "value": "s3cret-value"}])
     settings["args"].append("--client-secret=s3cret")
     plugin = exec_plugin(settings, {"proxy-url": "http://me:s3cret@proxy"}, "users[me]")
     assert "s3cret" not in f"{plugin!r} {plugin} {ExecCredentials(plugin)!r}"
 
 
-async def test_a_plugin_that_does_not_end_is_killed_when_its_time_is_up(section: MakeSection) -> None:
-    with pytest.raises(TransportError, match=r"gave no credentials within 0\.1 s"):
+async def test_plugin_is_killed_after_its_timeout(section: MakeSection) -> None:
+    with pytest.raises(TransportError, match=r"printed no credentials within 0\.1 s"):
         await credentials(section("time.sleep(600)"), timeout=0.1).current()
 
 
-async def test_the_loop_goes_on_while_a_plugin_runs(section: MakeSection, tmp_path: Path) -> None:
+async def test_event_loop_runs_while_a_plugin_runs(section: MakeSection, tmp_path: Path) -> None:
     go = tmp_path / "go"
     code = f"\nwhile not os.path.exists({str(go)!r}): time.sleep(0.001)\nanswer(token='abc')"
     waiting = asyncio.ensure_future(credentials(section(code)).current())
@@ -263,21 +261,19 @@ async def test_the_loop_goes_on_while_a_plugin_runs(section: MakeSection, tmp_pa
             "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': info['apiVersion'], 'status': 's3cret'}))",
             "neither",
         ),
-        ("print('s3cret' * 200_000)", "wrote more than 1048576 bytes to its standard output"),
-        ("while True: print('s3cret')", "wrote more than 1048576 bytes to its standard output"),
+        ("print('s3cret' * 200_000)", "printed more than 1048576 bytes"),
+        ("while True: print('s3cret')", "printed more than 1048576 bytes"),
         ("os.kill(os.getpid(), 9)", "ended with status -9"),
     ],
 )
-async def test_a_plugin_that_fails_is_named_with_the_reason_but_not_its_output(
-    section: MakeSection, code: str, message: str
-) -> None:
+async def test_failed_plugin_is_named_without_its_output(section: MakeSection, code: str, message: str) -> None:
     with pytest.raises(TransportError, match=message) as caught:
         await credentials(section(code)).current()
     assert sys.executable in str(caught.value)
     assert "s3cret" not in repr((caught.value, caught.value.__cause__))
 
 
-async def test_a_plugin_that_is_gone_later_is_a_transport_error(section: MakeSection, tmp_path: Path) -> None:
+async def test_plugin_deleted_later_is_a_transport_error(section: MakeSection, tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -299,8 +295,6 @@ async def test_a_plugin_that_is_gone_later_is_a_transport_error(section: MakeSec
         ({"env": ["one"]}, "env must be a list"),
     ],
 )
-def test_a_section_that_cannot_work_is_a_mistake_with_a_remedy(
-    section: MakeSection, settings: dict[str, Any], message: str
-) -> None:
+def test_invalid_section_raises_with_a_remedy(section: MakeSection, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         credentials(section("", **settings))

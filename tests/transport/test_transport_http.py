@@ -1,4 +1,4 @@
-"""The transport over a bare session: what is special about it."""
+"""`HttpTransport`: borrowed sessions, connection limits, closing, headers and proxies."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.transport.loopback import Server, Stalled, body, fetch
 
 
-async def test_a_borrowed_session_is_left_open(server: Server) -> None:
+async def test_borrowed_session_stays_open(server: Server) -> None:
     async with aiohttp.ClientSession() as session:
         async with HttpTransport(server.url, session) as transport:
             await fetch(transport)
         assert not session.closed
 
 
-async def test_a_borrowed_session_that_is_closed_is_a_mistake_with_a_remedy(server: Server) -> None:
+async def test_closed_borrowed_session_raises_with_a_remedy(server: Server) -> None:
     session = aiohttp.ClientSession()
     await session.close()
     with pytest.raises(UsageError, match="keep it open"):
         await HttpTransport(server.url, session).request(Request("/"))
 
 
-async def test_a_borrowed_session_that_raises_for_status_does_not_do_so_here(server: Server) -> None:
+async def test_raise_for_status_of_a_session_is_ignored(server: Server) -> None:
     async def answer(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
         return aiohttp.web.Response(status=404)
 
@@ -45,7 +45,7 @@ async def test_a_borrowed_session_that_raises_for_status_does_not_do_so_here(ser
 
 
 @pytest.mark.parametrize(("option", "limit", "limit_per_host"), [("limit", 2, 0), ("limit_per_host", 100, 2)])
-async def test_a_full_pool_of_a_borrowed_session_is_named(
+async def test_full_pool_of_a_borrowed_session_is_the_reason(
     server: Server, caplog: pytest.LogCaptureFixture, option: str, limit: int, limit_per_host: int
 ) -> None:
     server.answer = Stalled()
@@ -59,7 +59,7 @@ async def test_a_full_pool_of_a_borrowed_session_is_named(
         assert caplog.text == ""
         transport = HttpTransport(server.url, session, connect_timeout=0.05)
         for _ in range(2):
-            with pytest.raises(TransportError, match=f"no connection in time; {remedy}"):
+            with pytest.raises(TransportError, match=f"the connection timed out; {remedy}"):
                 await transport.request(Request("/"))
         (warning,) = caplog.records
         assert re.search(f"a request waits for a connection: {remedy}", warning.getMessage())
@@ -68,7 +68,7 @@ async def test_a_full_pool_of_a_borrowed_session_is_named(
         await (await patient.request(Request("/"))).close()
 
 
-async def test_requests_that_come_together_name_a_full_pool(server: Server) -> None:
+async def test_concurrent_requests_name_a_full_pool(server: Server) -> None:
     server.answer = Stalled()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
         transport = HttpTransport(server.url, session, connect_timeout=10, header_timeout=2)
@@ -79,7 +79,7 @@ async def test_requests_that_come_together_name_a_full_pool(server: Server) -> N
         await transport.aclose()
 
 
-async def test_a_slow_server_is_not_taken_for_a_full_pool(server: Server) -> None:
+async def test_slow_server_is_not_reported_as_full_pool(server: Server) -> None:
     async def wait(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
         await asyncio.Event().wait()
         return aiohttp.web.Response()
@@ -87,11 +87,11 @@ async def test_a_slow_server_is_not_taken_for_a_full_pool(server: Server) -> Non
     server.answer = wait
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=10)) as session:
         transport = HttpTransport(server.url, session, header_timeout=0.05)
-        with pytest.raises(TransportError, match=r"no answer in time$"):
+        with pytest.raises(TransportError, match=r"the response timed out$"):
             await transport.request(Request("/"))
 
 
-async def test_the_pool_of_an_api_client_does_not_limit_watches(server: Server) -> None:
+async def test_pool_of_an_api_client_does_not_limit_watches(server: Server) -> None:
     server.answer = Stalled()
     configuration = Configuration(host=server.url)
     configuration.connection_pool_maxsize = 1
@@ -101,7 +101,7 @@ async def test_the_pool_of_an_api_client_does_not_limit_watches(server: Server) 
         await transport.aclose()
 
 
-async def test_a_closed_transport_says_so(server: Server) -> None:
+async def test_closed_transport_raises(server: Server) -> None:
     transport = HttpTransport(server.url)
     await fetch(transport)
     await transport.aclose()
@@ -110,7 +110,7 @@ async def test_a_closed_transport_says_so(server: Server) -> None:
         await transport.request(Request("/"))
 
 
-async def test_closing_the_transport_ends_the_answers_that_are_still_read(server: Server) -> None:
+async def test_aclose_ends_responses_that_are_being_read(server: Server) -> None:
     server.answer = Stalled()
     transport = HttpTransport(server.url)
     response = await transport.request(Request("/"))
@@ -122,7 +122,7 @@ async def test_closing_the_transport_ends_the_answers_that_are_still_read(server
             await reader
 
 
-async def test_closing_the_transport_ends_the_requests_that_wait_for_an_answer(server: Server) -> None:
+async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> None:
     arrived = asyncio.Event()
 
     async def answer(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
@@ -140,7 +140,7 @@ async def test_closing_the_transport_ends_the_requests_that_wait_for_an_answer(s
             await pending
 
 
-async def test_headers_of_a_request_come_before_those_of_the_transport(server: Server) -> None:
+async def test_headers_of_a_request_replace_those_of_the_transport(server: Server) -> None:
     async with HttpTransport(server.url, headers={"accept": "a", "X-Kept": "yes"}) as transport:
         response = await transport.request(Request("/", headers={"Accept": "b"}))
         await body(response)
@@ -158,24 +158,24 @@ async def test_headers_of_a_request_come_before_those_of_the_transport(server: S
         ({"base_url": "https://"}, "base_url"),
         ({"base_url": "https://me:s3cret@host"}, "base_url must not hold a user"),
         ({"base_url": "https://host?x=1"}, "query"),
-        ({"base_url": "https://host", "token": "s3cret", "token_file": "f"}, "pass one of them"),
+        ({"base_url": "https://host", "token": "s3cret", "token_file": "f"}, "pass only one of them"),
         ({"base_url": "https://host", "token": "two s3cret"}, "token holds something"),
     ],
 )
-def test_a_mistake_in_the_arguments_is_named(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_argument_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         HttpTransport(**arguments)
     assert "s3cret" not in str(caught.value)
 
 
-async def test_a_header_with_a_line_break_is_a_mistake(server: Server) -> None:
+async def test_header_with_a_line_break_raises(server: Server) -> None:
     async with HttpTransport(server.url, headers={"X-Note": "s3cret\r\nX-Other: 1"}) as transport:
         with pytest.raises(UsageError, match="cannot be sent") as caught:
             await fetch(transport)
     assert "s3cret" not in str(caught.value)
 
 
-async def test_an_ipv6_server_is_named_with_brackets() -> None:
+async def test_ipv6_server_is_named_with_brackets() -> None:
     with socket.socket(socket.AF_INET6) as unused:
         unused.bind(("::1", 0))
         port = unused.getsockname()[1]
@@ -184,14 +184,14 @@ async def test_an_ipv6_server_is_named_with_brackets() -> None:
             await fetch(transport)
 
 
-async def test_a_proxy_is_asked_for_the_server(server: Server) -> None:
+async def test_proxy_gets_the_request(server: Server) -> None:
     async with HttpTransport("http://api.invalid:8080", proxy=server.url) as transport:
         assert await fetch(transport, "/api/v1/pods") == b"ok"
     assert server.requests[0].headers["Host"] == "api.invalid:8080"
 
 
 class Hasty:
-    """A server that answers some requests of each connection, then closes it without an answer."""
+    """A server that answers some requests of each connection, then closes it without a response."""
 
     def __init__(self, answers: int) -> None:
         self.asked = 0
@@ -208,7 +208,7 @@ class Hasty:
         await writer.wait_closed()
 
 
-async def test_a_server_that_closes_without_an_answer_is_asked_once() -> None:
+async def test_request_is_sent_once_if_the_server_closes() -> None:
     hasty = Hasty(answers=0)
     async with (
         await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
@@ -219,7 +219,7 @@ async def test_a_server_that_closes_without_an_answer_is_asked_once() -> None:
     assert hasty.asked == 1
 
 
-async def test_a_connection_from_the_pool_that_the_server_has_closed_is_replaced() -> None:
+async def test_closed_pooled_connection_is_replaced() -> None:
     hasty = Hasty(answers=1)
     async with (
         await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
@@ -229,7 +229,7 @@ async def test_a_connection_from_the_pool_that_the_server_has_closed_is_replaced
     assert hasty.asked == 5
 
 
-async def test_sockets_of_the_own_session_notice_a_peer_that_is_gone_within_90_seconds(server: Server) -> None:
+async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> None:
     server.answer = Stalled()
     async with HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))

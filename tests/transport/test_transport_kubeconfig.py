@@ -1,4 +1,4 @@
-"""Kubeconfig files: which are read, how they are merged, and what is said of mistakes."""
+"""Kubeconfig files: which are read, how they are merged, and which errors they cause."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def write(path: Path, content: object) -> Path:
     return path
 
 
-def test_the_current_context_is_taken(tmp_path: Path) -> None:
+def test_current_context_is_used(tmp_path: Path) -> None:
     found = load_context([write(tmp_path / "config", kubeconfig())])
     assert (found.name, found.namespace, found.cluster["server"]) == ("one", "n", "https://one")
     assert "s3cret" not in repr(found)
 
 
-def test_a_context_without_a_namespace_is_in_default(tmp_path: Path) -> None:
+def test_context_without_namespace_uses_default(tmp_path: Path) -> None:
     content = kubeconfig(contexts=[{"name": "one", "context": {"cluster": "c"}}])
     assert load_context([write(tmp_path / "config", content)]).namespace == "default"
 
 
-def test_of_several_files_the_first_that_says_something_wins(tmp_path: Path) -> None:
+def test_first_file_wins_when_merging(tmp_path: Path) -> None:
     first = write(tmp_path / "first", {"clusters": [{"name": "c", "cluster": {"server": "https://first"}}]})
     second = write(tmp_path / "second", kubeconfig())
     third = write(tmp_path / "third", kubeconfig(**{"current-context": "other"}))
@@ -50,7 +50,7 @@ def test_of_several_files_the_first_that_says_something_wins(tmp_path: Path) -> 
     assert (found.name, found.cluster["server"], found.user_file) == ("one", "https://first", second)
 
 
-def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
+def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     users = {
         "client-certificate": "me.crt",
         "tokenFile": "/run/token",
@@ -70,17 +70,17 @@ def test_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
     assert found.user["auth-provider"]["config"]["idp-certificate-authority"] == str(folder / "idp.crt")
 
 
-def test_a_plugin_without_a_path_is_looked_up_by_name(tmp_path: Path) -> None:
+def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
     content = kubeconfig(users=[{"name": "u", "user": {"exec": {"command": "aws"}}}])
     assert load_context([write(tmp_path / "config", content)]).user["exec"]["command"] == "aws"
 
 
-def test_kubeconfig_names_several_files_and_a_home() -> None:
+def test_kubeconfig_variable_names_several_files() -> None:
     named = kubeconfig_paths({"KUBECONFIG": f"/a{os.pathsep}{os.pathsep}~/b"})
     assert [str(path) for path in named] == ["/a", os.path.expanduser("~/b")]
 
 
-def test_without_kubeconfig_the_file_in_the_home_is_meant() -> None:
+def test_home_folder_is_the_default() -> None:
     assert [str(path) for path in kubeconfig_paths({})] == [os.path.expanduser("~/.kube/config")]
 
 
@@ -89,18 +89,18 @@ def test_without_kubeconfig_the_file_in_the_home_is_meant() -> None:
     [
         ("users: [s3cret", "is not YAML in line 1; correct it"),
         ("- s3cret", "is not a kubeconfig"),
-        (kubeconfig(contexts={}), "there is no context 'one'; name one of: none at all"),
+        (kubeconfig(contexts={}), r"context 'one' does not exist; name one of: \(none\)"),
         (kubeconfig(clusters="s3cret"), "clusters must be a list"),
         (kubeconfig(clusters=[{"cluster": "s3cret"}]), r"clusters\[0\]\.name is missing"),
         (kubeconfig(users=[{"name": "u", "user": "s3cret"}]), r"users\[u\]\.user must be a mapping"),
-        (kubeconfig(users=[]), r"contexts\[one\]\.user is 'u', but there is no such user"),
+        (kubeconfig(users=[]), r"contexts\[one\]\.user is 'u', but this user does not exist"),
         (kubeconfig(clusters=[]), r"clusters\[c\]\.server is missing"),
         (kubeconfig(**{"current-context": ""}), "current-context is not set; name one of the contexts: one"),
-        (kubeconfig(**{"current-context": "x"}), "there is no context 'x'; name one of: one"),
+        (kubeconfig(**{"current-context": "x"}), "context 'x' does not exist; name one of: one"),
         ("", "current-context is not set"),
     ],
 )
-def test_a_mistake_is_named_with_file_field_and_remedy(tmp_path: Path, content: object, message: str) -> None:
+def test_invalid_kubeconfig_names_file_field_and_remedy(tmp_path: Path, content: object, message: str) -> None:
     path = write(tmp_path / "config", content)
     with pytest.raises(UsageError, match=message) as caught:
         load_context([path])
@@ -122,13 +122,13 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 @pytest.mark.timeout(10)
-def test_a_kubeconfig_whose_aliases_stand_for_too_much_is_refused(tmp_path: Path, bomb: str) -> None:
+def test_kubeconfig_with_too_many_aliases_raises(tmp_path: Path, bomb: str) -> None:
     path = write(tmp_path / "config", bomb)
     with pytest.raises(UsageError, match=r"config cannot be read: .*(alias|itself|depth)"):
         load_context([path])
 
 
-def test_a_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
+def test_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
     content = yaml.safe_dump(kubeconfig(users=[])) + "users:\n- &u {name: u, user: {token: x}}\n"
     content = content.replace("users: []\n", "").replace("namespace: n", "namespace: &n n") + "copy: *n\n"
     assert load_context([write(tmp_path / "config", content)]).namespace == "n"

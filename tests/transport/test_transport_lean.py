@@ -1,4 +1,4 @@
-"""Bodies that are read in whole buffers beneath aiohttp: what a reader notices, and when aiohttp reads them itself."""
+"""The decoder for bodies beneath aiohttp: what a reader gets, and when aiohttp reads bodies itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chunk(data: bytes) -> bytes:
 
 
 class Scripted:
-    """A server that answers the requests of all connections, in order, with the bytes it is given.
+    """A server that answers the requests of all connections, in order, with given bytes.
 
     Args:
         answers: None closes the connection.
@@ -69,12 +69,12 @@ async def scripted(*answers: bytes | None, tls: ssl.SSLContext | None = None) ->
         yield server
 
 
-async def test_with_this_aiohttp_it_is_in_use() -> None:
+async def test_own_decoder_works_with_this_aiohttp() -> None:
     async with lean_connector() as connector:
         assert isinstance(connector._factory(), LeanHandler)
 
 
-async def test_chunks_that_came_together_are_handed_over_together() -> None:
+async def test_chunks_of_one_read_are_one_piece() -> None:
     sent = [b'{"event":%d}\n' % number for number in range(100)]
     async with scripted(CHUNKED + b"".join(map(chunk, sent)) + END) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
@@ -92,7 +92,7 @@ async def test_chunks_that_came_together_are_handed_over_together() -> None:
     ],
     ids=["of a stated length", "in chunks", "with trailers", "behind an interim answer", "behind bare line feeds"],
 )
-async def test_an_answer_leaves_a_connection_for_the_next(answer: bytes) -> None:
+async def test_connection_is_reused_after_a_response(answer: bytes) -> None:
     async with scripted(answer, answer, answer) as server, HttpTransport(server.url) as transport:
         assert [await fetch(transport) for _ in range(3)] == [b"hello"] * 3
     assert server.connections == 1
@@ -108,7 +108,7 @@ async def test_an_answer_leaves_a_connection_for_the_next(answer: bytes) -> None
     ],
     ids=["without a length", "of an old server", "of a stated length", "in chunks"],
 )
-async def test_a_body_before_the_end_of_the_connection_is_whole(answer: bytes) -> None:
+async def test_body_is_complete_if_the_connection_ends_after_it(answer: bytes) -> None:
     async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
         assert await fetch(transport) == b"hello"
 
@@ -116,7 +116,7 @@ async def test_a_body_before_the_end_of_the_connection_is_whole(answer: bytes) -
 @pytest.mark.parametrize(
     "rest", [b"x\r\n", b"5\r\nhello!\r\n", b"0\r\nno trailer\r\n\r\n", b"10000000000000000\r\n", b"1;" + b"x" * 5000]
 )
-async def test_a_body_that_goes_wrong_is_an_error_at_once(rest: bytes) -> None:
+async def test_malformed_body_raises_at_once(rest: bytes) -> None:
     async with scripted(CHUNKED + chunk(b"first") + rest) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
         async with asyncio.timeout(10):
@@ -125,14 +125,14 @@ async def test_a_body_that_goes_wrong_is_an_error_at_once(rest: bytes) -> None:
 
 
 @pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hel"), b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"])
-async def test_a_connection_that_ends_before_the_body_is_an_error(answer: bytes) -> None:
+async def test_connection_that_ends_before_the_body_raises(answer: bytes) -> None:
     async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
         with pytest.raises(TransportError, match="ended before it was complete"):
             await fetch(transport)
 
 
 @pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hi") + END, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
-async def test_what_comes_behind_a_body_is_never_the_next_answer(answer: bytes) -> None:
+async def test_bytes_after_a_body_are_not_the_next_response(answer: bytes) -> None:
     forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
     async with scripted(answer + forged, answer + forged) as server, HttpTransport(server.url) as transport:
         assert [await fetch(transport) for _ in range(2)] == [b"hi"] * 2
@@ -140,7 +140,7 @@ async def test_what_comes_behind_a_body_is_never_the_next_answer(answer: bytes) 
 
 
 async def until_it_waits(response: HttpResponse) -> None:
-    """As much has come as may wait for a reader."""
+    """Wait until reading pauses."""
     connection = response._response.connection
     assert connection is not None
     assert connection.transport is not None
@@ -149,7 +149,7 @@ async def until_it_waits(response: HttpResponse) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
+async def test_buffer_is_limited_while_the_reader_waits() -> None:
     sent = b"x" * 32 * 1024 * 1024
     async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
@@ -162,7 +162,7 @@ async def test_a_reader_that_does_not_read_lets_little_wait() -> None:
 
 
 @pytest.mark.parametrize("head", [CHUNKED + b"100000\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"])
-async def test_of_a_body_that_nobody_wants_yet_no_more_is_read_than_came_with_the_head(head: bytes) -> None:
+async def test_unread_body_pauses_after_the_head(head: bytes) -> None:
     sent = b"x" * 1024 * 1024
     end = b"\r\n" + END if head.startswith(CHUNKED) else b""
     async with scripted(head + sent + end) as server, HttpTransport(server.url) as transport:
@@ -174,7 +174,7 @@ async def test_of_a_body_that_nobody_wants_yet_no_more_is_read_than_came_with_th
 
 
 @pytest.mark.parametrize("begun", range(len(b"5\r\nhel")))
-async def test_a_body_of_which_hardly_anything_came_with_the_head_is_read_on(begun: int) -> None:
+async def test_reading_continues_if_little_came_with_the_head(begun: int) -> None:
     whole = chunk(b"hello") + END
     answered = asyncio.Event()
 
@@ -197,7 +197,7 @@ async def test_a_body_of_which_hardly_anything_came_with_the_head_is_read_on(beg
             assert await reading == b"hello"
 
 
-async def test_what_waits_of_a_body_of_known_length_comes_as_it_was_read() -> None:
+async def test_body_of_known_length_is_yielded_as_it_was_read() -> None:
     sent = b"x" * 4 * 1024 * 1024
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
     async with scripted(head + sent) as server, HttpTransport(server.url) as transport:
@@ -219,7 +219,7 @@ def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     return tmp_path / "ca.crt", context
 
 
-async def test_large_bodies_pass_through_tls(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLContext]) -> None:
     ca_file, context = tls_files
     parts = [bytes(range(256)) * size for size in range(200)]
     answer = CHUNKED + b"".join(chunk(part) for part in parts if part) + END
@@ -232,7 +232,7 @@ async def test_large_bodies_pass_through_tls(tls_files: tuple[Path, ssl.SSLConte
 
 
 class Tunnel:
-    """A proxy that connects, and then passes bytes on."""
+    """A proxy that connects, and then forwards bytes."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -253,7 +253,7 @@ class Tunnel:
         writer.close()
 
 
-async def test_bodies_pass_through_the_tunnel_of_a_proxy(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+async def test_body_through_a_proxy_tunnel_is_complete(tls_files: tuple[Path, ssl.SSLContext]) -> None:
     ca_file, context = tls_files
     answer = CHUNKED + chunk(b"x" * 500_000) + END
     tunnel = Tunnel()
@@ -271,7 +271,7 @@ async def test_bodies_pass_through_the_tunnel_of_a_proxy(tls_files: tuple[Path, 
 
 
 class Wire(asyncio.Transport):
-    """A connection whose bytes come from the test."""
+    """A connection whose bytes the test provides."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ def on_a_wire(**options: Any) -> tuple[LeanHandler, Wire]:
     return handler, wire
 
 
-async def test_an_answer_is_the_same_wherever_it_is_cut() -> None:
+async def test_response_does_not_depend_on_the_split() -> None:
     sent = b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED + chunk(b"one") + chunk(b"two") + END
     for cut in range(1, len(sent)):
         handler, wire = on_a_wire()
@@ -311,7 +311,7 @@ async def test_an_answer_is_the_same_wherever_it_is_cut() -> None:
         assert (message.code, await stream.read(), handler.should_close, wire.closed) == (200, b"onetwo", False, False)
 
 
-async def test_bytes_that_nobody_has_asked_for_end_a_connection_that_waits_in_the_pool() -> None:
+async def test_unexpected_bytes_close_a_pooled_connection() -> None:
     handler, wire = on_a_wire()
     handler.data_received(CHUNKED + END)
     await handler.read()
@@ -320,13 +320,13 @@ async def test_bytes_that_nobody_has_asked_for_end_a_connection_that_waits_in_th
     assert (handler.should_close, wire.closed) == (True, True)
 
 
-async def test_a_body_that_goes_wrong_ends_its_connection() -> None:
+async def test_malformed_body_closes_its_connection() -> None:
     handler, wire = on_a_wire()
     handler.data_received(CHUNKED + b"x\r\n")
     assert (handler.should_close, wire.closed) == (True, True)
 
 
-async def test_an_answer_that_is_read_late_holds_up_no_other_on_its_connection() -> None:
+async def test_unread_response_does_not_block_the_next() -> None:
     handler, wire = on_a_wire(read_bufsize=10)
     handler.data_received(CHUNKED + chunk(b"x" * 100))
     paused = not wire.reading
@@ -336,7 +336,7 @@ async def test_an_answer_that_is_read_late_holds_up_no_other_on_its_connection()
     assert await stream.read() == b"x" * 100
 
 
-async def test_an_aiohttp_in_which_it_does_not_work_reads_bodies_itself(
+async def test_incompatible_aiohttp_reads_bodies_itself(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def renamed(self: LeanHandler, **options: Any) -> None:
@@ -346,9 +346,9 @@ async def test_an_aiohttp_in_which_it_does_not_work_reads_bodies_itself(
     monkeypatch.setattr(LeanHandler, "set_response_params", renamed)
     async with scripted(CHUNKED + chunk(b"hello") + END) as server, HttpTransport(server.url) as transport:
         assert await fetch(transport) == b"hello"
-    assert "bodies are read by aiohttp" in caplog.text
+    assert "reads bodies itself" in caplog.text
 
 
-def test_a_reader_that_there_is_not_is_a_mistake() -> None:
+def test_unknown_reader_raises() -> None:
     with pytest.raises(UsageError, match='reader: expected "lean" or "aiohttp"'):
         HttpTransport("http://127.0.0.1:1", reader="fast")  # type: ignore[arg-type]

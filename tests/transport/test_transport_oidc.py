@@ -1,4 +1,4 @@
-"""OpenID Connect: when the provider is asked, how, and what is remembered."""
+"""OpenID Connect: when and how the provider is asked, and which tokens are stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiohttp import web
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.auth.tokens import ask
+from aioinformer.transport.auth.tokens import obtain
 from tests.transport.loopback import Server, Stalled
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def jwt(name: str, expires: Any = NOW + 3600) -> str:
 
 
 class Provider:
-    """An OIDC provider that answers with `tokens`, and remembers what it was asked."""
+    """An OIDC provider that answers with `tokens`, and records its requests."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -68,7 +68,7 @@ async def provider(authority: trustme.CA) -> AsyncIterator[Provider]:
 
 
 class User:
-    """A user in a kubeconfig file, and credentials made of it."""
+    """A user in a kubeconfig file, and the user's credentials."""
 
     def __init__(self, path: Path, provider: Provider, authority: trustme.CA) -> None:
         self.path = path
@@ -101,38 +101,38 @@ def user(tmp_path: Path, provider: Provider, authority: trustme.CA) -> User:
     return User(tmp_path / "config", provider, authority)
 
 
-async def test_an_id_token_that_is_still_good_is_used_without_asking(user: User, provider: Provider) -> None:
+async def test_valid_id_token_is_used_without_a_request(user: User, provider: Provider) -> None:
     user.settings["id-token"] = jwt("good")
     assert (await user.credentials().current()).authorization == f"Bearer {jwt('good')}"
     assert not provider.server.requests
 
 
 @pytest.mark.parametrize("token", ["", jwt("old", NOW - 1), jwt("dying", NOW + 30)])
-async def test_an_id_token_that_is_missing_or_expires_is_exchanged(user: User, token: str) -> None:
+async def test_missing_or_expiring_id_token_is_renewed(user: User, token: str) -> None:
     user.settings["id-token"] = token
     assert (await user.credentials().current()).authorization == f"Bearer {jwt('new')}"
 
 
-async def test_the_client_proves_itself_with_id_and_secret(user: User, provider: Provider) -> None:
+async def test_client_authenticates_with_id_and_secret(user: User, provider: Provider) -> None:
     await user.credentials().current()
     assert provider.forms == [{"grant_type": "refresh_token", "refresh_token": "refresh-1"}]
     assert b64decode(provider.logins[0].removeprefix("Basic ")) == b"cl%3Aient:s3cret"
 
 
-async def test_a_provider_that_wants_the_secret_in_the_form_gets_it_there(user: User, provider: Provider) -> None:
+async def test_secret_is_sent_in_the_form_if_required(user: User, provider: Provider) -> None:
     provider.discovery["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
     await user.credentials().current()
     assert provider.logins == [""]
     assert provider.forms[0].items() >= {"client_id": "cl:ient", "client_secret": "s3cret"}.items()
 
 
-async def test_a_public_client_says_only_its_id(user: User, provider: Provider) -> None:
+async def test_public_client_sends_only_its_id(user: User, provider: Provider) -> None:
     del user.settings["client-secret"]
     await user.credentials().current()
     assert (provider.logins, provider.forms[0]["client_id"]) == ([""], "cl:ient")
 
 
-async def test_what_was_obtained_is_written_to_the_file(user: User) -> None:
+async def test_new_tokens_are_written_to_the_file(user: User) -> None:
     source = user.credentials()
     os.chmod(user.path, 0o600)
     before = user.read()
@@ -141,20 +141,20 @@ async def test_what_was_obtained_is_written_to_the_file(user: User) -> None:
     assert user.path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_provider_that_does_not_rotate_leaves_the_refresh_token(user: User, provider: Provider) -> None:
+async def test_refresh_token_is_kept_without_rotation(user: User, provider: Provider) -> None:
     del provider.tokens["refresh_token"]
     await user.credentials().current()
     assert (user.read()["id-token"], user.read()["refresh-token"]) == (jwt("new"), "refresh-1")
 
 
-async def test_a_refused_id_token_is_exchanged_though_it_has_not_expired(user: User, provider: Provider) -> None:
+async def test_refused_id_token_is_renewed_before_its_expiry(user: User, provider: Provider) -> None:
     user.settings["id-token"] = jwt("good")
     source = user.credentials()
     refused = await source.current()
     assert (await source.renew(refused)).authorization == f"Bearer {jwt('new')}"
 
 
-async def test_a_token_that_another_program_has_written_is_taken_without_asking(user: User, provider: Provider) -> None:
+async def test_token_written_by_another_program_is_used(user: User, provider: Provider) -> None:
     user.settings["id-token"] = jwt("good")
     source = user.credentials()
     refused = await source.current()
@@ -164,7 +164,7 @@ async def test_a_token_that_another_program_has_written_is_taken_without_asking(
     assert not provider.server.requests
 
 
-async def test_a_file_that_cannot_be_written_costs_a_warning(
+async def test_unwritable_file_logs_a_warning(
     user: User, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def read_only(self: TokenStore, tokens: object) -> None:
@@ -176,30 +176,30 @@ async def test_a_file_that_cannot_be_written_costs_a_warning(
     provider.tokens = {"id_token": jwt("newer")}
     assert (await source.renew(refused)).authorization == f"Bearer {jwt('newer')}"
     assert provider.forms[1]["refresh_token"] == "refresh-2"
-    assert "cannot be written back" in caplog.text
+    assert "cannot be written to the kubeconfig" in caplog.text
 
 
-async def test_a_provider_with_a_certificate_of_somebody_else_gets_no_secret(user: User, provider: Provider) -> None:
+async def test_untrusted_provider_gets_no_secret(user: User, provider: Provider) -> None:
     del user.settings["idp-certificate-authority-data"]
     with pytest.raises(TransportError, match=r"^OIDC provider 127\.0\.0\.1:\d+: its certificate is not trusted"):
         await user.credentials().current()
     assert not provider.server.requests
 
 
-async def test_a_token_endpoint_without_tls_gets_no_secret(user: User, provider: Provider) -> None:
+async def test_token_endpoint_without_tls_gets_no_secret(user: User, provider: Provider) -> None:
     provider.discovery["token_endpoint"] = "http://example.org/token"
     with pytest.raises(TransportError, match="names no token_endpoint with https"):
         await user.credentials().current()
 
 
-async def test_a_refusal_of_the_provider_is_told_by_its_code(user: User, provider: Provider) -> None:
+async def test_error_code_of_the_provider_is_quoted(user: User, provider: Provider) -> None:
     provider.status, provider.tokens = 400, {"error": "invalid_grant", "error_description": "refresh-1"}
     with pytest.raises(TransportError, match=r"/token answered 400 \(invalid_grant\)") as caught:
         await user.credentials().current()
     assert "refresh-1" not in str(caught.value)
 
 
-async def test_without_a_refresh_token_one_has_to_log_in_again(user: User) -> None:
+async def test_expired_id_token_without_refresh_token_raises(user: User) -> None:
     del user.settings["refresh-token"]
     with pytest.raises(TransportError, match="log in again"):
         await user.credentials().current()
@@ -213,7 +213,7 @@ async def test_without_a_refresh_token_one_has_to_log_in_again(user: User) -> No
         ({"idp-certificate-authority-data": "s3cret"}, "idp-certificate-authority cannot be used"),
     ],
 )
-def test_settings_that_cannot_work_are_a_mistake(user: User, changes: dict[str, str], message: str) -> None:
+def test_invalid_settings_raise(user: User, changes: dict[str, str], message: str) -> None:
     user.settings.update(changes)
     with pytest.raises(UsageError, match=message):
         user.credentials()
@@ -224,7 +224,7 @@ def test_settings_that_cannot_work_are_a_mistake(user: User, changes: dict[str, 
     [10**400, -(10**400), float("inf"), float("nan"), 1e300, "soon", str(NOW), [], {}, None, True, False],
     ids=lambda value: str(value)[:12],
 )
-async def test_an_exp_that_is_no_time_is_left_to_the_server(user: User, provider: Provider, expires: Any) -> None:
+async def test_invalid_exp_is_ignored(user: User, provider: Provider, expires: Any) -> None:
     user.settings["id-token"] = jwt("odd", expires)
     source = user.credentials()
     assert (await source.current()).authorization == f"Bearer {jwt('odd', expires)}"
@@ -232,9 +232,7 @@ async def test_an_exp_that_is_no_time_is_left_to_the_server(user: User, provider
 
 
 @pytest.mark.parametrize("expires", [-1, 0, -1e9])
-async def test_a_provider_of_expired_tokens_is_not_asked_for_each_request(
-    user: User, provider: Provider, expires: float
-) -> None:
+async def test_provider_of_expired_tokens_is_paced(user: User, provider: Provider, expires: float) -> None:
     provider.tokens["id_token"] = jwt("new", expires)
     source = user.credentials()
     tokens = {(await source.current()).authorization for _ in range(10)}
@@ -253,21 +251,21 @@ async def test_a_provider_of_expired_tokens_is_not_asked_for_each_request(
     ],
     ids=str,
 )
-async def test_an_id_token_that_is_no_text_is_an_error(user: User, provider: Provider, answer: Any) -> None:
+async def test_id_token_of_another_type_raises(user: User, provider: Provider, answer: Any) -> None:
     provider.tokens = answer
-    with pytest.raises(TransportError, match="it gave no id_token") as caught:
+    with pytest.raises(TransportError, match="it returned no id_token") as caught:
         await user.credentials().current()
     assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("methods", [1, "client_secret_basic", {"a": 1}, [1, None], []])
-async def test_odd_discovery_documents_are_survived(user: User, provider: Provider, methods: Any) -> None:
+async def test_odd_discovery_documents_are_accepted(user: User, provider: Provider, methods: Any) -> None:
     provider.discovery["token_endpoint_auth_methods_supported"] = methods
     assert (await user.credentials().current()).authorization == f"Bearer {jwt('new')}"
 
 
 @pytest.mark.parametrize("endpoint", [None, 1, ["https://host"], "http://10.0.0.1/token", "https://["])
-async def test_a_token_endpoint_that_is_none_is_an_error(user: User, provider: Provider, endpoint: Any) -> None:
+async def test_invalid_token_endpoint_raises(user: User, provider: Provider, endpoint: Any) -> None:
     provider.discovery["token_endpoint"] = endpoint
     with pytest.raises(TransportError, match="names no token_endpoint"):
         await user.credentials().current()
@@ -286,7 +284,7 @@ async def test_a_token_endpoint_that_is_none_is_an_error(user: User, provider: P
     ],
     ids=["large", "bomb", "deep", "number", "binary"],
 )
-async def test_an_answer_of_a_provider_is_bounded(
+async def test_response_of_a_provider_is_limited_in_size(
     user: User, provider: Provider, place: str, text: bytes, encoding: str, reason: str
 ) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -299,21 +297,21 @@ async def test_an_answer_of_a_provider_is_bounded(
         await user.credentials().current()
 
 
-async def test_a_provider_that_never_ends_its_answer_is_bounded_in_time(user: User, provider: Provider) -> None:
+async def test_response_of_a_provider_is_limited_in_time(user: User, provider: Provider) -> None:
     provider.server.answer = Stalled()
     user.write()
     source = OIDCCredentials(
         oidc_provider(user.settings, "users[me]"), TokenStore(user.path, "me"), timeout=0.2, now=lambda: NOW
     )
-    with pytest.raises(TransportError, match="no answer in time"):
+    with pytest.raises(TransportError, match="the response timed out"):
         await source.current()
 
 
-async def test_a_provider_behind_a_proxy_is_asked_through_it(
+async def test_provider_is_reached_through_a_proxy(
     user: User, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks4://me:s3cret@127.0.0.1:1")
     user.settings["idp-issuer-url"] = "https://provider.invalid"
-    with pytest.raises(TransportError, match="HTTPS_PROXY names a proxy of kind socks4") as caught:
-        await ask(user.credentials())
+    with pytest.raises(TransportError, match="HTTPS_PROXY names a proxy with the scheme socks4") as caught:
+        await obtain(user.credentials())
     assert "s3cret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server. What Go answered is recorded here: golang.org/x/net v0.57.0, http/httpproxy."""
+"""Which proxy leads to a server. Expected values were recorded with Go: golang.org/x/net v0.57.0, http/httpproxy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVERS = (
     "https://kubernetes.default.svc",
     "http://example.com",
 )
-# The values of NO_PROXY, and the numbers of the servers that Go reaches without a proxy then.
+# Values of NO_PROXY, and the numbers of the servers that Go then reaches without a proxy.
 EXCLUDED: dict[str, tuple[int, ...]] = {
     "": (),
     "*": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
@@ -89,7 +89,7 @@ def used(url: str, **environment: str) -> str | None:
 
 
 @pytest.mark.parametrize("no_proxy", EXCLUDED)
-def test_no_proxy_is_read_as_go_reads_it(no_proxy: str) -> None:
+def test_no_proxy_follows_the_rules_of_go(no_proxy: str) -> None:
     proxies = {"HTTP_PROXY": "http://proxy:1", "HTTPS_PROXY": "http://proxy:1", "NO_PROXY": no_proxy}
     direct = tuple(number for number, server in enumerate(SERVERS) if used(server, **proxies) is None)
     assert direct == EXCLUDED[no_proxy]
@@ -117,11 +117,11 @@ def test_loopback_is_never_proxied(server: str) -> None:
         ({"HTTPS_PROXY": "https://a"}, None, "https://a"),
     ],
 )
-def test_the_variables_are_those_of_go(environment: dict[str, str], http: str | None, https: str | None) -> None:
+def test_variables_are_those_of_go(environment: dict[str, str], http: str | None, https: str | None) -> None:
     assert (used("http://api", **environment), used("https://api", **environment)) == (http, https)
 
 
-def test_http_proxy_is_refused_in_a_cgi_program() -> None:
+def test_http_proxy_raises_in_a_cgi_program() -> None:
     environment = {"HTTP_PROXY": "a:1", "HTTPS_PROXY": "a:1", "REQUEST_METHOD": "GET"}
     with pytest.raises(UsageError, match="HTTP_PROXY is not used in a CGI program"):
         used("http://api", **environment)
@@ -129,7 +129,7 @@ def test_http_proxy_is_refused_in_a_cgi_program() -> None:
 
 
 @pytest.mark.parametrize(("proxy", "url"), [("proxy:3128", "http://proxy:3128"), ("", None), (None, None)])
-def test_a_proxy_without_a_scheme_speaks_http(proxy: str | None, url: str | None) -> None:
+def test_proxy_without_scheme_is_an_http_proxy(proxy: str | None, url: str | None) -> None:
     found = proxy_of(None if proxy is None else Secret(proxy), "proxy")
     assert (None if found is None else str(found.url)) == url
 
@@ -137,7 +137,7 @@ def test_a_proxy_without_a_scheme_speaks_http(proxy: str | None, url: str | None
 @pytest.mark.parametrize(
     "proxy", ["ftp://me:s3cret@proxy", "socks4://me:s3cret@proxy", "http://me:s3cret@[proxy", "http://"]
 )
-def test_an_unusable_proxy_is_a_mistake_that_keeps_its_password(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_proxy_raises_without_its_password(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(UsageError, match=r"^HTTPS_PROXY ") as caught:
         HttpTransport("https://host")

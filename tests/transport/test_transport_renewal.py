@@ -1,4 +1,4 @@
-"""Credentials that change: when they are renewed, by whom, and what a request makes of it."""
+"""Renewal of credentials: when it happens, which requests share it, and which requests are sent again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Source(RenewedCredentials):
-    """Hands out token-1, token-2 …, each good for ten minutes, unless `last` holds it back or `broken` is set."""
+    """Returns token-1, token-2 …, each valid for ten minutes, up to `last`; fails if `broken` is set."""
 
     def __init__(self, clock: Clock, last: int | None = None) -> None:
         super().__init__(now=clock, clock=clock)
@@ -48,7 +48,7 @@ class Source(RenewedCredentials):
 
 
 class Gate:
-    """Lets in whoever brings the right token."""
+    """Accepts requests with the right token."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -63,21 +63,21 @@ def clock() -> Clock:
     return Clock()
 
 
-async def test_a_credential_is_kept_while_it_is_good(clock: Clock) -> None:
+async def test_valid_credential_is_not_renewed(clock: Clock) -> None:
     source = Source(clock)
     await source.current()
     clock.time += 500
     assert (await source.current()).authorization == "Bearer token-1"
 
 
-async def test_a_credential_is_renewed_before_it_expires(clock: Clock) -> None:
+async def test_credential_is_renewed_before_it_expires(clock: Clock) -> None:
     source = Source(clock)
     await source.current()
     clock.time += 545
     assert (await source.current()).authorization == "Bearer token-2"
 
 
-async def test_a_source_that_fails_before_the_expiry_does_not_matter_yet(clock: Clock) -> None:
+async def test_failed_renewal_before_the_expiry_is_ignored(clock: Clock) -> None:
     source = Source(clock)
     await source.current()
     source.broken = True
@@ -86,7 +86,7 @@ async def test_a_source_that_fails_before_the_expiry_does_not_matter_yet(clock: 
     assert source.asked == 2
 
 
-async def test_a_source_that_fails_after_the_expiry_is_an_error(clock: Clock) -> None:
+async def test_failed_renewal_after_the_expiry_raises(clock: Clock) -> None:
     source = Source(clock)
     await source.current()
     source.broken = True
@@ -95,7 +95,7 @@ async def test_a_source_that_fails_after_the_expiry_is_an_error(clock: Clock) ->
         await source.current()
 
 
-async def test_all_who_were_refused_together_share_one_renewal(clock: Clock) -> None:
+async def test_concurrent_refusals_share_one_renewal(clock: Clock) -> None:
     source = Source(clock)
     refused = await source.current()
     renewed = await asyncio.gather(*(source.renew(refused) for _ in range(20)))
@@ -103,13 +103,13 @@ async def test_all_who_were_refused_together_share_one_renewal(clock: Clock) -> 
     assert {credential.authorization for credential in renewed} == {"Bearer token-2"}
 
 
-async def test_all_who_come_first_share_one_fetch(clock: Clock) -> None:
+async def test_first_requests_share_one_fetch(clock: Clock) -> None:
     source = Source(clock)
     await asyncio.gather(*(source.current() for _ in range(20)))
     assert source.asked == 1
 
 
-async def test_all_who_wait_for_a_source_that_fails_share_the_failure(clock: Clock) -> None:
+async def test_waiting_requests_share_a_failure(clock: Clock) -> None:
     source = Source(clock)
     source.broken = True
     results = await asyncio.gather(*(source.current() for _ in range(20)), return_exceptions=True)
@@ -117,7 +117,7 @@ async def test_all_who_wait_for_a_source_that_fails_share_the_failure(clock: Clo
     assert [str(result) for result in results] == ["the source is broken"] * 20
 
 
-async def test_a_source_that_failed_is_asked_again_after_a_pause(clock: Clock) -> None:
+async def test_failed_source_is_asked_again_after_a_pause(clock: Clock) -> None:
     source = Source(clock)
     source.broken = True
     for _ in range(3):
@@ -129,7 +129,7 @@ async def test_a_source_that_failed_is_asked_again_after_a_pause(clock: Clock) -
     assert (await source.current()).authorization == "Bearer token-2"
 
 
-async def test_a_credential_handed_out_again_is_one_run_for_all(clock: Clock) -> None:
+async def test_refused_credential_returned_again_is_fetched_once(clock: Clock) -> None:
     source = Source(clock, last=1)
     refused = await source.current()
     renewed = await asyncio.gather(*(source.renew(refused) for _ in range(50)))
@@ -139,7 +139,7 @@ async def test_a_credential_handed_out_again_is_one_run_for_all(clock: Clock) ->
     assert source.asked == 2
 
 
-async def test_pauses_between_runs_in_vain_grow_to_a_minute(clock: Clock) -> None:
+async def test_pauses_between_failures_grow_to_a_minute(clock: Clock) -> None:
     source = Source(clock, last=1)
     refused = await source.current()
     start, runs = clock.time, []
@@ -152,7 +152,7 @@ async def test_pauses_between_runs_in_vain_grow_to_a_minute(clock: Clock) -> Non
     assert runs == [0, 1, 3, 7, 15, 31, 63, 123, 183]
 
 
-async def test_a_refusal_after_a_quiet_time_is_renewed_at_once(clock: Clock) -> None:
+async def test_refusal_after_two_quiet_minutes_has_no_pause(clock: Clock) -> None:
     source = Source(clock, last=1)
     refused = await source.current()
     for _ in range(5):
@@ -162,12 +162,12 @@ async def test_a_refusal_after_a_quiet_time_is_renewed_at_once(clock: Clock) -> 
     clock.time += 121
     assert await source.renew(refused) != refused
     assert await source.renew(await source.current()) == await source.current()
-    clock.time += 1  # the first pause again
+    clock.time += 1  # the first pause
     assert await source.renew(await source.current()) == await source.current()
     assert source.asked == 8
 
 
-async def test_a_source_of_expired_credentials_is_not_asked_for_each_request(clock: Clock) -> None:
+async def test_source_of_expired_credentials_is_paced(clock: Clock) -> None:
     source = Source(clock)
     source.life = -5
     tokens = [(await source.current()).authorization for _ in range(50)]
@@ -178,7 +178,7 @@ async def test_a_source_of_expired_credentials_is_not_asked_for_each_request(clo
     assert source.asked == 2
 
 
-async def test_a_caller_that_is_cancelled_leaves_the_renewal_to_others(clock: Clock) -> None:
+async def test_cancelled_caller_does_not_cancel_the_renewal(clock: Clock) -> None:
     source = Source(clock)
     source.go_on.clear()
     first, second = (asyncio.ensure_future(source.current()) for _ in range(2))
@@ -194,7 +194,7 @@ def renewals() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()]
 
 
-async def test_a_renewal_goes_on_without_callers(clock: Clock) -> None:
+async def test_renewal_continues_without_callers(clock: Clock) -> None:
     source = Source(clock)
     source.go_on.clear()
     callers = [asyncio.ensure_future(source.current()) for _ in range(2)]
@@ -208,7 +208,7 @@ async def test_a_renewal_goes_on_without_callers(clock: Clock) -> None:
     assert renewals() == []
 
 
-async def test_a_renewal_that_is_closed_ends_and_another_may_begin(clock: Clock) -> None:
+async def test_aclose_ends_a_renewal_and_another_can_start(clock: Clock) -> None:
     source = Source(clock)
     source.go_on.clear()
     waiting = asyncio.ensure_future(source.current())
@@ -223,15 +223,15 @@ async def test_a_renewal_that_is_closed_ends_and_another_may_begin(clock: Clock)
     assert (await source.current()).authorization == "Bearer token-2"
 
 
-async def test_a_renewal_that_never_ends_is_a_failure(clock: Clock) -> None:
+async def test_renewal_has_a_timeout(clock: Clock) -> None:
     source = Source(clock)
     source._longest = 0.01
     source.go_on.clear()
-    with pytest.raises(TransportError, match=r"gave none within 0\.01 s"):
+    with pytest.raises(TransportError, match=r"returned no credential within 0\.01 s"):
         await source.current()
 
 
-async def test_all_requests_that_are_refused_share_one_renewal(clock: Clock, server: Server) -> None:
+async def test_refused_requests_share_one_renewal(clock: Clock, server: Server) -> None:
     server.answer = Gate("another")
     source = Source(clock, last=1)
     async with HttpTransport(server.url, credentials=source) as transport:
@@ -244,7 +244,7 @@ async def test_all_requests_that_are_refused_share_one_renewal(clock: Clock, ser
     assert len(server.requests) == 60
 
 
-async def test_a_renewal_that_goes_on_failing_is_logged_once(
+async def test_repeated_renewal_failure_is_logged_once(
     clock: Clock, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answer = Gate("another")
@@ -257,18 +257,18 @@ async def test_a_renewal_that_goes_on_failing_is_logged_once(
             clock.time += 60
     assert source.asked > 2
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
-        "refused with 401, and the credentials cannot be renewed: the source is broken"
+        "401 Unauthorized, and the credentials cannot be renewed: the source is broken"
     ]
 
 
-async def test_a_refused_request_is_sent_again_with_the_renewed_credential(clock: Clock, server: Server) -> None:
+async def test_refused_request_is_sent_again_after_renewal(clock: Clock, server: Server) -> None:
     server.answer = Gate("token-2")
     async with HttpTransport(server.url, credentials=Source(clock)) as transport:
         assert await fetch(transport) == b"Bearer token-2"
     assert len(server.requests) == 2
 
 
-async def test_a_request_refused_twice_is_not_sent_a_third_time(clock: Clock, server: Server) -> None:
+async def test_request_refused_twice_is_not_sent_again(clock: Clock, server: Server) -> None:
     server.answer = Gate("another")
     async with HttpTransport(server.url, credentials=Source(clock)) as transport:
         response = await transport.request(Request("/"))
@@ -276,7 +276,7 @@ async def test_a_request_refused_twice_is_not_sent_a_third_time(clock: Clock, se
     assert len(server.requests) == 2
 
 
-async def test_a_renewal_that_brings_nothing_new_sends_nothing(clock: Clock, server: Server) -> None:
+async def test_request_is_not_sent_again_with_an_equal_credential(clock: Clock, server: Server) -> None:
     server.answer = Gate("another")
     async with HttpTransport(server.url, credentials=Source(clock, last=1)) as transport:
         response = await transport.request(Request("/"))
@@ -284,7 +284,7 @@ async def test_a_renewal_that_brings_nothing_new_sends_nothing(clock: Clock, ser
     assert len(server.requests) == 1
 
 
-async def test_a_renewal_that_fails_leaves_the_servers_answer(clock: Clock, server: Server) -> None:
+async def test_failed_renewal_returns_the_401(clock: Clock, server: Server) -> None:
     server.answer = Gate("another")
     source = Source(clock)
     await source.current()
@@ -294,7 +294,7 @@ async def test_a_renewal_that_fails_leaves_the_servers_answer(clock: Clock, serv
         assert (response.status, await body(response)) == (401, b"Bearer token-1")
 
 
-async def test_the_hook_of_an_api_client_is_asked_once_more_after_a_refusal(server: Server) -> None:
+async def test_hook_runs_once_more_after_a_refusal(server: Server) -> None:
     server.answer = Gate("2")
     asked = 0
 
@@ -309,7 +309,7 @@ async def test_the_hook_of_an_api_client_is_asked_once_more_after_a_refusal(serv
         assert await fetch(transport) == b"Bearer 2"
 
 
-async def test_a_hook_that_is_a_plain_function_works_too(server: Server) -> None:
+async def test_hook_may_be_a_plain_function(server: Server) -> None:
     server.answer = Gate("plain")
 
     def hook(configuration: Configuration) -> None:
@@ -322,7 +322,7 @@ async def test_a_hook_that_is_a_plain_function_works_too(server: Server) -> None
         assert await fetch(transport) == b"Bearer plain"
 
 
-async def test_a_hook_that_raises_is_a_transport_error_without_its_words(server: Server) -> None:
+async def test_failed_hook_raises_without_its_message(server: Server) -> None:
     def hook(configuration: Configuration) -> None:
         raise ValueError("the token is s3cret")
 
@@ -334,7 +334,7 @@ async def test_a_hook_that_raises_is_a_transport_error_without_its_words(server:
     assert "s3cret" not in str(caught.value)
 
 
-async def test_a_hook_runs_once_for_all_requests_that_wait(server: Server) -> None:
+async def test_hook_runs_once_for_all_waiting_requests(server: Server) -> None:
     server.answer = Gate("another")
     asked = 0
 
@@ -350,8 +350,8 @@ async def test_a_hook_runs_once_for_all_requests_that_wait(server: Server) -> No
             for response in await asyncio.gather(*(transport.request(Request("/")) for _ in range(10))):
                 assert response.status == 401
                 await body(response)
-    assert asked == 2  # before the requests, and for their refusals; then there is a pause
+    assert asked == 2  # before the requests, and after their refusals; then there is a pause
 
 
-def test_a_credential_does_not_show_what_it_holds() -> None:
+def test_repr_of_a_credential_hides_its_values() -> None:
     assert "s3cret" not in repr(Credential("Bearer s3cret", "s3cret", "s3cret"))

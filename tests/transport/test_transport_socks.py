@@ -1,4 +1,4 @@
-"""SOCKS proxies: the way through them, and that there is no way past them."""
+"""SOCKS proxies: connections through them, and no connection without them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
 from tests.transport.loopback import Server, Stalled, bearer_only, body, fetch
 from tests.transport.socks_server import SocksServer
-from tests.transport.test_transport_connect import mirror
+from tests.transport.test_transport_connect import identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def port_of(server: Server) -> int:
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 @pytest.mark.parametrize("reader", ["lean", "aiohttp"])
-async def test_a_socks_proxy_leads_to_the_server(server: Server, scheme: str, reader: Reader) -> None:
+async def test_request_through_a_socks_proxy(server: Server, scheme: str, reader: Reader) -> None:
     async with SocksServer(port_of(server)) as socks:
         proxy = f"{scheme}://{socks.authority}"
         async with HttpTransport("http://api.invalid:8080", proxy=proxy, reader=reader) as transport:
@@ -47,7 +47,7 @@ async def test_a_socks_proxy_leads_to_the_server(server: Server, scheme: str, re
 
 
 @pytest.mark.parametrize(("host", "kind"), [("10.1.2.3", "IPv4"), ("[fd00::1]", "IPv6")])
-async def test_addresses_are_left_to_the_socks_proxy(server: Server, host: str, kind: str) -> None:
+async def test_socks_proxy_resolves_names(server: Server, host: str, kind: str) -> None:
     async with (
         SocksServer(port_of(server)) as socks,
         HttpTransport(f"http://{host}:8080", proxy=f"socks5://{socks.authority}") as transport,
@@ -56,7 +56,7 @@ async def test_addresses_are_left_to_the_socks_proxy(server: Server, host: str, 
     assert socks.asked == [(kind, host.strip("[]"), 8080)]
 
 
-async def test_a_watch_goes_through_a_socks_proxy(server: Server) -> None:
+async def test_watch_through_a_socks_proxy(server: Server) -> None:
     server.answer = stalled = Stalled()
     async with (
         SocksServer(port_of(server)) as socks,
@@ -67,7 +67,7 @@ async def test_a_watch_goes_through_a_socks_proxy(server: Server) -> None:
         assert await body(watch) == b"first"
 
 
-async def test_a_socks_proxy_gets_user_and_password(server: Server) -> None:
+async def test_socks_proxy_gets_user_and_password(server: Server) -> None:
     async with SocksServer(port_of(server), password=PASSWORD) as socks:
         url = URL(f"socks5://{socks.authority}").with_user("me").with_password("s3cret@ word")
         async with HttpTransport("http://api.invalid", proxy=str(url)) as transport:
@@ -75,7 +75,7 @@ async def test_a_socks_proxy_gets_user_and_password(server: Server) -> None:
 
 
 @pytest.mark.parametrize("login", ["", "me:wrong@"])
-async def test_a_socks_proxy_that_refuses_a_login_is_named(server: Server, login: str) -> None:
+async def test_socks_proxy_that_refuses_the_login_is_named(server: Server, login: str) -> None:
     async with (
         SocksServer(port_of(server), password=PASSWORD) as socks,
         HttpTransport("http://api.invalid", proxy=f"socks5://{login}{socks.authority}") as transport,
@@ -86,7 +86,7 @@ async def test_a_socks_proxy_that_refuses_a_login_is_named(server: Server, login
     assert server.requests == []
 
 
-async def test_a_socks_proxy_without_a_route_is_an_error_with_its_words(server: Server) -> None:
+async def test_error_of_a_socks_proxy_is_quoted(server: Server) -> None:
     async with (
         SocksServer(port_of(server), reply=4) as socks,
         HttpTransport("http://api.invalid", proxy=f"socks5://{socks.authority}") as transport,
@@ -95,18 +95,18 @@ async def test_a_socks_proxy_without_a_route_is_an_error_with_its_words(server: 
             await fetch(transport)
 
 
-async def test_without_the_socks_proxy_nothing_is_connected(server: Server) -> None:
+async def test_unreachable_socks_proxy_prevents_connections(server: Server) -> None:
     async with SocksServer(port_of(server)) as socks:
         gone = socks.authority
-    # The server itself could be reached: it is on loopback.
+    # A direct connection to the server would work: it is on loopback.
     async with HttpTransport(server.url, proxy=f"socks5://{gone}", token="s3cret") as transport:
         with pytest.raises(TransportError, match=r"SOCKS proxy .* cannot be reached: Connection refused"):
             await fetch(transport)
     assert server.requests == []
 
 
-async def test_a_direct_connection_is_impossible_beside_socks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Should aiohttp go another way to connections one day."""
+async def test_direct_connection_beside_socks_raises(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail if a later aiohttp makes connections in another way."""
     from aioinformer.transport.proxies import SocksConnector
 
     monkeypatch.delattr(SocksConnector, "_wrap_create_connection")
@@ -116,7 +116,7 @@ async def test_a_direct_connection_is_impossible_beside_socks(server: Server, mo
     assert server.requests == []
 
 
-async def test_tls_through_socks_verifies_the_servers_name(tmp_path: Path) -> None:
+async def test_tls_through_socks_verifies_the_server_name(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -153,12 +153,12 @@ def kubeconfig(tmp_path: Path, proxy: str, **cluster: Any) -> Path:
 
 
 async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
-    """Both ways: informers, and the client beside them."""
+    """The proxy applies to the transport and to the client."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("api.invalid").configure_cert(context)
     server = Server()
-    server.answer = mirror
+    server.answer = identity
     await server.start(context)
     try:
         async with SocksServer(port_of(server)) as socks:
@@ -177,7 +177,7 @@ async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
         await server.stop()
 
 
-async def test_proxy_url_without_the_extra_names_field_and_extra(
+async def test_missing_socks_extra_names_field_and_extra(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_spec = importlib.util.find_spec
@@ -191,7 +191,7 @@ async def test_proxy_url_without_the_extra_names_field_and_extra(
     assert server.requests == []
 
 
-async def test_a_borrowed_session_cannot_use_socks(server: Server) -> None:
+async def test_borrowed_session_with_socks_raises(server: Server) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(UsageError, match="leave out session"):
             HttpTransport(server.url, session, proxy="socks5://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Sources of credentials that raise, or give what is none: a `TransportError` each, from the one place that asks."""
+"""Sources of credentials that raise or return something else: each is a `TransportError`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ GIVEN: list[Any] = [
 
 
 class Source:
-    """Raises or gives the same, always."""
+    """Raises an error or returns a value at each call."""
 
     def __init__(self, outcome: Any) -> None:
         self.outcome = outcome
@@ -65,7 +65,7 @@ class Source:
 
 
 class Refused(Source):
-    """Raises or gives it when the first credential was refused."""
+    """Raises the error or returns the value after the first credential was refused."""
 
     async def current(self) -> Credential:
         return Credential()
@@ -75,7 +75,7 @@ class Refused(Source):
 
 
 class Renewed(RenewedCredentials):
-    """Raises or gives it below the machinery that all sources of our own have."""
+    """Raises the error or returns the value in `fetch` of `RenewedCredentials`."""
 
     def __init__(self, outcome: Any) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Hook(Source):
 
 
 def assert_silent(error: TransportError) -> None:
-    """The words are in no message, no cause, and no local variable of a frame of ours."""
+    """Check that no message, no cause and no local variable of our frames contains the secret."""
     assert [place for place, text in told(error) if "s3cret" in text] == []
     assert error.__context__ is None
     assert error.__cause__ is None
@@ -106,7 +106,7 @@ def assert_silent(error: TransportError) -> None:
 
 @pytest.mark.parametrize("outcome", [*RAISED, *GIVEN], ids=repr)
 @pytest.mark.parametrize("kind", [Source, Renewed])
-async def test_what_a_source_does_wrong_is_a_transport_error(server: Server, kind: Any, outcome: Any) -> None:
+async def test_any_error_of_a_source_is_a_transport_error(server: Server, kind: Any, outcome: Any) -> None:
     async with HttpTransport(server.url, credentials=kind(outcome)) as transport:
         with pytest.raises(TransportError) as caught:
             await transport.request(Request("/"))
@@ -118,7 +118,7 @@ async def test_what_a_source_does_wrong_is_a_transport_error(server: Server, kin
 
 
 @pytest.mark.parametrize("outcome", [*RAISED, *GIVEN], ids=repr)
-async def test_a_renewal_that_goes_wrong_leaves_the_401(server: Server, outcome: Any) -> None:
+async def test_failed_renewal_of_a_source_returns_the_401(server: Server, outcome: Any) -> None:
     server.answer = bearer_only
     async with HttpTransport(server.url, credentials=Refused(outcome)) as transport:
         response = await transport.request(Request("/"))
@@ -128,7 +128,7 @@ async def test_a_renewal_that_goes_wrong_leaves_the_401(server: Server, outcome:
 
 
 @pytest.mark.parametrize("outcome", [each for each in RAISED if isinstance(each, Exception)], ids=repr)
-async def test_a_hook_that_raises_is_a_transport_error(server: Server, outcome: Exception) -> None:
+async def test_failed_hook_is_a_transport_error(server: Server, outcome: Exception) -> None:
     transport = Hook(outcome).transport(server.url)
     with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_transport_sources\.py:") as caught:
         await transport.request(Request("/"))
@@ -138,13 +138,13 @@ async def test_a_hook_that_raises_is_a_transport_error(server: Server, outcome: 
 
 
 @pytest.mark.parametrize("outcome", [UsageError("log in again"), InformerStopped("log in again")])
-async def test_our_own_errors_of_a_source_keep_their_words(server: Server, outcome: Exception) -> None:
+async def test_own_errors_of_a_source_keep_their_message(server: Server, outcome: Exception) -> None:
     async with HttpTransport(server.url, credentials=Source(outcome)) as transport:
         with pytest.raises(TransportError, match="log in again"):
             await fetch(transport)
 
 
-async def test_cancelling_a_request_is_no_failure_of_its_source(server: Server) -> None:
+async def test_cancelled_request_is_not_a_failure_of_its_source(server: Server) -> None:
     class Slow(Source):
         async def current(self) -> Credential:
             await asyncio.Event().wait()
@@ -162,7 +162,7 @@ async def test_cancelling_a_request_is_no_failure_of_its_source(server: Server) 
 
 
 class Recovering(RenewedCredentials):
-    """Overflows a few times, as an `exp` of 10^400 did."""
+    """Raises OverflowError a few times, as an `exp` of 10^400 did."""
 
     def __init__(self, failures: int) -> None:
         super().__init__(pause=0.0)
@@ -175,7 +175,7 @@ class Recovering(RenewedCredentials):
         return Credential(authorization="Bearer abc"), None
 
 
-async def test_an_elector_outlives_a_source_that_raises() -> None:
+async def test_elector_survives_a_failing_source() -> None:
     options = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.01)
     async with ApiServer(tokens={"abc": "me"}) as server:
         transport: Transport

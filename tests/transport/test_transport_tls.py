@@ -1,4 +1,4 @@
-"""TLS: whom both sides trust, and what happens when the files are rotated."""
+"""TLS: which certificates are trusted and sent, and the rotation of their files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def who(request: web.BaseRequest) -> web.StreamResponse:
-    """The common name of the client's certificate."""
+    """Answer with the common name of the client's certificate."""
     assert request.transport is not None
     certificate = request.transport.get_extra_info("peercert")
     names = [value for part in (certificate or {}).get("subject", ()) for name, value in part if name == "commonName"]
@@ -40,7 +40,7 @@ def client_certificate(authority: trustme.CA, name: str) -> trustme.LeafCert:
 
 
 def write(folder: Path, certificate: trustme.LeafCert) -> None:
-    """Puts certificate and key in place as rotations do: by new files under the old names."""
+    """Replace certificate and key as rotations do: by new files with the old names."""
     for name, pem in (("tls.crt", certificate.cert_chain_pems[0]), ("tls.key", certificate.private_key_pem)):
         (folder / "next").write_bytes(pem.bytes())
         os.replace(folder / "next", folder / name)
@@ -71,12 +71,12 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_server_with_a_certificate_of_the_authority_is_trusted(tls_server: Server, ca_file: Path) -> None:
+async def test_server_with_a_certificate_of_the_authority_is_trusted(tls_server: Server, ca_file: Path) -> None:
     async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=ca_file)) as transport:
         assert await fetch(transport) == b""
 
 
-async def test_an_unknown_authority_is_named_as_the_reason(tls_server: Server) -> None:
+async def test_unknown_authority_is_the_reason(tls_server: Server) -> None:
     async with HttpTransport(tls_server.url) as transport:
         with pytest.raises(
             TransportError, match=f"^{tls_server.authority}: its certificate is not trusted: .*certificate"
@@ -84,24 +84,24 @@ async def test_an_unknown_authority_is_named_as_the_reason(tls_server: Server) -
             await fetch(transport)
 
 
-async def test_verification_can_be_switched_off(tls_server: Server) -> None:
+async def test_verification_can_be_disabled(tls_server: Server) -> None:
     async with HttpTransport(tls_server.url, ssl=TLS(verify=False)) as transport:
         assert await fetch(transport) == b""
 
 
 @pytest.mark.parametrize("strict", [True, False])
-async def test_certificates_are_held_to_the_letter_of_the_standard_only_when_asked_for(strict: bool) -> None:
+async def test_strict_verification_is_an_option(strict: bool) -> None:
     context = await TLSContexts(TLS(strict=strict)).context(Credential())
     assert bool(context.verify_flags & ssl.VERIFY_X509_STRICT) is strict
 
 
-async def test_another_server_name_is_verified_when_asked_for(tls_server: Server, ca_file: Path) -> None:
+async def test_server_name_option_is_verified(tls_server: Server, ca_file: Path) -> None:
     settings = TLS(certificate_authority=ca_file, server_name="kubernetes.default.svc")
     async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
         assert await fetch(transport) == b""
 
 
-async def test_a_name_that_is_not_in_the_certificate_is_refused(tls_server: Server, ca_file: Path) -> None:
+async def test_name_missing_in_the_certificate_raises(tls_server: Server, ca_file: Path) -> None:
     settings = TLS(certificate_authority=ca_file)
     async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
         with pytest.raises(TransportError, match="not trusted"):
@@ -109,7 +109,7 @@ async def test_a_name_that_is_not_in_the_certificate_is_refused(tls_server: Serv
 
 
 class BlackHole:
-    """A network between client and server that loses what the server says, once it is told to."""
+    """A network between client and server that drops the server's bytes on demand."""
 
     def __init__(self) -> None:
         self.lossy = False
@@ -137,7 +137,7 @@ class BlackHole:
                 writer.write(data)
 
 
-async def test_closing_in_mid_body_does_not_wait_for_a_peer_that_is_gone(tls_server: Server, ca_file: Path) -> None:
+async def test_close_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, ca_file: Path) -> None:
     tls_server.answer = Stalled()
     network = BlackHole()
     async with await network.start(tls_server) as listener:
@@ -151,7 +151,7 @@ async def test_closing_in_mid_body_does_not_wait_for_a_peer_that_is_gone(tls_ser
                 await network.client_is_gone.wait()
 
 
-async def test_a_rotated_client_certificate_is_shown_by_new_requests_while_streams_go_on(
+async def test_new_requests_use_a_rotated_client_certificate(
     tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path
 ) -> None:
     write(tmp_path, client_certificate(authority, "first"))
@@ -169,7 +169,7 @@ async def test_a_rotated_client_certificate_is_shown_by_new_requests_while_strea
     assert (before, after) == (b"first", b"second")
 
 
-async def test_a_certificate_without_its_key_yet_leaves_the_former_in_use(
+async def test_half_rotated_certificate_is_not_used(
     tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, client_certificate(authority, "first"))
@@ -188,7 +188,7 @@ async def test_a_certificate_without_its_key_yet_leaves_the_former_in_use(
     assert len(caplog.records) == 1
 
 
-async def test_a_rotated_authority_is_trusted_by_new_requests(
+async def test_new_requests_trust_a_rotated_authority(
     tls_server: Server, authority: trustme.CA, tmp_path: Path
 ) -> None:
     path = tmp_path / "ca.crt"
@@ -201,7 +201,7 @@ async def test_a_rotated_authority_is_trusted_by_new_requests(
         assert await fetch(transport) == b""
 
 
-async def test_a_client_certificate_of_the_credentials_is_shown(
+async def test_client_certificate_of_the_credentials_is_used(
     tls_server: Server, authority: trustme.CA, ca_file: Path
 ) -> None:
     leaf = client_certificate(authority, "plugin")
@@ -213,7 +213,7 @@ async def test_a_client_certificate_of_the_credentials_is_shown(
         assert await fetch(transport) == b"plugin"
 
 
-async def test_a_refused_client_certificate_is_renewed_on_a_new_connection(
+async def test_renewed_client_certificate_uses_a_new_connection(
     tls_server: Server, authority: trustme.CA, ca_file: Path
 ) -> None:
     class Certificates(RenewedCredentials):
@@ -238,9 +238,7 @@ async def test_a_refused_client_certificate_is_renewed_on_a_new_connection(
 
 
 @pytest.mark.parametrize("content", [None, "", "not PEM"])
-async def test_an_authority_that_cannot_be_used_is_named_before_the_first_request(
-    tmp_path: Path, content: str | None
-) -> None:
+async def test_invalid_authority_raises_before_the_first_request(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "ca.crt"
     if content is not None:
         path.write_text(content)
@@ -249,14 +247,14 @@ async def test_an_authority_that_cannot_be_used_is_named_before_the_first_reques
             pass
 
 
-async def test_a_client_certificate_that_cannot_be_used_is_named(ca_file: Path, tmp_path: Path) -> None:
+async def test_invalid_client_certificate_is_named(ca_file: Path, tmp_path: Path) -> None:
     settings = TLS(certificate_authority=ca_file, client_certificate=ca_file, client_key=tmp_path / "tls.key")
     with pytest.raises(UsageError, match=f"client certificate {ca_file} with key {tmp_path / 'tls.key'}"):
         async with HttpTransport("https://127.0.0.1:1", ssl=settings):
             pass
 
 
-async def test_http_towards_a_tls_port_is_an_error(tls_server: Server) -> None:
+async def test_http_to_a_tls_port_raises(tls_server: Server) -> None:
     async with HttpTransport(tls_server.url.replace("https", "http")) as transport:
         with pytest.raises(TransportError, match=f"^{tls_server.authority}: "):
             await fetch(transport)

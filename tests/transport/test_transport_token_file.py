@@ -1,4 +1,4 @@
-"""Token files: when they are read again, and what else a path may name."""
+"""Token files: when they are read again, and which paths raise."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def clock() -> Clock:
     return Clock()
 
 
-async def test_the_newline_at_the_end_of_a_token_file_is_not_sent(server: Server, tmp_path: Path) -> None:
+async def test_newline_of_a_token_file_is_not_sent(server: Server, tmp_path: Path) -> None:
     server.answer = Gate("one")
     (tmp_path / "token").write_text("one\n")
     async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
         assert await fetch(transport) == b"Bearer one"
 
 
-async def test_a_rotated_token_file_is_read_again(server: Server, tmp_path: Path) -> None:
+async def test_rotated_token_file_is_read_again(server: Server, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
         await fetch(transport)
@@ -41,7 +41,7 @@ async def test_a_rotated_token_file_is_read_again(server: Server, tmp_path: Path
     assert len(server.requests) == 2
 
 
-async def test_a_token_file_that_seems_unchanged_is_read_again_after_a_minute(clock: Clock, tmp_path: Path) -> None:
+async def test_unchanged_token_file_is_read_again_after_a_minute(clock: Clock, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")
     file = TokenFile(path, now=clock)
@@ -55,7 +55,7 @@ async def test_a_token_file_that_seems_unchanged_is_read_again_after_a_minute(cl
     assert (before.authorization, after.authorization) == ("Bearer one", "Bearer two")
 
 
-async def test_a_token_file_that_is_gone_leaves_the_last_token(tmp_path: Path) -> None:
+async def test_missing_token_file_leaves_the_last_token(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")
     file = TokenFile(path)
@@ -65,9 +65,7 @@ async def test_a_token_file_that_is_gone_leaves_the_last_token(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [None, "", "two words", "bell\a"])
-async def test_a_token_file_without_a_token_is_named_before_the_first_request(
-    tmp_path: Path, content: str | None
-) -> None:
+async def test_invalid_token_file_raises_before_the_first_request(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
@@ -96,7 +94,7 @@ def large(path: Path) -> None:
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
 )
-async def test_what_is_no_token_file_is_a_transport_error(
+async def test_invalid_token_file_is_a_transport_error(
     tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
     path = tmp_path / "token"

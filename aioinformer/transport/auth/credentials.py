@@ -1,9 +1,9 @@
-"""Connecting as kubectl does: a kubeconfig, or the service account of the pod one runs in.
+"""Connect as kubectl does: by a kubeconfig, or by the service account of the pod.
 
-kubernetes_asyncio's loaders turn the cluster's section into a `Configuration`: host, authorities, client certificates,
-proxy. Who the user is stays here, for what they load they load once: tokens and certificates come from sources that
-are asked again before they expire, and when the server refuses them. The `ApiClient` beside the transport gets its
-tokens from the same sources.
+kubernetes_asyncio's loaders turn the section of the cluster into a `Configuration` with host, authorities, client
+certificates and proxy. They load credentials only once, so this module reads the section of the user itself: tokens and
+certificates come from sources that renew them before they expire and when the server refuses them. The `ApiClient` of
+the connection gets its tokens from the same sources.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, loa
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret, private
 from aioinformer.transport.auth.token_file import TokenFile
-from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, ask, bearer_flaw
+from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
 from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
 from aioinformer.transport.proxies import Proxy, environment_proxy, proxy_of
 from aioinformer.transport.session import TLSContexts, connector_kind
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where kubelet puts a pod's token, certificate authority and namespace."""
+"""The folder in which kubelet puts token, certificate authority and namespace of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A way to one API server. An async context manager; `aclose()` does the same.
+    """A connection to one API server. Use it as an async context manager, or call `aclose()` at the end.
 
     Attributes:
         transport: for informers.
-        api_client: for everything else, with the same server and credentials (a plugin's client certificates apart:
-            the client takes its certificate once, from files). Closed with the connection.
+        api_client: for all other requests, with the same server and credentials, except client certificates of a
+            plugin: the client loads its certificate once, from files. `aclose()` closes it.
         namespace: the default namespace of the context or pod.
         context: name of the context, "" in a pod.
     """
@@ -61,7 +61,7 @@ class Connection:
     context: str
 
     async def aclose(self) -> None:
-        """Closes transport and client. Idempotent."""
+        """Close transport and client. May be repeated."""
         try:
             await self.transport.aclose()
         finally:
@@ -82,22 +82,22 @@ async def connect(
     context: str | None = None,
     in_cluster: bool | None = None,
 ) -> Connection:
-    """Finds the cluster as kubectl does and makes a transport for it. The server is not asked anything yet.
+    """Find the cluster as kubectl does, and return a connection to it. No request is sent yet.
 
-    Tried in this order: the `kubeconfig` given, the files of KUBECONFIG (merged), ~/.kube/config, and the service
-    account of the pod. Plugins and OIDC providers run with the first request, not here.
+    The first of these that exists is used: `kubeconfig`, the files of KUBECONFIG (merged), ~/.kube/config, and the
+    service account of the pod. Plugins and OIDC providers are used at the first request, not here.
 
     Args:
-        kubeconfig: a file that must exist. Without it the rules above hold.
+        kubeconfig: a file, which must exist.
         context: name of a context, None for the current one.
-        in_cluster: True for the service account alone, False never to try it, None to try it last.
+        in_cluster: True to use only the service account, False never to use it, None to try it last.
 
     Raises:
-        UsageError: there is no configuration, or it is wrong; the message names file, field and remedy.
+        UsageError: there is no configuration, or it is wrong. The message names file, field and remedy.
     """
     if in_cluster and (kubeconfig is not None or context is not None):
-        raise UsageError("in_cluster=True takes the pod's service account; leave out kubeconfig and context")
-    # Importing the client takes 0.3 s.
+        raise UsageError("in_cluster=True uses the pod's service account; leave out kubeconfig and context")
+    # In a thread, because importing the client takes 0.3 s.
     modules = await asyncio.to_thread(_client_modules)
     if not in_cluster:
         found = await asyncio.to_thread(_find_context, kubeconfig, context, in_cluster is None)
@@ -106,18 +106,20 @@ async def connect(
     return await _connect_in_cluster(*modules)
 
 
-def _find_context(kubeconfig: str | os.PathLike[str] | None, context: str | None, pod_will_do: bool) -> Context | None:
-    """The context to use, None if the service account of the pod is to be used."""
+def _find_context(
+    kubeconfig: str | os.PathLike[str] | None, context: str | None, service_account_allowed: bool
+) -> Context | None:
+    """Return the context to use, None for the service account of the pod."""
     paths = kubeconfig_paths(os.environ if kubeconfig is None else {"KUBECONFIG": os.fspath(kubeconfig)})
     if any(path.exists() for path in paths):
         return load_context(paths, context)
     names = ", ".join(map(str, paths))
-    if kubeconfig is not None or context is not None or not pod_will_do:
-        raise UsageError(f"kubeconfig {names}: there is no such file; name one that exists, or set KUBECONFIG")
+    if kubeconfig is not None or context is not None or not service_account_allowed:
+        raise UsageError(f"kubeconfig {names} does not exist; name a file that exists, or set KUBECONFIG")
     if not _is_in_pod():
         raise UsageError(
-            f"no cluster to connect to: there is no kubeconfig {names}, and this is not a pod with a service account; "
-            "set KUBECONFIG or name a kubeconfig"
+            f"no cluster found: kubeconfig {names} does not exist, and this is not a pod with a service account; "
+            "set KUBECONFIG, or pass kubeconfig"
         )
     return None
 
@@ -130,7 +132,7 @@ def _client_modules() -> tuple[ModuleType, ModuleType]:
     try:
         from kubernetes_asyncio import client, config
     except ImportError as error:
-        raise UsageError("kubernetes_asyncio cannot be imported; install it, or use HttpTransport") from error
+        raise UsageError("kubernetes_asyncio cannot be imported; install it, or use HttpTransport instead") from error
     return client, config
 
 
@@ -174,7 +176,7 @@ async def _connect_to_context(found: Context, client: Any, config: Any) -> Conne
     try:
         await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
     except (config.ConfigException, OSError, ValueError) as error:
-        # Only the loader's own words: errors of decoding quote what they decode.
+        # Only the loader's own messages are safe: decoding errors quote the data.
         reason = str(error) if isinstance(error, config.ConfigException) else type(error).__name__
     if reason:
         raise UsageError(
@@ -194,28 +196,28 @@ async def _connection(
     context: str,
     proxy: Proxy | None = None,
 ) -> Connection:
-    if not isinstance(credentials, FixedCredentials) or (await ask(credentials)).authorization:
+    if not isinstance(credentials, FixedCredentials) or (await obtain(credentials)).authorization:
 
         async def refresh(configuration: Configuration) -> None:
-            credential = await ask(credentials)
+            credential = await obtain(credentials)
             if not credential.authorization:
                 raise TransportError(
-                    "the exec plugin gives client certificates, which the ApiClient cannot take; use the transport"
+                    "the exec plugin returns client certificates, which the ApiClient cannot use; use the transport"
                 )
             configuration.api_key["BearerToken"] = credential.authorization
 
-        # A function and no method: copies of a Configuration share functions, but copy what a method is bound to.
+        # A function, not a method: copies of a Configuration share functions, but copy the object of a method.
         configuration.refresh_api_key_hook = refresh
-        # Without an entry the client does not authenticate, and does not ask the hook.
+        # Without this entry the client neither authenticates nor calls the hook.
         configuration.api_key["BearerToken"] = ""
-    # As kubectl; see `TLS.strict`.
+    # As kubectl does; see `TLS.strict`.
     configuration.disable_strict_ssl_verification = True
-    # The client would say of a file that it cannot be used, but not which one.
+    # Loaded here, because the client's own error does not name the file that cannot be used.
     tls = await TLSContexts(tls_settings(configuration)).context(Credential())
     api_client = client.ApiClient(configuration)
     proxy = proxy or environment_proxy(URL(str(configuration.host)))
     if proxy is not None and proxy.is_socks:
-        # The client hands its proxy to aiohttp with each request, which speaks HTTP only to proxies.
+        # The client passes its proxy to aiohttp with each request, and aiohttp supports HTTP proxies only.
         rest = api_client.rest_client
         await rest.pool_manager.close()
         connector = connector_kind(proxy)(limit=configuration.connection_pool_maxsize, ssl=tls)
@@ -224,13 +226,13 @@ async def _connection(
         if len(values := headers.getall(name)) == 1:
             api_client.set_default_header(name, values[0])
         else:
-            _log.warning("the ApiClient cannot send %s more than once and leaves it out; informers send it", name)
+            _log.warning("the ApiClient cannot send %s more than once, and leaves it out; the transport sends it", name)
     transport = KubernetesTransport(api_client, credentials=credentials, headers=headers)
     return Connection(transport, api_client, namespace, context)
 
 
 def _credentials_of(found: Context) -> Credentials:
-    """The user's source of credentials; a token before a plugin, as in client-go."""
+    """Return the source of the user's credentials. A token precedes a plugin, as in client-go."""
     user, where = found.user, found.where
     if user.get("tokenFile"):
         file = TokenFile(str(user["tokenFile"]))
@@ -249,8 +251,8 @@ def _credentials_of(found: Context) -> Credentials:
     if isinstance(provider, dict):
         if provider.get("name") != "oidc":
             raise UsageError(
-                f"{where}.auth-provider {provider.get('name')!r} is not supported, nor is it by kubectl any more; "
-                "use the exec plugin that took its place"
+                f"{where}.auth-provider {provider.get('name')!r} is not supported; kubectl no longer supports it "
+                "either: use the exec plugin that replaces it"
             )
         settings = provider.get("config")
         store = TokenStore(found.user_file, found.user_name)
@@ -265,7 +267,7 @@ def _basic(user: Mapping[str, Any]) -> str:
 
 
 def _impersonation(found: Context) -> PrivateHeaders:
-    """The headers by which a user acts as another one."""
+    """Return the headers for impersonation."""
     user = found.user
     headers = PrivateHeaders()
     if user.get("as"):

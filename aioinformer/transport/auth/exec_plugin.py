@@ -1,10 +1,9 @@
-"""Credentials from a program: the exec plugins of kubeconfig files, as `client.authentication.k8s.io` describes them.
+"""Credentials from a program: the exec plugins of kubeconfig files, as defined by `client.authentication.k8s.io`.
 
-The program gets an `ExecCredential` in `KUBERNETES_EXEC_INFO` and prints one, with a token or a client certificate. It
-never gets a terminal: standard input is empty and `interactive` is false. Both of its outputs are drained while it
-runs, and it is killed when its time is up. What it prints on standard output is secret and goes nowhere; of standard
-error, which is made for people, the last line goes into the message when it fails. Its arguments and variables may be
-secret, too, and are shown nowhere.
+The program gets an `ExecCredential` in `KUBERNETES_EXEC_INFO`, and prints one with a token or a client certificate. It
+never gets a terminal: standard input is empty, and `interactive` is false. Its outputs are read while it runs, and it
+is killed after a timeout. Its standard output, arguments and variables may be secret, and appear in no message. If it
+fails, the error message quotes the last line of its standard error.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import anyio
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.auth.program import Ended, TooMuchOutput, run_program
 from aioinformer.transport.auth.secret import PrivateDict, private
-from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer_flaw
+from aioinformer.transport.auth.tokens import MAX_BYTES, Credential, RenewedCredentials, bearer_flaw
 from aioinformer.transport.failures import bare, os_reason
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: str) -> ExecPlugin:
-    """Reads the `exec` section of a kubeconfig's user.
+    """Read the `exec` section of a kubeconfig's user.
 
     Args:
         settings: the section, its paths absolute.
@@ -43,7 +42,7 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
         where: "kubeconfig FILE: users[NAME]", for messages.
 
     Raises:
-        UsageError: a field is missing or wrong, or the program is not there.
+        UsageError: a field is missing or wrong, or the program does not exist.
     """
     settings, cluster = private(settings), private(cluster)
     if (mistake := _mistake(settings)) is not None:
@@ -59,14 +58,14 @@ def exec_plugin(settings: Mapping[str, Any], cluster: Mapping[str, Any], where: 
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """What a kubeconfig says of a plugin.
+    """The description of a plugin in a kubeconfig.
 
     Attributes:
         command: name to look up in PATH, or absolute path.
         args: its arguments.
         env: variables in addition to those of this process.
-        api_version: one of `client.authentication.k8s.io/v1` and `v1beta1`.
-        cluster: `spec.cluster` of what the plugin is told, None if it does not want to know.
+        api_version: `client.authentication.k8s.io/v1` or `client.authentication.k8s.io/v1beta1`.
+        cluster: `spec.cluster` of the `ExecCredential` for the plugin, None to leave it out.
     """
 
     command: str
@@ -76,11 +75,11 @@ class ExecPlugin:
     cluster: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def command_line(self) -> list[str]:
-        """The program and its arguments."""
+        """Return the program and its arguments."""
         return [self.command, *self.args]
 
     def environment(self) -> dict[str, str]:
-        """All variables that the plugin sees."""
+        """Return all variables that the plugin gets."""
         spec: dict[str, Any] = {"interactive": False}
         if self.cluster is not None:
             spec["cluster"] = self.cluster
@@ -89,16 +88,16 @@ class ExecPlugin:
 
 
 class ExecCredentials(RenewedCredentials):
-    """Runs a plugin when credentials are needed, and again shortly before they expire or once they are refused.
+    """Runs a plugin at the first request, shortly before credentials expire, and after they were refused.
 
     Args:
-        plugin: what to run.
+        plugin: the plugin.
         timeout: seconds that a run may take.
         now: wall clock, seconds since the epoch.
     """
 
     def __init__(self, plugin: ExecPlugin, *, timeout: float = 60.0, now: Callable[[], float] = time.time) -> None:
-        super().__init__(now=now, longest=timeout + 10)  # a program is ended by the former, and killed
+        super().__init__(now=now, longest=timeout + 10)  # the shorter timeout kills the program
         self._plugin = plugin
         self._timeout = timeout
 
@@ -106,11 +105,11 @@ class ExecCredentials(RenewedCredentials):
         cause: BaseException | None = None
         try:
             with anyio.fail_after(self._timeout):
-                ended = await run_program(self._plugin.command_line, self._plugin.environment, MOST)
+                ended = await run_program(self._plugin.command_line, self._plugin.environment, MAX_BYTES)
         except TimeoutError:
-            reason = f"gave no credentials within {self._timeout:g} s"
+            reason = f"printed no credentials within {self._timeout:g} s"
         except TooMuchOutput:
-            reason = f"wrote more than {MOST} bytes to its standard output"
+            reason = f"printed more than {MAX_BYTES} bytes"
         except OSError as error:
             reason, cause = f"cannot be run: {os_reason(error)}", bare(error)
         else:
@@ -121,9 +120,9 @@ class ExecCredentials(RenewedCredentials):
         raise TransportError(f"exec plugin {self._plugin.command} {reason}") from cause
 
     def _read(self, ended: Ended) -> tuple[Credential, float | None] | str:
-        """The credential and its expiry, or what is wrong. Nothing is raised here, where the token is."""
+        """Return the credential and its expiry, or what is wrong. Never raises: local variables hold the token."""
         if ended.status != 0:
-            lines = ended.complaint.decode(errors="replace").strip().splitlines()
+            lines = ended.error_output.decode(errors="replace").strip().splitlines()
             return f"ended with status {ended.status}" + (f": {lines[-1][:300]}" if lines else "")
         try:
             answer = json.loads(ended.output)
@@ -132,7 +131,7 @@ class ExecCredentials(RenewedCredentials):
         if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
             return "printed something that is not an ExecCredential"
         if answer.get("apiVersion") != self._plugin.api_version:
-            return f"answered in another version than {self._plugin.api_version}"
+            return f"printed an ExecCredential of another version than {self._plugin.api_version}"
         status = answer.get("status")
         if not isinstance(status, dict):
             status = {}
@@ -140,14 +139,14 @@ class ExecCredentials(RenewedCredentials):
         texts = [status.get(name) or "" for name in names]
         for name, text in zip(names, texts, strict=True):
             if not isinstance(text, str):
-                return f"gave a status.{name} that is not a string"
+                return f"printed a status.{name} that is not a string"
         token, certificate, key, timestamp = texts
         if bool(certificate) != bool(key):
-            return "gave a client certificate without its key, or a key without its certificate"
+            return "printed a client certificate without its key, or a key without its certificate"
         if not token and not certificate:
-            return "gave neither a token nor a client certificate"
+            return "printed neither a token nor a client certificate"
         if token and (flaw := bearer_flaw(token)) is not None:
-            return f"gave an answer whose status.token {flaw}"
+            return f"printed an ExecCredential whose status.token {flaw}"
         expiry = _expiry(timestamp)
         if isinstance(expiry, str):
             return expiry
@@ -155,17 +154,17 @@ class ExecCredentials(RenewedCredentials):
 
 
 def _mistake(settings: Mapping[str, Any]) -> str | None:
-    """What is wrong with a section, and what to do about it. Raises nothing, for arguments may be secret."""
+    """Return what is wrong with a section and what to do, None if nothing is. Never raises: arguments may be secret."""
     command = settings.get("command")
     if not isinstance(command, str) or not command:
-        return "command is missing; name the program that gets the credentials"
+        return "command is missing; name the program that prints the credentials"
     version = settings.get("apiVersion")
     if version not in _VERSIONS:
         return f"apiVersion is {version!r}; it must be one of {', '.join(_VERSIONS)}"
     if settings.get("interactiveMode") == "Always":
         return (
-            "interactiveMode is Always, but there is no terminal to ask on; "
-            "use a plugin that can do without, and IfAvailable or Never"
+            "interactiveMode is Always, but plugins get no terminal; "
+            "use a plugin that needs none, with IfAvailable or Never"
         )
     args, env = settings.get("args") or [], settings.get("env") or []
     if not isinstance(args, list):
@@ -175,7 +174,7 @@ def _mistake(settings: Mapping[str, Any]) -> str | None:
     if shutil.which(command, path=_variables(settings).get("PATH", os.environ.get("PATH"))) is None:
         hint = settings.get("installHint")
         remedy = str(hint).strip() if hint else "install it, or correct the name"
-        return f"command {command!r} is not an executable that can be found; {remedy}"
+        return f"command {command!r} is not an executable in PATH; {remedy}"
     return None
 
 
@@ -184,15 +183,15 @@ def _variables(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _expiry(timestamp: str) -> float | str | None:
-    """The epoch second, None for none, or what is wrong."""
+    """Return the epoch second, None if there is no timestamp, or what is wrong."""
     if not timestamp:
         return None
     try:
         moment = datetime.fromisoformat(timestamp)
     except ValueError:
-        return "gave an expirationTimestamp that is not RFC 3339"
+        return "printed an expirationTimestamp that is not RFC 3339"
     if moment.tzinfo is None:
-        return "gave an expirationTimestamp without a time zone"
+        return "printed an expirationTimestamp without a time zone"
     return moment.timestamp()
 
 

@@ -1,8 +1,8 @@
-"""Kubeconfig files: read, merged, and one context of them looked up.
+"""Read and merge kubeconfig files, and look up a context.
 
-Merging follows kubectl: of entries with the same name, and of `current-context`, the first file's wins; a file that is
-not there is left out. Paths are relative to the file that names them. Errors name the file and the field, and quote no
-values, for these files hold secrets.
+Merging follows kubectl: the first file wins for entries of the same name and for `current-context`, and files that do
+not exist are skipped. Paths are relative to the file that contains them. Errors name the file and the field, but quote
+no values, because these files contain secrets.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _BODIES = {"clusters": "cluster", "users": "user", "contexts": "context"}
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One context with its cluster and its user, all paths absolute.
+    """A context with its cluster and its user. All paths are absolute.
 
     Attributes:
-        name: of the context.
-        namespace: the context's default namespace.
-        cluster: the cluster's section.
-        user: the user's section, empty for none.
-        user_name: "" for none.
-        user_file: the file that has the user.
-        cluster_where: how messages call the cluster's section.
+        name: the name of the context.
+        namespace: the default namespace of the context.
+        cluster: the section of the cluster.
+        user: the section of the user, empty for none.
+        user_name: the name of the user, "" for none.
+        user_file: the file that contains the user.
+        cluster_where: the place of the cluster's section, for messages.
     """
 
     name: str
@@ -51,26 +51,26 @@ class Context:
 
     @property
     def where(self) -> str:
-        """How messages call the user's section."""
+        """The place of the user's section, for messages."""
         return f"kubeconfig {self.user_file}: users[{self.user_name}]"
 
 
 def kubeconfig_paths(environment: Mapping[str, str]) -> list[Path]:
-    """The files that kubectl would read: those of KUBECONFIG, else ~/.kube/config. They need not exist."""
+    """Return the files that kubectl reads: those of KUBECONFIG, otherwise ~/.kube/config. They need not exist."""
     listed = [name for name in environment.get("KUBECONFIG", "").split(os.pathsep) if name]
-    # Not Path.expanduser(): it raises where a container's user has no home.
+    # Not Path.expanduser(): it raises if a container's user has no home folder.
     return [Path(os.path.expanduser(name)) for name in listed or ["~/.kube/config"]]
 
 
 def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
-    """Reads and merges files, and looks a context up.
+    """Read and merge files, and return a context.
 
     Args:
-        paths: in order of precedence; those that do not exist are left out.
-        name: of the context, None for the current one.
+        paths: the files in order of precedence. Files that do not exist are skipped.
+        name: the name of the context, None for the current one.
 
     Raises:
-        UsageError: a file cannot be read or is not a kubeconfig, or there is no such context.
+        UsageError: a file cannot be read or is not a kubeconfig, or the context does not exist.
     """
     merged: dict[str, dict[str, tuple[PrivateDict, Path]]] = {kind: {} for kind in _BODIES}
     current, read = "", []
@@ -84,23 +84,23 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
                 entries.setdefault(entry_name, (body, path))
     files = ", ".join(map(str, read))
     wanted = name or current
-    known = ", ".join(sorted(merged["contexts"])) or "none at all"
+    known = ", ".join(sorted(merged["contexts"])) or "(none)"
     if not wanted:
         raise UsageError(f"kubeconfig {files}: current-context is not set; name one of the contexts: {known}")
     if wanted not in merged["contexts"]:
-        raise UsageError(f"kubeconfig {files}: there is no context {wanted!r}; name one of: {known}")
+        raise UsageError(f"kubeconfig {files}: context {wanted!r} does not exist; name one of: {known}")
     context, path = merged["contexts"][wanted]
     cluster_name, user_name = str(context.get("cluster") or ""), str(context.get("user") or "")
     cluster, cluster_file = merged["clusters"].get(cluster_name, (PrivateDict(), path))
     if not cluster.get("server"):
         raise UsageError(
-            f"kubeconfig {cluster_file}: clusters[{cluster_name}].server is missing, which contexts[{wanted}] needs; "
+            f"kubeconfig {cluster_file}: clusters[{cluster_name}].server is missing, and contexts[{wanted}] needs it; "
             "add the URL of the server"
         )
     if user_name and user_name not in merged["users"]:
         raise UsageError(
-            f"kubeconfig {path}: contexts[{wanted}].user is {user_name!r}, but there is no such user; "
-            "add it, or correct the name"
+            f"kubeconfig {path}: contexts[{wanted}].user is {user_name!r}, but this user does not exist; "
+            "add the user, or correct the name"
         )
     user, user_file = merged["users"].get(user_name, (PrivateDict(), path))
     return Context(
@@ -115,7 +115,11 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
 
 
 def read_kubeconfig(path: Path) -> PrivateDict | None:
-    """The content of one file, {} if it is empty, None if there is no such file. Raises `UsageError`."""
+    """Return the content of a file, {} if it is empty, None if it does not exist.
+
+    Raises:
+        UsageError: the file cannot be read or is not a kubeconfig.
+    """
     found = _parsed(path)
     if found is None or isinstance(found, PrivateDict):
         return found
@@ -125,7 +129,7 @@ def read_kubeconfig(path: Path) -> PrivateDict | None:
 
 
 def _parsed(path: Path) -> PrivateDict | OSError | str | None:
-    """The content of a file, None if there is no such file, or why it is none. Raises nothing, as it holds the text."""
+    """Return the content of a file, None if it does not exist, or what is wrong. Never raises: locals hold secrets."""
     import yaml
 
     from aioinformer.transport.auth.yaml_documents import UnboundedDocument, load_yaml
@@ -138,7 +142,7 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
         error.__traceback__ = None
         return error
     except UnboundedDocument as error:
-        return f"cannot be read: {error.problem}; write its values out"
+        return f"cannot be read: {error.problem}; replace its aliases by their values"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark is not None else ""
@@ -146,7 +150,7 @@ def _parsed(path: Path) -> PrivateDict | OSError | str | None:
     if content is None:
         return PrivateDict()
     if not isinstance(content, dict):
-        return "is not a kubeconfig: it must be a mapping with clusters, users, contexts"
+        return "is not a kubeconfig: it must be a mapping with clusters, users and contexts"
     return PrivateDict(private(content))
 
 
@@ -159,7 +163,7 @@ def _entries(content: Mapping[str, Any], kind: str, path: Path) -> Iterable[tupl
 
 
 def _flaw(content: Mapping[str, Any], kind: str) -> str | None:
-    """What is wrong with a list of entries. Raises nothing, for what stands in the wrong place may be a token."""
+    """Return what is wrong with a list of entries, None if nothing is. Never raises: misplaced values may be secret."""
     entries = content.get(kind) or []
     if not isinstance(entries, list):
         return f"{kind} must be a list"

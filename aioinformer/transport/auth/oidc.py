@@ -1,10 +1,10 @@
 """Credentials from an OpenID Connect provider: the `oidc` auth-provider of kubeconfig files.
 
-The kubeconfig is the memory. A provider may give a new refresh token with each use and take the old one back, so what
-was obtained is written to the file, for kubectl and for the next start, and what another program has written there is
-taken before the provider is asked. A file that cannot be written costs a warning; then this process remembers alone.
+The kubeconfig stores the tokens. A provider may replace the refresh token at each use, so new tokens are written to the
+file, for kubectl and for the next start. Tokens that another program has written there are used before the provider is
+asked. If the file cannot be written, a warning is logged, and only this process has the new tokens.
 
-The client secret and the refresh token travel over verified TLS, or over loopback, and to no other place.
+The client secret and the refresh token are sent over verified TLS or loopback only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.transport.auth.kubeconfig import read_kubeconfig
 from aioinformer.transport.auth.secret import PrivateDict, PrivateHeaders, Secret, plain, private
-from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer
+from aioinformer.transport.auth.tokens import MAX_BYTES, Credential, RenewedCredentials, bearer
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, is_loopback
 from aioinformer.transport.session import connector_kind
@@ -41,12 +41,12 @@ _log = get_logger("aioinformer.transport")
 
 
 class OIDCCredentials(RenewedCredentials):
-    """The ID token of a user, exchanged for a new one by the refresh token shortly before it expires.
+    """The ID token of a user. The refresh token gives a new one shortly before it expires.
 
     Args:
-        provider: whom to ask.
-        store: where the tokens are.
-        timeout: seconds that one exchange may take.
+        provider: the provider.
+        store: the tokens in the kubeconfig.
+        timeout: seconds that a request to the provider may take.
         now: wall clock, seconds since the epoch.
     """
 
@@ -83,12 +83,12 @@ class OIDCCredentials(RenewedCredentials):
 
     async def _exchange(self) -> None:
         if not self._held.refresh_token:
-            raise self._because("the ID token has expired, and there is no refresh token; log in again")
+            raise self._error("the ID token has expired, and there is no refresh token; log in again")
         self._held = await self._refreshed()
         try:
             await asyncio.to_thread(self._store.save, self._held)
         except (OSError, UsageError) as error:
-            _log.warning("the renewed OIDC tokens cannot be written back: %s", error)
+            _log.warning("the renewed OIDC tokens cannot be written to the kubeconfig: %s", error)
         else:
             self._stored = self._held
 
@@ -98,13 +98,13 @@ class OIDCCredentials(RenewedCredentials):
         found = await self._ask(URL(discovery), context)
         endpoint = found.get("token_endpoint")
         if not isinstance(endpoint, str) or not _is_private(endpoint):
-            raise self._because("it names no token_endpoint with https")
+            raise self._error("its configuration names no token_endpoint with https")
         methods = found.get("token_endpoint_auth_methods_supported")
         basic = not isinstance(methods, list) or not methods or "client_secret_basic" in methods
         answer = await self._ask(URL(endpoint), context, _Form(self._provider, self._held, basic))
         tokens = _tokens(answer, self._held)
         if tokens is None:
-            raise self._because("it gave no id_token for the refresh token")
+            raise self._error("it returned no id_token for the refresh token")
         return tokens
 
     async def _ask(self, url: URL, context: ssl.SSLContext, form: _Form | None = None) -> PrivateDict:
@@ -133,21 +133,21 @@ class OIDCCredentials(RenewedCredentials):
             raise failure
         document = answer.document()
         if isinstance(document, str):
-            raise self._because(f"{url.path} {document}")
+            raise self._error(f"{url.path} {document}")
         return document
 
-    def _because(self, reason: str) -> TransportError:
+    def _error(self, reason: str) -> TransportError:
         return TransportError(f"OIDC provider {self._provider.issuer}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class OIDCProvider:
-    """What a kubeconfig says of a provider, its tokens apart.
+    """The description of a provider in a kubeconfig, without its tokens.
 
     Attributes:
         issuer: URL of the provider.
-        client_id: of this client.
-        client_secret: "" for a public client.
+        client_id: the ID of this client.
+        client_secret: the secret of this client, "" for a public client.
         authority: PEM certificates to trust for the provider, "" for those of the system.
     """
 
@@ -159,18 +159,18 @@ class OIDCProvider:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one user, "" for one that is not there."""
+    """The tokens of one user, "" for a missing one."""
 
     id_token: str = field(default="", repr=False)
     refresh_token: str = field(default="", repr=False)
 
 
 class TokenStore:
-    """The tokens of one user of a kubeconfig file. Blocking.
+    """The tokens of a user in a kubeconfig file. Its methods block.
 
     Args:
         path: the file.
-        user: the user's name in it.
+        user: the name of the user in the file.
     """
 
     def __init__(self, path: Path, user: str) -> None:
@@ -178,12 +178,21 @@ class TokenStore:
         self._user = user
 
     def load(self) -> Tokens:
-        """The tokens that the file holds now. Raises `UsageError` as `read_kubeconfig` does."""
+        """Return the tokens that are now in the file.
+
+        Raises:
+            UsageError: as `read_kubeconfig`.
+        """
         settings = self._settings(read_kubeconfig(self._path) or {})
         return Tokens(str(settings.get("id-token") or ""), str(settings.get("refresh-token") or ""))
 
     def save(self, tokens: Tokens) -> None:
-        """Writes tokens into the file, which is replaced as a whole, permissions kept. Raises `OSError`."""
+        """Write tokens to the file. It is replaced as a whole, and keeps its permissions.
+
+        Raises:
+            OSError: the file cannot be written.
+            UsageError: as `read_kubeconfig`.
+        """
         import yaml
 
         content = read_kubeconfig(self._path) or PrivateDict()
@@ -210,10 +219,10 @@ class TokenStore:
 
 
 def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
-    """Reads the `config` of the auth-provider `oidc`, its paths absolute.
+    """Read the `config` of the auth-provider `oidc`.
 
     Args:
-        settings: the section.
+        settings: the section, its paths absolute.
         where: "kubeconfig FILE: users[NAME]", for messages.
 
     Raises:
@@ -225,7 +234,7 @@ def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
         if not settings.get(name):
             raise UsageError(f"{where}.{name} is missing; log in again with the tool that wrote this file")
     if not _is_private(str(settings["idp-issuer-url"])):
-        raise UsageError(f"{where}.idp-issuer-url must begin with https://, for secrets are sent to it")
+        raise UsageError(f"{where}.idp-issuer-url must begin with https://, because secrets are sent to it")
     authority = ""
     try:
         if settings.get("idp-certificate-authority-data"):
@@ -249,7 +258,7 @@ def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a refresh token is exchanged with. A method each, so that no frame that raises holds a secret."""
+    """The form that exchanges a refresh token. Methods build its parts, so that no frame that raises holds a secret."""
 
     provider: OIDCProvider
     held: Tokens
@@ -276,20 +285,20 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer of a provider.
+    """A response of a provider.
 
     Attributes:
-        status: of HTTP.
-        body: None if there was too much.
+        status: the HTTP status.
+        body: the body, None if it is too large.
     """
 
     status: int
     body: bytes | None = field(repr=False)
 
     def document(self) -> PrivateDict | str:
-        """The JSON object of a success, or what is wrong. Raises nothing, for there are tokens in it."""
+        """Return the JSON object of a success, or what is wrong. Never raises: the object contains tokens."""
         if self.body is None:
-            return f"answered with more than {MOST} bytes"
+            return f"answered with more than {MAX_BYTES} bytes"
         try:
             answer = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -304,17 +313,17 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MOST:
+        if len(body) > MAX_BYTES:
             return None
     return bytes(body)
 
 
 def _tokens(answer: Mapping[str, Any], held: Tokens) -> Tokens | None:
-    """The tokens that an answer gives, None if it gives none that can be used."""
+    """Return the tokens in a response, None if it has no usable ID token."""
     id_token, refresh_token = answer.get("id_token"), answer.get("refresh_token")
     if not isinstance(id_token, str) or not id_token:
         return None
-    # A provider that does not rotate refresh tokens leaves the old one valid, and out of the answer.
+    # A provider that does not rotate refresh tokens leaves them out of the response, and the old one stays valid.
     return Tokens(id_token, refresh_token if isinstance(refresh_token, str) and refresh_token else held.refresh_token)
 
 
@@ -323,7 +332,7 @@ def _credential(tokens: Tokens) -> Credential:
 
 
 def _expiry(id_token: str) -> float | None:
-    """`exp` of a JWT; None for a token that has none, or is none: the server will say what it thinks of it."""
+    """Return `exp` of a JWT, None if there is none or the token is not a JWT: the API server validates it."""
     parts = id_token.split(".")
     if len(parts) != 3:
         return None

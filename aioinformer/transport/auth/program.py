@@ -1,11 +1,11 @@
-"""A program run to its end, with bounded time and outputs.
+"""Run a program to its end, with limited output.
 
 Rules that are easy to break:
 
-* The program has ended when its process has, not when its outputs have: a child of it may keep them open for ever. What
-  the program itself wrote is in the pipes by then, and is read.
-* A process that has not ended by itself when the wait ends is killed with its children, and reaped.
-* Nothing of command, environment and outputs is in a local variable of a frame that raises.
+* The program has ended when its process has ended, even if its outputs are still open: a child process may keep them
+  open for ever. All that the program itself wrote is in the pipes by then, and is read.
+* If the wait is cancelled, the process and its children are killed, and the process is reaped.
+* No local variable of a frame that raises holds the command, the environment or the outputs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_AFTERWARDS: Final = 0.5
-"""Seconds in which outputs that a child keeps open are still read when the program has ended."""
+_DRAIN_SECONDS: Final = 0.5
+"""How long outputs that a child process keeps open are read after the end of the program."""
 
 _TAIL: Final = 64 * 1024
-"""Bytes of standard error that are kept: its end."""
+"""How many bytes at the end of standard error are kept."""
 
 
 async def run_program(
@@ -34,14 +34,16 @@ async def run_program(
 ) -> Ended:
     """Run a program without input and without a terminal, in a session of its own.
 
+    Command and environment are functions because their values may be secret.
+
     Args:
-        command: gives the program and its arguments; a function, for they may be secret, and so may be variables.
-        environment: gives all its variables.
-        most: bytes that it may write to standard output.
+        command: returns the program and its arguments.
+        environment: returns all its variables.
+        most: the most bytes that it may write to standard output.
 
     Raises:
-        OSError: it cannot be run.
-        TooMuchOutput: it wrote more than `most`.
+        OSError: the program cannot be run.
+        TooMuchOutput: it wrote more than `most` bytes.
     """
     outputs = _Outputs(most)
     process, _ = await asyncio.get_running_loop().subprocess_exec(
@@ -49,7 +51,7 @@ async def run_program(
     )
     try:
         await outputs.finished
-        await asyncio.wait({outputs.drained}, timeout=_AFTERWARDS)
+        await asyncio.wait({outputs.drained}, timeout=_DRAIN_SECONDS)
     finally:
         _kill(process)
         process.close()
@@ -58,38 +60,38 @@ async def run_program(
     if outputs.is_full:
         raise TooMuchOutput
     status = process.get_returncode()
-    return Ended(-signal.SIGKILL if status is None else status, bytes(outputs.output), bytes(outputs.complaint))
+    return Ended(-signal.SIGKILL if status is None else status, bytes(outputs.output), bytes(outputs.error_output))
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended.
+    """The result of a program.
 
     Attributes:
         status: its exit status, negative for the number of a signal.
-        output: what it wrote to standard output.
-        complaint: the end of what it wrote to standard error.
+        output: its standard output.
+        error_output: the end of its standard error.
     """
 
     status: int
     output: bytes = field(repr=False)
-    complaint: bytes = field(repr=False)
+    error_output: bytes = field(repr=False)
 
 
 class TooMuchOutput(Exception):
-    """The program wrote more to its standard output than it may."""
+    """The program wrote too much to its standard output."""
 
 
 class _Outputs(asyncio.SubprocessProtocol):
-    """Collects outputs.
+    """Collects the outputs of a program.
 
     Args:
-        most: bytes of standard output at which collecting ends.
+        most: the most bytes of standard output; beyond that, the program counts as finished.
     """
 
     def __init__(self, most: int) -> None:
         loop = asyncio.get_running_loop()
-        self.output, self.complaint = bytearray(), bytearray()
+        self.output, self.error_output = bytearray(), bytearray()
         self.finished: asyncio.Future[None] = loop.create_future()  # the process has ended, or wrote too much
         self.drained: asyncio.Future[None] = loop.create_future()  # the outputs have ended, too
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -99,8 +101,8 @@ class _Outputs(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self.complaint += data
-            del self.complaint[:-_TAIL]
+            self.error_output += data
+            del self.error_output[:-_TAIL]
         elif not self.is_full:
             self.output += data
             if len(self.output) > self._most:
@@ -127,11 +129,11 @@ def _kill(process: asyncio.SubprocessTransport) -> None:
         return
     try:
         if hasattr(os, "killpg"):
-            os.killpg(process.get_pid(), signal.SIGKILL)  # its children, too
+            os.killpg(process.get_pid(), signal.SIGKILL)  # with its children
         else:
             process.kill()
     except (ProcessLookupError, PermissionError):
-        pass  # it has just ended
+        pass  # the process has just ended
 
 
 def _set(future: asyncio.Future[None]) -> None:

@@ -1,8 +1,8 @@
-"""Values that no `repr`, log line or traceback shows.
+"""Types whose `repr` hides secrets, for local variables.
 
-A traceback with local variables (rich, Sentry, `traceback.TracebackException(capture_locals=True)`) shows the `repr` of
-each local of each frame that an exception passes. So in frames that can raise, a secret is held in one of these types,
-and it is taken out in the expression that uses it.
+Some tools print local variables in tracebacks (rich, Sentry, `traceback.TracebackException(capture_locals=True)`): they
+show the `repr` of each local variable of each frame that an exception passes. Therefore a frame that can raise holds a
+secret in one of these types only, and reads it in the expression that uses it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A text that is not shown."""
+    """A text that `repr` hides."""
 
     text: str = field(repr=False)
 
@@ -25,21 +25,21 @@ class Secret:
 
 
 class PrivateDict(dict[str, Any]):
-    """A mapping whose values are not shown, at any depth; its keys are."""
+    """A mapping whose `repr` shows its keys and hides its values."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} values not shown: {', '.join(map(str, self))}>"
 
 
 class PrivateHeaders(CIMultiDict[str]):
-    """HTTP headers whose values are not shown; their names are."""
+    """HTTP headers whose `repr` shows their names and hides their values."""
 
     def __repr__(self) -> str:
         return f"<headers, values not shown: {', '.join(self)}>"
 
 
 def private(value: Any) -> Any:
-    """Return `value` with every mapping in it as a `PrivateDict`, in lists too, at any depth."""
+    """Return `value` with every mapping in it replaced by a `PrivateDict`, at any depth."""
     if isinstance(value, Mapping):
         return PrivateDict({key: private(item) for key, item in value.items()})
     if isinstance(value, (list, tuple)):
@@ -48,7 +48,7 @@ def private(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` with every mapping in it as a `dict`, in lists too, at any depth."""
+    """Return `value` with every mapping in it replaced by a `dict`, at any depth."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""A bearer token in a file, as kubelet gives one to each pod."""
+"""Credentials from a file with a bearer token, as kubelet writes one for each pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.auth.secret import Secret
-from aioinformer.transport.auth.tokens import MOST, Credential, RenewedCredentials, bearer
+from aioinformer.transport.auth.tokens import MAX_BYTES, Credential, RenewedCredentials, bearer
 from aioinformer.transport.failures import os_reason
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class TokenFile(RenewedCredentials):
-    """A bearer token in a file that somebody else rotates, as kubelet does for service accounts.
+    """A bearer token in a file that another program rotates, as kubelet does for service accounts.
 
-    The file is read again when its modification time, size or inode changes, at the latest after 60 s. While it cannot
-    be read (it is being replaced), the last token is used; the server has the last word on it.
+    The file is read again when its modification time, size or inode changes, and after 60 s at the latest. While it
+    cannot be read (it is being replaced), the last token stays in use, until the server refuses it.
 
     Args:
-        path: the file; surrounding white space is not part of the token.
-        interval: seconds after which it is read again even if it seems unchanged.
-        now: monotonic clock, seconds.
+        path: the file. White space around the token is ignored.
+        interval: seconds after which the file is read again even if it seems unchanged.
+        now: a monotonic clock, in seconds.
     """
 
     def __init__(
@@ -43,7 +43,11 @@ class TokenFile(RenewedCredentials):
         return self._read(), None
 
     def check(self) -> None:
-        """Raises `UsageError` if the file does not hold a token, before anything depends on it."""
+        """Read the file, to find mistakes before the first request.
+
+        Raises:
+            UsageError: the file does not contain a token.
+        """
         try:
             self._read()
         except TransportError as error:
@@ -67,7 +71,7 @@ class TokenFile(RenewedCredentials):
 
 
 def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None:
-    """What changes when a file's content does; None for a file that is not there. Links are followed."""
+    """Return values that change with a file's content; None if the file does not exist. Symbolic links are followed."""
     if path is None:
         return None
     try:
@@ -78,21 +82,21 @@ def stamp_of(path: str | os.PathLike[str] | None) -> tuple[int, int, int] | None
 
 
 def _token_in(path: Path) -> Secret | OSError | str:
-    """The text of a file, or why it cannot be read. Nothing is raised here, where the text is."""
+    """Return the text of a file, or why it cannot be read. Never raises: local variables hold the token."""
     try:
-        # A few hundred bytes, most often from a memory file system: a thread would cost more than it saves. Opening a
-        # named pipe does not wait for a writer.
+        # Not in a thread: these are a few hundred bytes, most often from a memory file system. O_NONBLOCK: opening a
+        # named pipe must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             return "it is not a regular file"
         with open(descriptor, "rb") as file:
-            content = file.read(MOST + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         error.__traceback__ = None
         return error
-    if len(content) > MOST:
-        return f"it has more than {MOST} bytes"
+    if len(content) > MAX_BYTES:
+        return f"it has more than {MAX_BYTES} bytes"
     try:
         return Secret(content.decode())
     except UnicodeDecodeError:

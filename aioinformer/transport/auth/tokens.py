@@ -1,21 +1,21 @@
-"""What a request authenticates with, and how it is kept current.
+"""Credentials of requests, and how they are kept current.
 
-A `Credential` is a value: one token, or one client certificate, or nothing. `Credentials` hand out the current one.
-Renewal follows these rules for all sources:
+A `Credential` is a value: a token, a client certificate, or nothing. `Credentials` is a source that returns the current
+one. All sources renew credentials by these rules:
 
-* A credential is renewed *before* it expires, by a margin, so that a request never starts with a dying one.
-* A refused credential is renewed once. A request says which credential was refused; if another request has renewed it
-  in the meantime, that result is taken, and the source is not asked again.
-* One renewal at a time. Requests that come during it wait and share its result, a failure included: fifty informers are
-  one run of a plugin.
-* A renewal goes on when requests that wait for it time out: a plugin may take longer than any request. It ends by its
-  own time-out, or when the transport closes.
-* A renewal in vain (it failed, or the credential was refused or had expired again) is followed by a pause, which grows
-  from one second to a minute. During the pause its result stands: the failure, or the credential, which the server may
-  refuse once more.
+* A credential is renewed before it expires, by a margin, so that no request starts with one that is about to expire.
+* A refused credential is renewed once. A request states which credential was refused. If another request has renewed it
+  in the meantime, that result is used, and the source is not asked again.
+* There is one renewal at a time. Requests that come during it wait for it and share its result, even a failure: fifty
+  informers run a plugin once.
+* A renewal continues when the requests that wait for it time out, because a plugin may take longer than any request. It
+  ends by its own timeout, or when the transport is closed.
+* If a renewal fails, or gives a credential that is expired or refused again, a pause follows, which grows from one
+  second to a minute. During the pause, its result is used: the failure, or the credential, which the server may refuse
+  again.
 
-`ask` turns every exception of a source into a `TransportError`. A token is kept out of every message, `repr` and local
-variable of a frame that raises.
+`obtain` turns every exception of a source into a `TransportError`. No message, no `repr` and no local variable of a
+frame that raises contains a token.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 
     from aioinformer.transport.auth.secret import Secret
 
-MOST: Final = 1024 * 1024
-"""Bytes that a source of credentials may give, at most: a token file, a plugin, a provider."""
+MAX_BYTES: Final = 1024 * 1024
+"""The most bytes that are read from a source of credentials: a token file, a plugin or a provider."""
 
-_CALM: Final = 120.0
+_RESET_AFTER: Final = 120.0
 _LONGEST_PAUSE: Final = 60.0
 _LAST_SECOND: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What one request proves its identity with.
+    """Authenticates one request.
 
     Attributes:
         authorization: value of the `Authorization` header, "" for none.
-        certificate: client certificate chain, PEM, "" for none (or for the files the TLS settings name).
+        certificate: PEM chain of a client certificate, "" for none (or for the files in the TLS settings).
         key: its private key, PEM.
     """
 
@@ -61,18 +61,22 @@ class Credential:
 
 
 class Credentials(Protocol):
-    """Hands out the credential to use now."""
+    """A source of credentials."""
 
     async def current(self) -> Credential:
-        """The credential to send, renewed if it is about to expire.
+        """Return the credential to send, renewed if it is about to expire.
 
         Raises:
-            TransportError: it had to be renewed, and that failed. Worth another try later.
+            TransportError: the credential had to be renewed, and that failed. A later call may succeed.
         """
         ...
 
     async def renew(self, refused: Credential) -> Credential:
-        """Another credential than the refused one if there is any, otherwise an equal one. Raises as `current`."""
+        """Return another credential than the refused one if there is one, otherwise an equal one.
+
+        Raises:
+            TransportError: as `current`.
+        """
         ...
 
 
@@ -96,12 +100,12 @@ class FixedCredentials:
 
 
 class RenewedCredentials(ABC):
-    """Credentials from a source that has to be asked again: at the end of their life, and when they were refused.
+    """Base class of sources whose credentials expire or may be refused, and are then fetched again.
 
     Args:
-        margin: seconds before the expiry from which on the source is asked again; at most a quarter of the lifetime.
-        pause: seconds after the first renewal in vain, doubled with each further one; 0 for none.
-        longest: seconds after which a renewal ends in vain.
+        margin: seconds before the expiry at which the credential is renewed; at most a quarter of its lifetime.
+        pause: seconds of the pause after the first failed renewal, doubled with each further one; 0 for none.
+        longest: the timeout of a renewal in seconds.
         now: wall clock, seconds since the epoch.
         clock: monotonic clock, seconds.
     """
@@ -127,21 +131,24 @@ class RenewedCredentials(ABC):
 
     @abstractmethod
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        """Asks the source for the credential and the epoch second at which it expires, None if that is unknown.
+        """Return the credential, and the epoch second at which it expires, None if that is unknown.
 
         Args:
-            refused: what the server would not take, so that a source with a memory does not hand it out again.
+            refused: the credential that the server refused, None if it refused none. A source that remembers
+                credentials must not return this one again.
 
         Raises:
-            TransportError: the source gave nothing.
+            TransportError: the source has no credential.
         """
 
     async def current(self) -> Credential:
+        """Return the credential, renewed if it is about to expire; see `Credentials`."""
         if self._credential is not None and not self._is_due():
             return self._credential
         return await self._renewed(None)
 
     async def renew(self, refused: Credential) -> Credential:
+        """Return a new credential, unless another request has renewed the refused one already; see `Credentials`."""
         if self._credential is not None and self._credential != refused:
             return self._credential
         return await self._renewed(refused)
@@ -153,13 +160,13 @@ class RenewedCredentials(ABC):
             await self._wait_for(self._renewal)
         failure = self._failure
         if failure is not None and (refused is not None or not self._is_usable()):
-            # A new one for each request that waits: their tracebacks differ.
+            # A new error for each request that waits: their tracebacks differ.
             raise TransportError(str(failure)) from failure.__cause__
         assert self._credential is not None
         return self._credential
 
     async def aclose(self) -> None:
-        """End the renewal that is under way, if any. Requests that wait for it get a TransportError. Idempotent."""
+        """Cancel a renewal that is running; requests that wait for it get a `TransportError`. May be repeated."""
         renewal = self._renewal
         if renewal is None:
             return
@@ -175,27 +182,27 @@ class RenewedCredentials(ABC):
         renewal.result()
 
     async def _renew(self, refused: Credential | None) -> None:
-        """Ask the source. What has not expired yet is used as long as the source fails, unless it was refused."""
+        """Fetch a credential. If that fails, an old one that is neither expired nor refused stays in use."""
         try:
             failure = await self._fetched(refused)
         finally:
             if self._renewal is asyncio.current_task():
                 self._renewal = None
         self._failure = failure
-        self._pause.count(in_vain=failure is not None or refused is not None or not self._is_usable())
+        self._pause.count(success=failure is None and refused is None and self._is_usable())
 
     async def _fetched(self, refused: Credential | None) -> TransportError | None:
         try:
             async with asyncio.timeout(self._longest) as bound:
                 self._credential, expires = await self.fetch(refused)
         except TransportError as error:
-            error.__traceback__ = None  # its frames would live as long as the failure
+            error.__traceback__ = None  # its frames would stay in memory as long as the error
             return error
         except Exception as error:
             if isinstance(error, TimeoutError) and bound.expired():
-                return TransportError(f"{_name(self)} gave none within {self._longest:g} s")
+                return TransportError(f"{_name(self)} returned no credential within {self._longest:g} s")
             return failure_of(self, error)
-        # Beyond what can be said in seconds: not known.
+        # A time beyond all dates is treated as unknown.
         self._expires = expires if expires is not None and abs(expires) < _LAST_SECOND else None
         self._renew_at = None
         if self._expires is not None:
@@ -210,44 +217,44 @@ class RenewedCredentials(ABC):
 
 
 class Pause:
-    """The time between two renewals, while they are in vain: doubled from `first` with each of them, to a minute.
+    """The pause after failed renewals: doubled from `first` with each failure in a row, up to a minute.
 
     Args:
-        first: seconds after the first, 0 for no pause ever.
-        clock: monotonic, in seconds.
+        first: seconds after the first failure, 0 for no pauses.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, first: float, clock: Callable[[], float]) -> None:
         self._first = first
         self._clock = clock
-        self._in_a_row = 0
+        self._failures = 0
         self._last = self._until = -math.inf
 
     def is_over(self) -> bool:
-        """Whether the source may be asked."""
+        """Return whether the source may be asked again."""
         return self._clock() >= self._until
 
-    def count(self, *, in_vain: bool) -> None:
-        """Count a renewal that has just ended. After two minutes without one, the next is the first again."""
+    def count(self, *, success: bool) -> None:
+        """Count a renewal that has just ended. A success, or two minutes without a renewal, resets the pause."""
         now = self._clock()
-        if not in_vain or now - self._last > _CALM:
-            self._in_a_row = 0
+        if success or now - self._last > _RESET_AFTER:
+            self._failures = 0
         self._last = now
-        if in_vain:
-            self._until = now + min(self._first * 2.0 ** min(self._in_a_row, 10), _LONGEST_PAUSE)
-            self._in_a_row += 1
+        if not success:
+            self._until = now + min(self._first * 2.0 ** min(self._failures, 10), _LONGEST_PAUSE)
+            self._failures += 1
 
 
-async def ask(credentials: Credentials, refused: Credential | None = None) -> Credential:
-    """Ask a source for a credential: the only place that does.
+async def obtain(credentials: Credentials, refused: Credential | None = None) -> Credential:
+    """Return a credential from a source. Transports call sources only through this function.
 
     Args:
         credentials: the source.
-        refused: what the server has refused, None if a credential is needed for a new request.
+        refused: the credential that the server refused, None for a new request.
 
     Raises:
-        TransportError: the source raised an exception of any type, or gave something that is no credential. Of a
-            foreign exception the message has the type and the place, and not the words, which may hold a token.
+        TransportError: the source raised an exception of any type, or returned something else than a credential. For
+            foreign exceptions, the message has type and place only, because their messages may contain a token.
     """
     try:
         answer: object = await (credentials.current() if refused is None else credentials.renew(refused))
@@ -263,28 +270,28 @@ async def ask(credentials: Credentials, refused: Credential | None = None) -> Cr
     else:
         if isinstance(answer, Credential) and (flaw := _flaw(answer)) is None:
             return answer
-        reason = flaw if isinstance(answer, Credential) else f"gave an object of type {type(answer).__name__}"
+        reason = flaw if isinstance(answer, Credential) else f"returned an object of type {type(answer).__name__}"
         del answer  # it may be the bare token, and tracebacks may show local variables
-        failure = TransportError(f"{_name(credentials)} {reason}; it must give a Credential")
-    # Not in a handler, or what was raised would be the context of this.
+        failure = TransportError(f"{_name(credentials)} {reason}; it must return a Credential")
+    # Not in an `except` block: the caught error would become the context.
     raise failure
 
 
 async def close(credentials: Credentials) -> None:
-    """End what a source of credentials does in the background, if it does something."""
+    """End the background work of a source of credentials, if it has any."""
     if isinstance(credentials, RenewedCredentials):
         await credentials.aclose()
 
 
 def failure_of(source: object, error: Exception) -> TransportError:
-    """The error to raise for one that a source of credentials did not foresee."""
+    """Return the error to raise for an unexpected exception of a source of credentials."""
     if isinstance(error, AioinformerError):
         return TransportError(str(error))
     return TransportError(f"{_name(source)} raised {type(error).__name__}{place_of(error)}")
 
 
 def place_of(error: Exception) -> str:
-    """Where an exception was raised, as " at file.py:31"."""
+    """Return the place that raised an exception, as " at file.py:31"; "" if it is unknown."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -292,10 +299,10 @@ def place_of(error: Exception) -> str:
 
 
 def bearer(token: Secret, source: str) -> str:
-    """The header's value for a token, without the white space that files end with.
+    """Return the value of the `Authorization` header for a token, without surrounding white space.
 
     Raises:
-        TransportError: the token cannot be sent in a header; the message names the source, not the token.
+        TransportError: the token cannot be sent in a header. The message names the source, not the token.
     """
     if (flaw := bearer_flaw(token.text)) is not None:
         raise TransportError(f"{source} {flaw}")
@@ -303,12 +310,12 @@ def bearer(token: Secret, source: str) -> str:
 
 
 def bearer_flaw(token: str) -> str | None:
-    """Why a token cannot be sent in a header, None if it can. Raises nothing, for the token is an argument here."""
+    """Return why a token cannot be sent in a header, None if it can. Never raises: a local variable holds the token."""
     token = token.strip()
     if not token:
         return "holds no token"
     if not token.isascii() or not token.isprintable() or " " in token:
-        return "holds something that is not one token: it has spaces or control characters"
+        return "holds something that is not one token: it contains spaces, control characters or non-ASCII characters"
     return None
 
 
@@ -319,7 +326,7 @@ def _name(source: object) -> str:
 def _flaw(credential: Credential) -> str | None:
     texts: list[object] = [credential.authorization, credential.certificate, credential.key]
     if not all(isinstance(text, str) for text in texts):
-        return "gave a Credential whose fields are not all of type str"
+        return "returned a Credential whose fields are not all of type str"
     if not credential.authorization.isprintable():
-        return "gave an authorization with control characters or line breaks"
+        return "returned an authorization with control characters or line breaks"
     return None

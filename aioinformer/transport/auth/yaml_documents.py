@@ -1,7 +1,7 @@
-"""YAML that others wrote: aliases are bounded before they are followed, as is the depth.
+"""Parse untrusted YAML: aliases and nesting are limited before they are expanded.
 
-A few hundred bytes of aliases of aliases stand for more values than any memory holds. The parser keeps them as one
-graph; a walk through its values, and what merges keys (`<<`), follows each path.
+A few hundred bytes of nested aliases can stand for more values than fit into memory. The parser keeps them as one
+graph, but merging of keys (`<<`), and any walk through the values, follows each path.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MOST_ALIASED = 4 * 1024 * 1024
-"""Bytes that aliases may add to a document, at least `_LEAST` for each value."""
+"""How many bytes aliases may add to a document. Each value counts as `_LEAST` bytes or more."""
 _LEAST = 32
 
 
 class UnboundedDocument(ComposerError):
-    """A document is nested too deeply, or its aliases stand for too much; `problem` says which, without values."""
+    """A document is nested too deeply, or its aliases expand to too much. `problem` says which, without values."""
 
 
 class _BoundedLoader(yaml.SafeLoader):
@@ -38,7 +38,7 @@ def load_yaml(data: bytes | str) -> Any:
     """Return the value of the only document.
 
     Raises:
-        YAMLError: there are several, one is not YAML, is nested too deeply, or aliases stand for too much.
+        YAMLError: there are several documents, or one is not YAML, is nested too deeply, or has too many aliases.
     """
     return yaml.load(data, _BoundedLoader)
 
@@ -62,8 +62,8 @@ def compose_first(data: bytes | str) -> yaml.Node | None:
 
 
 def _check_aliases(root: yaml.Node) -> None:
-    """Refuse a graph that is a much larger tree, or an endless one."""
-    sizes: dict[int, int] = {}  # 0 while the content of a node is being looked at
+    """Raise if a graph expands to a much larger tree, or to an endless one."""
+    sizes: dict[int, int] = {}  # 0 while the content of a node is being measured
     written = 0
 
     def size_of(node: yaml.Node) -> int:
