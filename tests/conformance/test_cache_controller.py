@@ -1,4 +1,4 @@
-"""The low-level controller by itself: a queue of one's own, and a function that processes."""
+"""The low-level controller with a queue and a process function, without an informer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def stopped(running: asyncio.Task[None]) -> None:
 
 
 @pytest.mark.conformance("CTL-01", "CTL-05")
-async def test_a_controller_processes_what_its_queue_is_given_and_tells_versions_and_sync() -> None:
+async def test_controller_reports_version_and_sync() -> None:
     pods = Collection("a", "b")
     processed: list[tuple[str, str, bool]] = []
     versions: list[str] = []
@@ -58,7 +58,7 @@ async def test_a_controller_processes_what_its_queue_is_given_and_tells_versions
 
 
 @pytest.mark.conformance("CTL-04")
-async def test_what_is_queued_at_the_stop_is_not_processed() -> None:
+async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
     pods = Collection("a")
     processed: list[str] = []
     running: asyncio.Task[None]
@@ -79,7 +79,7 @@ async def test_what_is_queued_at_the_stop_is_not_processed() -> None:
 
 
 @pytest.mark.conformance("CTL-02")
-async def test_a_controller_runs_once() -> None:
+async def test_controller_runs_once() -> None:
     queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
     reflector = Reflector(Collection(), queue)
     controller = CacheController(CacheControllerConfig(reflector, queue, lambda deltas, is_in_initial_list: None))
@@ -91,7 +91,7 @@ async def test_a_controller_runs_once() -> None:
 
 
 @pytest.mark.conformance("LW-01", "LW-03")
-async def test_any_class_that_answers_is_a_lister_watcher() -> None:
+async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     class Fixed:
         resource = PODS
 

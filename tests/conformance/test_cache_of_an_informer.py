@@ -1,4 +1,4 @@
-"""What an informer hands out of its cache, and by which keys."""
+"""The cache of an informer: keys, add and update, indices, listers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
 
 @pytest.mark.conformance("SI-02")
-async def test_objects_are_cached_by_namespace_and_name_whatever_else_they_are_called() -> None:
+async def test_objects_are_cached_by_namespace_and_name() -> None:
     pods = Collection()
     pods.put("a", "one")
     pods.put("a", "two")
@@ -37,7 +37,7 @@ async def test_objects_are_cached_by_namespace_and_name_whatever_else_they_are_c
 
 
 @pytest.mark.conformance("SI-02")
-async def test_objects_without_namespace_are_cached_by_their_name() -> None:
+async def test_cluster_scoped_objects_are_cached_by_name() -> None:
     nodes = Collection(resource=built_in("v1/nodes"))
     nodes.put("n1", "")
     informer = SharedIndexInformer(nodes)
@@ -48,7 +48,7 @@ async def test_objects_without_namespace_are_cached_by_their_name() -> None:
 
 @pytest.mark.conformance("CTL-12")
 @pytest.mark.parametrize("queue", list(QueueKind))
-async def test_what_a_change_is_called_depends_on_the_cache_and_not_on_the_server(queue: str) -> None:
+async def test_cache_content_decides_between_add_and_update(queue: str) -> None:
     pods = Collection("a")
     recorder = Recorder()
     informer = SharedIndexInformer(pods, queue=queue)
@@ -64,7 +64,7 @@ async def test_what_a_change_is_called_depends_on_the_cache_and_not_on_the_serve
 
 @pytest.mark.conformance("ARC-01")
 @pytest.mark.parametrize("made_by", ["itself", "a factory"])
-async def test_by_default_what_waits_of_an_object_is_told_together_and_what_a_list_lacks_is_told_last(
+async def test_default_queue_groups_by_object_and_delivers_deletes_last(
     made_by: str,
 ) -> None:
     pods = Collection("a", "b")
@@ -85,7 +85,7 @@ async def test_by_default_what_waits_of_an_object_is_told_together_and_what_a_li
 @pytest.mark.conformance("ARC-04")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize("missed", [False, True])
-async def test_an_update_is_in_the_cache_and_its_indices_before_it_is_told(queue: str, missed: bool) -> None:
+async def test_update_is_cached_and_indexed_before_it_is_delivered(queue: str, missed: bool) -> None:
     pods = Collection()
     pods.put("a", metadata={"labels": {"app": "old"}})
     informer = SharedIndexInformer(pods, queue=queue, indexers={"app": lambda pod: [pod.metadata.labels["app"]]})
@@ -111,7 +111,7 @@ async def test_an_update_is_in_the_cache_and_its_indices_before_it_is_told(queue
 
 
 @pytest.mark.conformance("SI-12")
-async def test_the_store_that_was_handed_out_before_the_start_shows_what_is_cached_at_any_time() -> None:
+async def test_store_from_before_the_start_shows_the_cache() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     store, indexer = informer.get_store(), informer.get_indexer()
@@ -126,7 +126,7 @@ async def test_the_store_that_was_handed_out_before_the_start_shows_what_is_cach
 
 
 @pytest.mark.conformance("STO-15")
-def test_the_map_of_indexers_is_the_callers_own() -> None:
+def test_get_indexers_returns_a_copy() -> None:
     indexer = SharedIndexInformer(Collection()).get_indexer()
     mine = indexer.get_indexers()
     mine.clear()
@@ -134,7 +134,7 @@ def test_the_map_of_indexers_is_the_callers_own() -> None:
 
 
 @pytest.mark.conformance("FAC-12")
-async def test_a_lister_of_a_custom_resource_finds_mappings_and_misses_as_the_server_does() -> None:
+async def test_custom_resource_lister_raises_not_found_as_the_server() -> None:
     widgets = Collection(resource=WIDGETS)
     widgets.put("w", "shop", spec={"size": 3})
     informer = SharedIndexInformer(widgets)

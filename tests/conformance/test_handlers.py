@@ -1,4 +1,4 @@
-"""Handlers that are told some things and not others."""
+"""Handlers with missing functions, filters, and slow handlers."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ NAMES = ("on_add", "on_update", "on_delete")
 @pytest.mark.conformance("CTL-06", "CTL-08")
 @pytest.mark.parametrize("make", [ResourceEventHandlerFuncs, ResourceEventHandlerDetailedFuncs])
 @pytest.mark.parametrize("name", NAMES)
-async def test_functions_that_are_left_out_are_passed_over(make: Callable[..., Any], name: str) -> None:
+async def test_missing_handler_functions_are_skipped(make: Callable[..., Any], name: str) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
-    told: list[Any] = []
-    registration = informer.add_event_handler(make(**{name: lambda *what: told.append(what)}))
+    delivered: list[Any] = []
+    registration = informer.add_event_handler(make(**{name: lambda *what: delivered.append(what)}))
     async with informer:
         await settled()
         pods.put("a")
         pods.delete("a")
         await settled()
-    assert (len(told), registration.errors) == (1, 0)
+    assert (len(delivered), registration.errors) == (1, 0)
 
 
 @pytest.mark.conformance("CTL-07")
-async def test_a_filter_is_asked_of_the_last_known_state_of_what_was_missed() -> None:
+async def test_filter_receives_last_known_state_of_a_missed_delete() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     deleted: list[str] = []
@@ -63,20 +63,20 @@ async def test_a_filter_is_asked_of_the_last_known_state_of_what_was_missed() ->
 
 
 @pytest.mark.conformance("SI-31", "ARC-10")
-async def test_whatever_a_slow_handler_falls_behind_nothing_of_it_is_lost_or_merged() -> None:
+async def test_slow_handler_receives_every_update() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    delivered: list[str] = []
 
     async def on_update(old: Any, new: Any) -> None:
         await asyncio.sleep(1)
-        told.append(new.metadata.resource_version)
+        delivered.append(new.metadata.resource_version)
 
     informer.add_event_handler(on_update=on_update)
     async with informer:
         await informer.wait_for_sync()
         versions = [pods.put("a") for _ in range(3000)]
         await informer.wait_for_resource_version(versions[-1])
-        assert len(told) < 2
+        assert len(delivered) < 2
         await asyncio.sleep(3001)
-    assert told == versions
+    assert delivered == versions

@@ -1,4 +1,4 @@
-"""When each queue counts the initial list for done: DeltaFIFO before the last of it is processed, RealFIFO after."""
+"""When each queue has synced: DeltaFIFO before the last initial item is processed, RealFIFO after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def obj(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.conformance("RF-10", "RF-11")
-async def test_the_in_order_queue_has_not_synced_while_the_first_list_is_processed() -> None:
+async def test_real_fifo_has_not_synced_during_the_first_list() -> None:
     seen: list[bool] = []
 
     class Consumer:
@@ -37,7 +37,7 @@ async def test_the_in_order_queue_has_not_synced_while_the_first_list_is_process
 
 
 @pytest.mark.conformance("DF-08", "DF-09")
-async def test_delta_fifo_has_synced_when_the_last_initial_key_is_handed_over() -> None:
+async def test_delta_fifo_has_synced_at_the_last_initial_key() -> None:
     seen: list[tuple[bool, bool]] = []
     queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj("a"), obj("b")])

@@ -1,4 +1,4 @@
-"""The reflector's rounds: what a stop, a delay and a relist do to what goes on beside them."""
+"""The loop of the reflector: effects of stops, delays and relists on resyncs and watches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def key_of(record: Record) -> str:
 
 
 @pytest.mark.conformance("REF-11")
-async def test_a_reflector_that_is_cancelled_before_its_first_step_asks_nothing() -> None:
+async def test_reflector_cancelled_before_its_start_sends_no_request() -> None:
     pods = Collection("a")
     running = asyncio.create_task(Reflector(pods, DeltaFIFO(key_of)).run())
     running.cancel()
@@ -37,7 +37,7 @@ async def test_a_reflector_that_is_cancelled_before_its_first_step_asks_nothing(
 
 
 @pytest.mark.conformance("REF-12")
-async def test_a_stop_is_neither_a_warning_nor_told_to_the_error_handler(caplog: pytest.LogCaptureFixture) -> None:
+async def test_stop_logs_no_warning_and_reports_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     failures: list[Exception] = []
     for turns in range(12):
@@ -50,7 +50,7 @@ async def test_a_stop_is_neither_a_warning_nor_told_to_the_error_handler(caplog:
 
 @pytest.mark.conformance("REF-32", "WEAK-11")
 @pytest.mark.parametrize("status", [429, 500])
-async def test_a_stop_does_not_wait_for_the_delay_after_a_failure(status: int) -> None:
+async def test_stop_does_not_wait_for_a_backoff_delay(status: int) -> None:
     pods = Collection("a")
     for _ in range(10):
         pods.refuse(status)
@@ -64,7 +64,7 @@ async def test_a_stop_does_not_wait_for_the_delay_after_a_failure(status: int) -
 
 
 @pytest.mark.conformance("REF-45")
-async def test_the_version_that_was_received_may_be_ahead_of_the_one_that_was_applied() -> None:
+async def test_received_version_may_be_ahead_of_applied_version() -> None:
     pods = Collection("a", "b")
     queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
     reflector = Reflector(pods, queue)
@@ -82,7 +82,7 @@ async def test_the_version_that_was_received_may_be_ahead_of_the_one_that_was_ap
 
 
 @pytest.mark.conformance("REF-46", "REF-47", "WEAK-21")
-async def test_relists_do_not_put_resyncs_off() -> None:
+async def test_relists_do_not_delay_resyncs() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, 10)
     recorder = Recorder()
@@ -95,7 +95,7 @@ async def test_relists_do_not_put_resyncs_off() -> None:
 
 
 @pytest.mark.conformance("REF-46")
-async def test_what_is_told_by_a_resync_cannot_end_the_watch() -> None:
+async def test_raising_handler_in_a_resync_does_not_end_the_watch() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, 10)
 
@@ -111,19 +111,19 @@ async def test_what_is_told_by_a_resync_cannot_end_the_watch() -> None:
 
 
 @pytest.mark.conformance("REF-10", "REF-14")
-async def test_after_each_failure_the_error_handler_is_told_before_the_next_request() -> None:
+async def test_error_handler_is_called_before_the_next_request() -> None:
     pods = Collection("a")
     happened: list[str] = []
     pods.refusals.extend([cut(), cut(), cut()])
     request = pods.request
 
     async def noted(options: Any) -> Any:
-        happened.append("asked")
+        happened.append("requested")
         return await request(options)
 
     pods.request = noted  # type: ignore[method-assign]
     informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
-    informer.set_watch_error_handler(lambda error: happened.append("told"))
+    informer.set_watch_error_handler(lambda error: happened.append("reported"))
     async with informer:
         await informer.wait_for_sync()
-    assert happened[:7] == ["asked", "told"] * 3 + ["asked"]
+    assert happened[:7] == ["requested", "reported"] * 3 + ["requested"]

@@ -1,4 +1,4 @@
-"""What a reflector asks for if nobody tells it otherwise, and when."""
+"""The requests of a reflector with default options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_watches_and_streaming_lists_last_five_to_ten_minutes(share: float, seco
 
 
 @pytest.mark.conformance("PG-01", "PG-04")
-async def test_the_next_page_is_asked_for_while_one_is_read() -> None:
+async def test_next_page_is_requested_while_one_is_read() -> None:
     pods = Collection()
     pods.version = 1
     first, second = Answer(), Answer()
