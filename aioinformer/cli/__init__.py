@@ -17,7 +17,7 @@ def main() -> None:
     """The entry point of the `aioinformer` command."""
     # Before anything is imported that takes time: a signal counts from the first moment.
     try:
-        from aioinformer.cli.ending import ending
+        from aioinformer.cli.shutdown import ending
 
         ending.listen()
     except KeyboardInterrupt:

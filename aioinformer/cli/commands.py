@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aioinformer.cli.ending import ending
 from aioinformer.cli.help import Group
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
-from aioinformer.cli.palette import Palette, wants_colour
+from aioinformer.cli.output.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
+from aioinformer.cli.shutdown import ending
 from aioinformer.cli.targets import parse_targets
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.lines import Columns, Form
+    from aioinformer.cli.output.lines import Columns, Form
     from aioinformer.cli.program import Program
     from aioinformer.resources.resource import Resource
 
@@ -147,8 +147,8 @@ def watch(
         raise click.UsageError(str(error)) from error
 
     def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.lines import Columns
-        from aioinformer.cli.watching import WatchSession
+        from aioinformer.cli.output.lines import Columns
+        from aioinformer.cli.watch.session import WatchSession
 
         return WatchSession(options, partial(_form, options, Columns()), write)
 
@@ -175,7 +175,7 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
     live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.demo import DemoProgram
+        from aioinformer.cli.demo.program import DemoProgram
 
         seconds = duration if duration is not None or live else _DEMO_SECONDS
         palette = Palette(wants_colour(sys.stdout))
@@ -235,7 +235,7 @@ def serve(
     """
 
     def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.serving import ServeProgram, warn_of_host
+        from aioinformer.cli.serve import ServeProgram, warn_of_host
         from aioinformer.testing import ApiServer
         from aioinformer.testing.http.origin_checks import is_loopback
 
@@ -288,7 +288,7 @@ def bench(output: str, objects: int, size: int, rate: float, seconds: float, **s
       aioinformer bench --kubeconfig ~/.kube/config --objects 2000 --rate 20
       aioinformer bench --server http://127.0.0.1:8001 -o json
     """
-    from aioinformer.cli.bench import BenchOptions, BenchProgram
+    from aioinformer.cli.bench.program import BenchOptions, BenchProgram
 
     try:
         options = BenchOptions(ServerOptions(**server), objects, size, rate, seconds, output == "json")
@@ -302,8 +302,8 @@ def _default_output() -> Output:
 
 
 def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> Form | None:
-    from aioinformer.cli.lines import JsonForm, TextForm
-    from aioinformer.cli.whole_objects import is_secret, whole_object
+    from aioinformer.cli.output.lines import JsonForm, TextForm
+    from aioinformer.cli.output.whole_objects import is_secret, whole_object
 
     several, name = len(options.targets) > 1, resource.group_resource
     redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}

@@ -8,9 +8,9 @@ import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from aioinformer.cli.ending import GRACE, ending
-from aioinformer.cli.messages import log_to_stderr
-from aioinformer.cli.writer import LineWriter
+from aioinformer.cli.output.line_writer import LineWriter
+from aioinformer.cli.output.stderr_log import log_to_stderr
+from aioinformer.cli.shutdown import GRACE, ending
 from aioinformer.concurrency import collapsed
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from aioinformer.cli.demo_view import InformerRow, PodRow, Snapshot, duration, picture
+from aioinformer.cli.demo.view import InformerRow, PodRow, Snapshot, duration, picture
 
 
 def snapshot(pods: int = 3, lines: int = 2, *, reason: str = "", staleness: float | None = 0.5) -> Snapshot:

@@ -217,7 +217,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(("module", "code"), [("aioinformer.cli.ending", 130), ("click", 0)])
+@pytest.mark.parametrize(("module", "code"), [("aioinformer.cli.shutdown", 130), ("click", 0)])
 def test_an_interrupt_while_it_is_imported_ends_it_without_a_word(module: str, code: int) -> None:
     program = f"MODULE = {module!r}\n{INTERRUPTED_AT}"
     finished = subprocess.run(

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from aioinformer.cli.changes import changed
-from aioinformer.cli.lines import Columns, JsonForm, TextForm
-from aioinformer.cli.palette import Palette
+from aioinformer.cli.output.changes import changed
+from aioinformer.cli.output.lines import Columns, JsonForm, TextForm
+from aioinformer.cli.output.palette import Palette
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 

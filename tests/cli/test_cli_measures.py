@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from aioinformer.cli.measures import LoopLag, max_rss_kib
+from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 
 
 def test_percentiles_are_those_of_the_latenesses_noted() -> None:

@@ -7,8 +7,8 @@ import json
 from itertools import count
 from typing import Any
 
-from aioinformer.cli.lines import JsonForm
-from aioinformer.cli.recorder import Goal, Recorder
+from aioinformer.cli.output.lines import JsonForm
+from aioinformer.cli.watch.printer import Goal, Recorder
 from tests.cli.test_cli_lines import thing
 
 

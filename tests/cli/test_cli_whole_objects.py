@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioinformer.cli.lines import JsonForm, TextForm
-from aioinformer.cli.palette import Palette
-from aioinformer.cli.whole_objects import LAST_APPLIED, is_secret, redacted
+from aioinformer.cli.output.lines import JsonForm, TextForm
+from aioinformer.cli.output.palette import Palette
+from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
 from aioinformer.resources.catalog import find
 from aioinformer.resources.resource import Resource
 

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from aioinformer.cli.writer import LineWriter
+from aioinformer.cli.output.line_writer import LineWriter
 
 if TYPE_CHECKING:
     from pathlib import Path

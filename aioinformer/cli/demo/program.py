@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.lines import Columns, TextForm
-from aioinformer.cli.messages import LineHandler, log_to
+from aioinformer.cli.output.lines import Columns, TextForm
+from aioinformer.cli.output.stderr_log import LineHandler, log_to
 from aioinformer.cli.program import Program
-from aioinformer.cli.serving import kubeconfig_file, listening, written
+from aioinformer.cli.serve import kubeconfig_file, listening, written
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
@@ -26,8 +26,8 @@ from aioinformer.transport.http import HttpTransport
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.demo_view import InformerRow, PodRow
-    from aioinformer.cli.palette import Palette
+    from aioinformer.cli.demo.view import InformerRow, PodRow
+    from aioinformer.cli.output.palette import Palette
 
 logger = get_logger("aioinformer.cli")
 
@@ -84,7 +84,7 @@ class Feed:
 
     def row(self) -> InformerRow:
         """The informer's figures of now."""
-        from aioinformer.cli.demo_view import InformerRow
+        from aioinformer.cli.demo.view import InformerRow
 
         now = time.monotonic()
         while self._recent and self._recent[0] < now - _WINDOW:
@@ -178,7 +178,7 @@ class DemoProgram(Program):
 
     async def _draw(self, url: str) -> None:
         """Shows a picture every quarter of a second, and the log within it."""
-        from aioinformer.cli.demo_view import Screen, Snapshot
+        from aioinformer.cli.demo.view import Screen, Snapshot
 
         title = f"aioinformer demo: an embedded API server at {url}, and {len(RESOURCES)} informers. Ctrl-C ends it."
         screen = Screen()
@@ -197,7 +197,7 @@ class DemoProgram(Program):
 
 def pod_rows(feed: Feed) -> list[PodRow]:
     """The pods in the cache, most recently changed first."""
-    from aioinformer.cli.demo_view import PodRow
+    from aioinformer.cli.demo.view import PodRow
 
     rows = []
     now, today = time.monotonic(), datetime.now(UTC)

@@ -8,8 +8,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from aioinformer.cli.palette import Palette, wants_colour
-from aioinformer.cli.writer import LineWriter
+from aioinformer.cli.output.line_writer import LineWriter
+from aioinformer.cli.output.palette import Palette, wants_colour
 from aioinformer.logs import VISIBLE
 
 if TYPE_CHECKING:

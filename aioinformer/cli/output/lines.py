@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aioinformer.cli.changes import changed
+from aioinformer.cli.output.changes import changed
 from aioinformer.logs import visible, visible_json
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
@@ -18,7 +18,7 @@ from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.cli.palette import Palette
+    from aioinformer.cli.output.palette import Palette
 
 _encode = msgspec.json.Encoder().encode
 _KEY_WIDTH = 52

@@ -11,19 +11,19 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
-from aioinformer.cli.followed import Followed, figures
-from aioinformer.cli.lines import summed_up
-from aioinformer.cli.measures import LoopLag, max_rss_kib
 from aioinformer.cli.options import Output, WatchOptions
+from aioinformer.cli.output.lines import summed_up
 from aioinformer.cli.program import Program
-from aioinformer.cli.recorder import Goal
+from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
+from aioinformer.cli.watch.printer import Goal
+from aioinformer.cli.watch.resource_watch import Followed, figures
 from aioinformer.logs import get_logger
 from aioinformer.resources.discovery import Discovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.lines import Form
+    from aioinformer.cli.output.lines import Form
     from aioinformer.resources.resource import Resource
 
 logger = get_logger("aioinformer.cli")

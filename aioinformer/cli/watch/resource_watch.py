@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.lines import JsonForm
-from aioinformer.cli.recorder import Recorder
+from aioinformer.cli.output.lines import JsonForm
+from aioinformer.cli.watch.printer import Recorder
 from aioinformer.errors import AioinformerError, ApiError, UsageError
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from aioinformer.cli.connecting import TimedTransport
-    from aioinformer.cli.lines import Form
     from aioinformer.cli.options import WatchOptions
-    from aioinformer.cli.recorder import Goal
+    from aioinformer.cli.output.lines import Form
     from aioinformer.cli.targets import Target
+    from aioinformer.cli.watch.printer import Goal
     from aioinformer.resources.discovery import Discovery
     from aioinformer.resources.resource import Resource
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.lines import identity
+from aioinformer.cli.output.lines import identity
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.cli.lines import Form
+    from aioinformer.cli.output.lines import Form
 
 
 class Goal:

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.bench_objects import LABEL, TIMEOUT, ConfigMaps, HeldWatch, Told, at_once, own_namespace
+from aioinformer.cli.bench.objects import LABEL, TIMEOUT, ConfigMaps, HeldWatch, Told, at_once, own_namespace
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
-from aioinformer.cli.serving import listening
+from aioinformer.cli.serve import listening
 from aioinformer.concurrency import collapsed
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer

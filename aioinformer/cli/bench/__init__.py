@@ -1,0 +1,1 @@
+"""`aioinformer bench`: measure an informer on an API server."""

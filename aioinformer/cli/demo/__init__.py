@@ -1,0 +1,1 @@
+"""`aioinformer demo`: the embedded API server with a changing workload, and the informers that watch it."""

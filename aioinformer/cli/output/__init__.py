@@ -1,0 +1,1 @@
+"""Turn notifications and log records into lines, and write them."""

@@ -1,0 +1,1 @@
+"""`aioinformer watch`: informers whose notifications are printed."""
