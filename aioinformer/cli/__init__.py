@@ -1,31 +1,30 @@
-"""The command line; what scripts may rely on is in the help of each command.
+"""The command line. The help of each command states what scripts can rely on.
 
-Layers, from the bottom: `lines`, `changes` and `whole_objects` turn notifications into text, `measures` takes the
-figures, `writer` and `ending` talk to the operating system, `connecting` finds the server, `followed` runs one informer
-and `watching` those of all `targets`, `demo` and `serving` run the embedded server, `commands` knows the options. Only
-`commands` and `help` import click, and only what draws imports rich.
+Layers, from the bottom: `output` formats and writes lines; `shutdown` and `program` run a program until it ends;
+`connecting` finds the server; `watch`, `serve`, `demo` and `bench` are the programs; `commands` defines the options.
+Only `commands` and `help` import click, and only modules that draw import rich.
 """
 
 from __future__ import annotations
 
 import sys
 
-_EXTRA = frozenset({"click", "rich"})
+_EXTRAS = frozenset({"click", "rich"})
 
 
 def main() -> None:
-    """The entry point of the `aioinformer` command."""
-    # Before anything is imported that takes time: a signal counts from the first moment.
+    """Run the `aioinformer` command."""
+    # First, before the slow imports: a signal during these must end the process properly, too.
     try:
-        from aioinformer.cli.shutdown import ending
+        from aioinformer.cli.shutdown import shutdown
 
-        ending.listen()
+        shutdown.handle_signals()
     except KeyboardInterrupt:
         sys.exit(130)
     try:
         from aioinformer.cli.commands import cli
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _EXTRA:
+        if (error.name or "").partition(".")[0] not in _EXTRAS:
             raise
         print(
             f"aioinformer: the command line needs {error.name}; install it with: pip install 'aioinformer[cli]'",

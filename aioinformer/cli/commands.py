@@ -1,14 +1,15 @@
-"""The commands and their options, as `--help` shows them."""
+"""The commands and their options, with their help."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
 import time
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,20 +17,37 @@ from aioinformer.cli.help import Group
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.output.palette import Palette, wants_colour
 from aioinformer.cli.program import run_program
-from aioinformer.cli.shutdown import ending
+from aioinformer.cli.shutdown import shutdown
 from aioinformer.cli.targets import parse_targets
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.output.lines import Columns, Form
+    from aioinformer.cli.output.lines import Columns, LineFormat
     from aioinformer.cli.program import Program
     from aioinformer.resources.resource import Resource
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 _POSITIVE = click.FloatRange(0, min_open=True)
 _DEMO_SECONDS = 30.0
+_DEMO_BORDERS = len("│ ") + len(" │")
+
+_SERVER_OPTIONS = [
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."),
+    click.option("--server", metavar="URL", help="Connect to this server, without a kubeconfig."),
+    click.option("--token-file", metavar="FILE", help="With --server: bearer token, read again when it changes."),
+    click.option("--certificate-authority", metavar="FILE", help="With --server: PEM certificates to trust."),
+    click.option("--insecure-skip-tls-verify", is_flag=True, help="With --server: accept any certificate."),
+]
+
+
+def _server_options(function: _Function) -> _Function:
+    """Add the options that name a server, in the order of the help."""
+    for option in reversed(_SERVER_OPTIONS):
+        function = option(function)
+    return function
 
 
 def _version() -> str:
@@ -42,53 +60,51 @@ def _version() -> str:
 @click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
 @click.version_option(_version(), message="aioinformer %(version)s")
 def cli() -> None:
-    """Kubernetes informers for asyncio: watch any resource the way a controller sees it.
+    """Kubernetes informers for asyncio: watch any resource as a controller sees it.
 
     \b
     Try it without a cluster:
       aioinformer demo
-    Look at one:
+    Watch a cluster:
       aioinformer watch pods -A
       aioinformer watch deployments.apps -n prod -l app=web
     """
 
 
-@cli.command(short_help="Run an informer and print what its handler is told.")
+@cli.command(short_help="Run an informer and print its notifications.")
 @click.argument("resource")
 @click.argument("name", required=False)
-@click.option("-n", "--namespace", metavar="NS", help="One namespace. Default: the context's, as with kubectl.")
+@click.option("-n", "--namespace", metavar="NS", help="One namespace. Default: that of the context.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option("-l", "--selector", metavar="SEL", default="", help="Label selector, applied by the server.")
 @click.option("--field-selector", metavar="SEL", default="", help="Field selector, applied by the server.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one.")
-@click.option("--server", metavar="URL", help="A server without kubeconfig; the next three go with it.")
-@click.option("--token-file", metavar="FILE", help="Bearer token, read again when it changes.")
-@click.option("--certificate-authority", metavar="FILE", help="PEM certificates to trust.")
-@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust any certificate.")
+@_server_options
 @click.option(
     "--resync",
     metavar="SECONDS",
     type=float,
     default=0.0,
-    help="Resync period, at least 1. Default: 0, none.",
+    help="Resync period, at least 1. Default: 0, no resync.",
 )
-@click.option("--metadata-only", is_flag=True, help="Ask for PartialObjectMetadata only.")
+@click.option("--metadata-only", is_flag=True, help="Request only the metadata of objects.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice([form.value for form in Output]),
-    help="Default: text on a terminal, jsonl into a pipe.",
+    help="Output format. Default: text on a terminal, jsonl in a pipe.",
 )
-@click.option("--until-synced", is_flag=True, help="Exit 0 once the initial list has been delivered.")
-@click.option("--exit-after", metavar="N", type=int, help="Exit 0 after N notifications that follow the initial list.")
-@click.option("--dump-on-exit", is_flag=True, help="Print the store when stopped (jsonl).")
-@click.option("--show-secrets", is_flag=True, help="Print the values of Secrets in json and text, too.")
+@click.option("--until-synced", is_flag=True, help="Exit with 0 once the initial list has been delivered.")
+@click.option(
+    "--exit-after", metavar="N", type=int, help="Exit with 0 after N notifications that follow the initial list."
+)
+@click.option("--dump-on-exit", is_flag=True, help="Print the cache at the end, as jsonl.")
+@click.option("--show-secrets", is_flag=True, help="Print the values of Secrets in json and text.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=float,
-    help="Exit 1 if --until-synced or --exit-after has not come true by then.",
+    help="Exit with 1 if the exit condition is not met by then.",
 )
 def watch(
     resource: str,
@@ -102,11 +118,12 @@ def watch(
     output: str | None,
     **rest: Any,
 ) -> None:
-    """Run a real SharedIndexInformer with one handler, and print what the handler is told.
+    """Run a SharedIndexInformer with one handler, and print the notifications of the handler.
 
-    RESOURCE is what kubectl takes (pods, po, Pod, deployments.apps, deployments.v1.apps,
-    widgets.example.com), or group/version/plural (core: v1/pods). Several are separated by
-    commas; RESOURCE/NAME or RESOURCE NAME is one object.
+    RESOURCE is a resource as kubectl takes it (pods, po, Pod, deployments.apps,
+    deployments.v1.apps, widgets.example.com), or group/version/plural (v1/pods for the core
+    group). Separate several resources by commas. RESOURCE/NAME or RESOURCE NAME selects one
+    object.
 
     \b
     Examples:
@@ -119,21 +136,24 @@ def watch(
       aioinformer watch v1/configmaps --server http://127.0.0.1:8001 | jq .key
 
     \b
-    jsonl, one object a line:
+    jsonl is one JSON object for each line:
       {"event":"add","key":"default/web-0","uid":"…","resourceVersion":"12","initial":true}
       {"event":"synced","count":1,"resourceVersion":"12"}
       {"event":"update","key":"default/web-0","uid":"…","resourceVersion":"13","oldResourceVersion":"12"}
       {"event":"delete","key":"default/web-0","uid":"…","resourceVersion":"14","tombstone":false}
 
-    Each line has "resource", too, where there are several. json is jsonl with "object", the whole
+    With several resources, each line also has "resource". json is jsonl with "object", the whole
     object as the server sent it; values of Secrets are "<redacted>" without --show-secrets.
 
-    A server that is not there yet, or fails, is waited for; stderr says what the informer is
-    doing. Exit codes: 0 ended by a signal, or the condition came true; 1 it did not; 2 a bad
-    option, an unreadable kubeconfig, a resource that the server does not have, or a selector that
-    it refuses.
+    If the server is not reachable or fails, the command waits and retries, and logs that to stderr.
+
+    \b
+    Exit codes:
+      0  ended by a signal without a condition, or the condition was met
+      1  --until-synced or --exit-after was not met
+      2  a bad option, an unreadable kubeconfig, an unknown resource, or a refused selector
     """
-    ending.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
+    shutdown.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
     try:
         options = WatchOptions(
             parse_targets(resource, name),
@@ -150,25 +170,28 @@ def watch(
         from aioinformer.cli.output.lines import Columns
         from aioinformer.cli.watch.session import WatchSession
 
-        return WatchSession(options, partial(_form, options, Columns()), write)
+        return WatchSession(options, partial(_form, options, Columns(_terminal_width())), write)
 
     sys.exit(run_program(make))
 
 
 @cli.command(short_help="Show informers at work, without a cluster.")
-@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="End by itself. Default: 30, on a terminal never.")
-@click.option("--kubeconfig", metavar="FILE", help="Write a kubeconfig for the embedded server, to look at it, too.")
+@click.option(
+    "--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until Ctrl-C; in a pipe, 30 seconds."
+)
+@click.option("--kubeconfig", metavar="FILE", help="Write a kubeconfig for the embedded server to this file.")
 def demo(duration: float | None, kubeconfig: str | None) -> None:
-    """Run the embedded API server with a living workload, and show the informers' view of it.
+    """Run the embedded API server with a simulated workload, and informers that watch it.
 
-    On a terminal the picture is live until Ctrl-C. Into a pipe it is lines, as `watch -o text`
-    prints them.
+    On a terminal, the demo draws a screen until Ctrl-C. In a pipe, it prints lines as
+    `aioinformer watch -o text` does.
 
     \b
     Examples:
       aioinformer demo
       aioinformer demo --duration 8 | cat
-      aioinformer demo --kubeconfig /tmp/demo     and beside it:
+    Use kubectl in another terminal:
+      aioinformer demo --kubeconfig /tmp/demo
       kubectl --kubeconfig /tmp/demo get pods -A --watch
     """
 
@@ -179,7 +202,8 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 
         seconds = duration if duration is not None or live else _DEMO_SECONDS
         palette = Palette(wants_colour(sys.stdout))
-        return DemoProgram(kubeconfig, seconds, write, palette=palette, clock=time_of_day, live=live)
+        width = _terminal_width() - _DEMO_BORDERS if live else 0
+        return DemoProgram(kubeconfig, seconds, write, palette=palette, clock=time_of_day, live=live, width=width)
 
     sys.exit(run_program(make))
 
@@ -191,15 +215,15 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
     metavar="PORT",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port to listen on. Default: 0, a free one.",
+    help="Port to listen on. Default: 0, a free port.",
 )
-@click.option("--kubeconfig", metavar="FILE", help="Where to write the kubeconfig. Default: a temporary file.")
-@click.option("--tls", is_flag=True, help="Speak HTTPS; the kubeconfig has the authority.")
-@click.option("--faults", is_flag=True, help="Start and end faults over HTTP, below /_faults.")
-@click.option("--load", metavar="PATH", multiple=True, help="Manifests, or a saved state: a file, or a folder.")
-@click.option("--save", metavar="FOLDER", help="Write all objects there in the end.")
-@click.option("--database", metavar="FILE", help="Keep the state in a SQLite file, and go on from it.")
-@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="End by itself.")
+@click.option("--kubeconfig", metavar="FILE", help="Write the kubeconfig to this file. Default: a temporary file.")
+@click.option("--tls", is_flag=True, help="Serve HTTPS; the kubeconfig contains the certificate authority.")
+@click.option("--faults", is_flag=True, help="Start and end faults over HTTP, under /_faults.")
+@click.option("--load", metavar="PATH", multiple=True, help="Load manifests or a saved state: a file or a folder.")
+@click.option("--save", metavar="FOLDER", help="Write all objects to this folder at the end.")
+@click.option("--database", metavar="FILE", help="Store the state in this SQLite file, and continue from it.")
+@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until Ctrl-C.")
 def serve(
     host: str,
     port: int,
@@ -211,13 +235,13 @@ def serve(
     database: str | None,
     duration: float | None,
 ) -> None:
-    """Run the embedded API server: a real HTTP server that behaves as kube-apiserver does.
+    """Run the embedded API server, an HTTP server that behaves like kube-apiserver.
 
-    The first line on stdout, once requests are accepted, is KUBECONFIG=<absolute path>. kubectl
-    works with that file. SIGINT or SIGTERM ends it.
+    The first line on stdout, once the server accepts requests, is KUBECONFIG=<absolute path>.
+    kubectl works with that file. SIGINT or SIGTERM ends the server.
 
-    On loopback it refuses web pages of other sites (a foreign Host or Origin). With --tls, or with
-    a --host beyond loopback, it demands the token in the kubeconfig, or a client certificate.
+    On loopback, the server refuses requests of web pages (another Host or Origin). With --tls, or
+    with a --host beyond loopback, it requires the token in the kubeconfig, or a client certificate.
 
     \b
     Examples:
@@ -227,7 +251,7 @@ def serve(
       aioinformer serve --load manifests/ --save state/
 
     \b
-    Faults, with --faults: what there is, how one starts and ends, and one with parameters:
+    With --faults: list the faults, start one, end it, and start one with parameters:
       curl http://127.0.0.1:8001/_faults
       curl -X POST http://127.0.0.1:8001/_faults/forbidden
       curl -X DELETE http://127.0.0.1:8001/_faults/forbidden
@@ -259,28 +283,26 @@ def serve(
 
 
 @cli.command(short_help="Measure list, watch and latency of a server.")
-@click.option("--kubeconfig", metavar="FILE", help="The server of a kubeconfig. Default: the embedded server.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one.")
-@click.option("--server", metavar="URL", help="A server without kubeconfig; the next three go with it.")
-@click.option("--token-file", metavar="FILE", help="Bearer token, read again when it changes.")
-@click.option("--certificate-authority", metavar="FILE", help="PEM certificates to trust.")
-@click.option("--insecure-skip-tls-verify", is_flag=True, help="Trust any certificate.")
-@click.option("--objects", metavar="N", type=int, default=500, show_default=True, help="ConfigMaps to make.")
-@click.option("--size", metavar="BYTES", type=int, default=4096, show_default=True, help="Data in each.")
+@click.option("--kubeconfig", metavar="FILE", help="Measure the server of a kubeconfig. Default: the embedded server.")
+@_server_options
+@click.option("--objects", metavar="N", type=int, default=500, show_default=True, help="ConfigMaps to create.")
+@click.option("--size", metavar="BYTES", type=int, default=4096, show_default=True, help="Size of each ConfigMap.")
 @click.option("--rate", metavar="N", type=float, default=50.0, show_default=True, help="Writes a second, for latency.")
-@click.option("--seconds", metavar="S", type=float, default=10.0, show_default=True, help="How long at that rate.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--seconds", metavar="S", type=float, default=10.0, show_default=True, help="Duration of these writes.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+)
 def bench(output: str, objects: int, size: int, rate: float, seconds: float, **server: Any) -> None:
-    """Measure an informer on your own API server, by ConfigMaps in a namespace of its own.
+    """Measure an informer on your own API server, with ConfigMaps in a temporary namespace.
 
-    The namespace is made first, and removed in the end, with everything in it. You need the right
-    to make and delete namespaces, and ConfigMaps in them.
+    The command creates the namespace, and deletes it at the end with all its objects. You need
+    permission to create and delete namespaces, and to create, update, list and watch ConfigMaps.
 
     \b
-    list:     until the handler has been told of every object, streamed and in pages
-    watch:    every object written once more, as fast as the server takes it
-    catch up: the same changes once more, as fast as the server sends them
-    latency:  from a write being sent, or answered, until the handler is told
+    list      until the handler has received all objects, streamed and in pages
+    watch     all objects are written again, as fast as the server accepts it
+    catch up  the same changes, as fast as the server sends them
+    latency   from sending a write, and from its response, until the handler is called
 
     \b
     Examples:
@@ -297,12 +319,17 @@ def bench(output: str, objects: int, size: int, rate: float, seconds: float, **s
     sys.exit(run_program(lambda write: BenchProgram(options, write)))
 
 
+def _terminal_width() -> int:
+    """Return the width of the terminal; 0 if stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
+
+
 def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
 
 
-def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> Form | None:
-    from aioinformer.cli.output.lines import JsonForm, TextForm
+def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> LineFormat | None:
+    from aioinformer.cli.output.lines import JsonFormat, TextFormat
     from aioinformer.cli.output.whole_objects import is_secret, whole_object
 
     several, name = len(options.targets) > 1, resource.group_resource
@@ -310,15 +337,15 @@ def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> F
     match options.output:
         case Output.TEXT:
             palette = Palette(wants_colour(sys.stdout))
-            return TextForm(palette, time_of_day, name if several else "", columns=columns, **redaction)
+            return TextFormat(palette, time_of_day, name if several else "", columns=columns, **redaction)
         case Output.JSONL | Output.JSON:
             whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
-            return JsonForm(name if several else "", whole)
+            return JsonFormat(name if several else "", whole)
         case Output.SUMMARY:
             return None
 
 
 def time_of_day() -> str:
-    """Now, to the millisecond."""
+    """Return the local time of day, to the millisecond."""
     now = time.time()
     return f"{time.strftime('%H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"

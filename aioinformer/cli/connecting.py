@@ -1,4 +1,4 @@
-"""From options to a transport, which notes when requests are first sent."""
+"""Connect to the server that the options name, with a transport that records when requests are sent."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class TimedTransport:
-    """A transport that remembers when a path was first asked for, in the time of the loop.
+    """A transport that records the time of the first request to each path, on the clock of the event loop.
 
     Args:
-        transport: does the work.
+        transport: sends the requests.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -28,22 +28,22 @@ class TimedTransport:
         self._first: dict[str, float] = {}
 
     async def request(self, request: Request) -> Response:
-        """Sends the request; see `aioinformer.transport.Transport`."""
+        """Send the request; see `aioinformer.transport.Transport`."""
         if request.path not in self._first:
             self._first[request.path] = asyncio.get_running_loop().time()
         return await self._transport.request(request)
 
     def first_request(self, path: str) -> float | None:
-        """When the path was first asked for, None if never."""
+        """Return the time of the first request to this path; None if there was none."""
         return self._first.get(path)
 
 
 @asynccontextmanager
 async def connected(options: ServerOptions) -> AsyncIterator[tuple[TimedTransport, str]]:
-    """A transport to the server meant, and the default namespace there. The server is not asked anything yet.
+    """Provide a transport to the server of the options, and the default namespace, without sending a request.
 
     Raises:
-        UsageError: there is no way to a server, or files that describe it cannot be used.
+        UsageError: no server is configured, or a file of the configuration cannot be used.
     """
     if options.server is None:
         from aioinformer.transport.auth.credentials import connect
@@ -56,7 +56,7 @@ async def connected(options: ServerOptions) -> AsyncIterator[tuple[TimedTranspor
     tls = TLS(options.certificate_authority, verify=not options.insecure_skip_tls_verify)
     try:
         transport = HttpTransport(options.server, token_file=options.token_file, ssl=tls)
-    except UsageError as error:  # in the words of who asked for it
-        raise UsageError(str(error).replace("base_url", "--server")) from error
+    except UsageError as error:
+        raise UsageError(str(error).replace("base_url", "--server")) from error  # name the option of the command
     async with transport:
         yield TimedTransport(transport), "default"

@@ -1,4 +1,4 @@
-"""How help and mistakes are shown: headings in colour, and no argument that controls the terminal."""
+"""Format help with coloured headings, and show control characters of arguments in error messages visibly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Formatter(click.HelpFormatter):
-    """Help with headings and names in colour; click leaves colours out where output is not a terminal."""
+    """Formats help with coloured headings and names. click removes colours if the output is not a terminal."""
 
     def write_heading(self, heading: str) -> None:
         super().write_heading(click.style(heading, fg="cyan", bold=True))
@@ -29,8 +29,8 @@ class Context(click.Context):
     formatter_class = Formatter
 
 
-#: What click raises to show the help of a group that is called without a command; not before click 8.2.
-_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+#: What click 8.2 and later raise to show the help of a group that is called without a command.
+_NO_ARGS_IS_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Command(click.Command):
@@ -40,7 +40,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands whose help is written by `Formatter`, and whose errors cannot control the terminal."""
+    """A group of commands whose help is written by `Formatter`. Its error messages cannot control the terminal."""
 
     context_class = Context
     command_class = Command
@@ -58,8 +58,8 @@ class Group(click.Group):
 def _visible_errors() -> Iterator[None]:
     try:
         yield
-    except _HELP:
-        raise  # its message is the help, which quotes nothing
+    except _NO_ARGS_IS_HELP:
+        raise  # the message is the help, which quotes no arguments
     except click.ClickException as error:
-        vars(error)["message"] = visible(error.message)  # typed as final, and quotes arguments
+        vars(error)["message"] = visible(error.message)  # the attribute is typed as final
         raise

@@ -1,4 +1,4 @@
-"""What `watch` was asked for, checked as far as that is possible without a server."""
+"""The options of `watch`, and checks that need no server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Output(StrEnum):
-    """The form of what `watch` prints."""
+    """The output format of `watch`."""
 
     TEXT = "text"
     JSONL = "jsonl"
@@ -24,15 +24,15 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Which server; by kubeconfig, or by URL.
+    """The server, by kubeconfig or by URL.
 
     Attributes:
-        kubeconfig: file, None for the usual places.
-        context: None for the current one.
-        server: URL; the three below go with it.
-        token_file: file with a bearer token.
-        certificate_authority: file of PEM certificates to trust.
-        insecure_skip_tls_verify: trust any certificate.
+        kubeconfig: a file; None for the usual places.
+        context: a context of the kubeconfig; None for the current one.
+        server: a URL; the three options below require it.
+        token_file: a file with a bearer token.
+        certificate_authority: a file of PEM certificates to trust.
+        insecure_skip_tls_verify: accept any certificate.
     """
 
     kubeconfig: str | None = None
@@ -50,11 +50,11 @@ class ServerOptions:
         }
         if "--server" in given:
             if clash := given & {"--kubeconfig", "--context"}:
-                raise UsageError(f"--server names a server without a kubeconfig; leave out {_listed(clash)}")
-        elif lone := given - {"--kubeconfig", "--context"}:
-            raise UsageError(f"{_listed(lone)} goes with --server; a kubeconfig says this itself")
+                raise UsageError(f"--server connects without a kubeconfig; omit {_joined(clash)}, or --server")
+        elif alone := given - {"--kubeconfig", "--context"}:
+            raise UsageError(f"{_joined(alone)} requires --server; with a kubeconfig, set it there")
         if {"--certificate-authority", "--insecure-skip-tls-verify"} <= given:
-            raise UsageError("--certificate-authority has no effect beside --insecure-skip-tls-verify; leave one out")
+            raise UsageError("--certificate-authority has no effect with --insecure-skip-tls-verify; omit one of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +63,18 @@ class WatchOptions:
 
     Attributes:
         targets: resources, or one object of each.
-        output: the form of what is printed.
-        server: which server.
-        namespace: None for the context's.
-        all_namespaces: watch all of them.
-        selector: label selector.
-        field_selector: field selector.
-        resync: seconds, 0 for none; the informer raises what is less than 1 to 1, and says so.
-        metadata_only: without anything but metadata.
+        output: the output format.
+        server: the server.
+        namespace: None for that of the context.
+        all_namespaces: watch all namespaces.
+        selector: a label selector.
+        field_selector: a field selector.
+        resync: the resync period in seconds, 0 for none; the informer raises values below 1 to 1 and logs that.
+        metadata_only: request only the metadata of objects.
         until_synced: end after the initial list.
-        exit_after: end after so many notifications after the initial list.
-        dump_on_exit: print the store at the end.
-        timeout: seconds after which to give up.
+        exit_after: end after this number of notifications that follow the initial list.
+        dump_on_exit: print the cache at the end.
+        timeout: end after this number of seconds.
         show_secrets: print the values of Secrets.
     """
 
@@ -99,19 +99,21 @@ class WatchOptions:
         if not 0 <= self.resync < float("inf"):
             raise UsageError(f"--resync must be 0 (none) or a number of seconds, not {self.resync:g}")
         if self.exit_after is not None and self.exit_after < 1:
-            raise UsageError(f"--exit-after must be at least 1, not {self.exit_after}; --until-synced counts none")
+            raise UsageError(
+                f"--exit-after must be at least 1, not {self.exit_after}; --until-synced ends after the initial list"
+            )
         if self.timeout is not None and not 0 < self.timeout < float("inf"):
             raise UsageError(f"--timeout must be more than 0 seconds, not {self.timeout:g}")
         if self.namespace is not None and not self.namespace:
-            raise UsageError("--namespace must not be empty; use --all-namespaces for all")
+            raise UsageError("--namespace must not be empty; use --all-namespaces for all namespaces")
         if self.all_namespaces and (named := next((target for target in self.targets if target.name), None)):
-            raise UsageError(f"{named} is one object; name its namespace instead of --all-namespaces")
+            raise UsageError(f"{named} is one object; use --namespace instead of --all-namespaces")
 
     @property
     def conditional(self) -> bool:
-        """Whether something has to come true before the end is a success."""
+        """Whether the run succeeds only if an exit condition is met."""
         return self.until_synced or self.exit_after is not None
 
 
-def _listed(names: set[str]) -> str:
+def _joined(names: set[str]) -> str:
     return " and ".join(sorted(names))

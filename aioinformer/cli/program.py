@@ -1,4 +1,4 @@
-"""Runs one program on one event loop between stdout, stderr and signals."""
+"""Run one program on an event loop, connected to stdout, stderr and signals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.cli.output.line_writer import LineWriter
 from aioinformer.cli.output.stderr_log import log_to_stderr
-from aioinformer.cli.shutdown import GRACE, ending
+from aioinformer.cli.shutdown import GRACE, shutdown
 from aioinformer.concurrency import collapsed
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
@@ -20,94 +20,97 @@ if TYPE_CHECKING:
 
 logger = get_logger("aioinformer.cli")
 
-_FLUSH = GRACE - 0.5
-"""Seconds without progress after which a stdout is taken for one that nobody reads."""
+_FLUSH_SECONDS = GRACE - 0.5
+"""How long writing to stdout may make no progress at the end before the remaining lines are dropped."""
 
 
 class Program(ABC):
-    """What can be run, to be made where the loop runs. It has one end; the first reason for it wins."""
+    """A program with one exit code; the first reason to end decides. Make it while the event loop runs."""
 
     def __init__(self) -> None:
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def end(self, code: int) -> None:
-        """Ends soon, with this exit code."""
+        """End the program with this exit code, unless it is ending already."""
         if not self._ended.done():
             self._ended.set_result(code)
 
     def interrupt(self) -> None:
-        """Ends as a signal asks for."""
+        """End the program after a signal."""
         self.end(0)
 
-    def expire(self, code: int) -> None:
-        """End because the time is over, with this exit code."""
+    def time_out(self, code: int) -> None:
+        """End the program at its timeout, with this exit code."""
         self.end(code)
 
     @abstractmethod
     async def run(self) -> int:
-        """Runs to the end and returns the exit code."""
+        """Run the program and return its exit code."""
 
-    async def until_end(self, work: asyncio.Task[None], seconds: float | None, code: int) -> int:
-        """Waits for the end, and returns the exit code. From then on the end is bounded in time.
+    async def wait_for_end(self, work: asyncio.Task[None], seconds: float | None, code: int) -> int:
+        """Wait until the program is to end, and return the exit code. From then on the shutdown has a deadline.
 
         Args:
-            work: what goes on meanwhile. If it ends, so does the program, with code 1.
-            seconds: after which it is the end in any case, None for no limit.
-            code: the exit code in that case.
+            work: the task of the program. If it returns, the program ends with code 1.
+            seconds: the timeout; None for none.
+            code: the exit code at the timeout.
         """
         work.add_done_callback(lambda _: self.end(1))
-        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.expire, code)
+        timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.time_out, code)
         try:
-            found = await self._ended
+            exit_code = await self._ended
         finally:
             if timer is not None:
                 timer.cancel()
-        ending.begin(found)
-        return found
+        shutdown.start(exit_code)
+        return exit_code
 
-    async def unwind(self, work: asyncio.Task[None], code: int) -> int:
-        """Ends the work, and returns the exit code: the one given, unless the work failed. Says why it did."""
+    async def stop(self, work: asyncio.Task[None], code: int) -> int:
+        """Stop the task and return the exit code: the given one, unless the task failed. Log its errors."""
         work.cancel()
         await asyncio.wait([work])
         if work.cancelled() or (error := work.exception()) is None:
             return code
-        wrong, other = _divided(error)
+        usage_errors, other = _split_usage_errors(error)
         if other is None:
-            for each in wrong:
+            for each in usage_errors:
                 logger.error("%s", each)
             return 2
-        logger.error("this should not have happened", exc_info=collapsed(other))
+        logger.error("unexpected error, please report it", exc_info=collapsed(other))
         return 1
 
 
-def _divided(error: BaseException) -> tuple[list[UsageError], BaseException | None]:
-    """The errors of usage in a group, however deep, and the rest of it, None if there is none."""
+def _split_usage_errors(error: BaseException) -> tuple[list[UsageError], BaseException | None]:
+    """Return the usage errors in a group, at any depth, and the rest of the group; None if there is no rest."""
     if isinstance(error, UsageError):
         return [error], None
     if not isinstance(error, BaseExceptionGroup):
         return [], error
-    divided = [_divided(each) for each in error.exceptions]
-    return [each for wrong, _ in divided for each in wrong], error.split(UsageError)[1]
+    split = [_split_usage_errors(each) for each in error.exceptions]
+    return [each for usage_errors, _ in split for each in usage_errors], error.split(UsageError)[1]
 
 
 def run_program(make: Callable[[Callable[[bytes], None]], Program]) -> int:
-    """Runs a program to its end and returns the exit code; everything it wrote is out by then, or given up.
+    """Run a program and return its exit code, after its output is written, or dropped because stdout is not read.
 
-    A stdout that is closed ends the program quietly, with success. One that cannot be written to for another reason
-    ends it with code 1.
+    If stdout is closed, the program ends quietly with code 0. If stdout cannot be written to for another reason, the
+    program ends with code 1.
+
+    Args:
+        make: returns the program; its argument is the function that writes a line to stdout.
     """
     if sys.stdout is None:
         return 0
     failures: list[OSError] = []
     with log_to_stderr():
         code, writer = asyncio.run(_run(make, failures))
-        if not writer.close(_FLUSH, on_progress=lambda: ending.begin(code)) and not failures:
-            logger.error("stdout is not read: what was left to write is lost")
+        if not writer.close(_FLUSH_SECONDS, on_progress=lambda: shutdown.start(code)) and not failures:
+            logger.error("stdout is not read: the last lines were dropped")
         if failures:
             code = 0 if _is_closed(failures[0]) else 1
             if code:
                 logger.error("stdout cannot be written to: %s", failures[0].strerror)
-        ending.begin(code)
+        shutdown.start(code)
     return code
 
 
@@ -126,11 +129,11 @@ async def _run(make: Callable[[Callable[[bytes], None]], Program], failures: lis
 
     writer = LineWriter(sys.stdout.fileno(), on_failure)
     program = make(writer.write)
-    ending.tell(interrupt)
+    shutdown.set_listener(interrupt)
     try:
         return await program.run(), writer
     finally:
-        ending.tell(None)
+        shutdown.set_listener(None)
 
 
 def _is_closed(error: OSError) -> bool:

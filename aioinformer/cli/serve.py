@@ -1,4 +1,4 @@
-"""`aioinformer serve`: the embedded API server, alone."""
+"""`aioinformer serve`: the embedded API server. `demo` and `bench` use its parts."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ logger = get_logger("aioinformer.cli")
 
 
 class ServeProgram(Program):
-    """Serves until the end.
+    """Runs the embedded API server until the end.
 
     Args:
-        make: a server that is not yet listening.
-        kubeconfig: file to write, None for a temporary one.
-        duration: seconds, None for ever.
-        write: takes each line of stdout.
-        load: files and folders with objects to begin with.
-        save: folder to write all objects to in the end.
+        make: returns a server that does not listen yet.
+        kubeconfig: the kubeconfig file to write; None for a temporary one.
+        duration: the run time in seconds; None for no limit.
+        write: called with each line of stdout.
+        load: files and folders with objects to load at the start.
+        save: a folder to write all objects to at the end.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class ServeProgram(Program):
 
     async def run(self) -> int:
         work = asyncio.create_task(self._serve(), name="serve")
-        return await self.unwind(work, await self.until_end(work, self._duration, 0))
+        return await self.stop(work, await self.wait_for_end(work, self._duration, 0))
 
     async def _serve(self) -> None:
         server = self._make()
         if self._save is not None:
-            _check_folder(self._save)
+            _check_save_folder(self._save)
         for source in self._load:
-            logger.info("%s objects from %s", server.load_manifests(source), source)
+            logger.info("loaded %s objects from %s", server.load_manifests(source), source)
         with kubeconfig_file(self._kubeconfig) as path:
             async with listening(server):
-                self._write(f"KUBECONFIG={written(server, path)}\n".encode())
-                logger.info("serving at %s, with this KUBECONFIG; Ctrl-C ends it", server.url)
+                self._write(f"KUBECONFIG={write_kubeconfig(server, path)}\n".encode())
+                logger.info("the server listens at %s; press Ctrl-C to end it", server.url)
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
@@ -75,15 +75,17 @@ class ServeProgram(Program):
 
 @asynccontextmanager
 async def listening(server: ApiServer) -> AsyncIterator[None]:
-    """The server, accepting requests.
+    """Start the server, and stop it at the end of the block.
 
     Raises:
-        UsageError: it cannot listen where it should.
+        UsageError: the server cannot listen at its address.
     """
     try:
         await server.__aenter__()
     except OSError as error:
-        raise UsageError(f"the server cannot listen there: {error.strerror or error}; choose another --port") from error
+        raise UsageError(
+            f"the server cannot listen: {error.strerror or error}; choose another --port or --host"
+        ) from error
     try:
         yield
     finally:
@@ -92,10 +94,10 @@ async def listening(server: ApiServer) -> AsyncIterator[None]:
 
 @contextmanager
 def kubeconfig_file(name: str | None) -> Iterator[Path]:
-    """Where to write the kubeconfig: the file named, or a temporary one that is removed in the end.
+    """Provide the path for the kubeconfig: the given file, or a temporary one that is removed at the end.
 
     Raises:
-        UsageError: the file exists and is about other clusters, or cannot be written.
+        UsageError: the file exists and has other clusters, or its folder does not exist.
     """
     if name is None:
         with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
@@ -103,17 +105,17 @@ def kubeconfig_file(name: str | None) -> Iterator[Path]:
         return
     path = Path(name)
     if not _may_replace(path):
-        raise UsageError(f"--kubeconfig {name}: the file exists and is about other clusters; name another one")
+        raise UsageError(f"--kubeconfig {name}: the file exists and has other clusters; choose another file")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--kubeconfig {name}: there is no such folder; make it first")
+        raise UsageError(f"--kubeconfig {name}: the folder does not exist; create it first")
     yield path
 
 
-def written(server: ApiServer, path: Path) -> Path:
+def write_kubeconfig(server: ApiServer, path: Path) -> Path:
     """Write the kubeconfig of a server, and return its absolute path.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
     try:
         return server.kubeconfig(path)
@@ -122,26 +124,24 @@ def written(server: ApiServer, path: Path) -> Path:
 
 
 def warn_of_host(host: str, *, tls: bool) -> None:
-    """Log what it means to listen beyond loopback."""
-    said = (
-        ""
-        if tls
-        else "; it goes over the network unencrypted, and kubectl sends none without TLS and is refused: add --tls"
+    """Warn that a server beyond loopback needs a token, and TLS to protect it."""
+    unencrypted = (
+        "" if tls else "; without --tls it is sent unencrypted, and kubectl does not send it at all: add --tls"
     )
     logger.warning(
-        "--host %s is reachable from other machines: requests need the token in the kubeconfig%s", host, said
+        "--host %s is reachable from other machines: requests need the token in the kubeconfig%s", host, unencrypted
     )
 
 
-def _check_folder(name: str) -> None:
-    """Find out at once what would fail in the end.
+def _check_save_folder(name: str) -> None:
+    """Check the folder of `--save` at the start rather than at the end.
 
     Raises:
-        UsageError: the folder is a link, or cannot be written to.
+        UsageError: the folder is a symbolic link, or cannot be written to.
     """
     folder = Path(name)
     if folder.is_symlink():
-        raise UsageError(f"--save {name}: it is a link; name the folder itself")
+        raise UsageError(f"--save {name}: the folder is a symbolic link; name its target")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -151,7 +151,7 @@ def _check_folder(name: str) -> None:
 
 
 def _may_replace(path: Path) -> bool:
-    """Whether nothing of value is there: no file, an empty one, or one written by an earlier run."""
+    """Whether the file does not exist, is empty, or was written by an earlier run."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False

@@ -1,9 +1,9 @@
-"""How the process ends: soon, whatever hangs, and with the right code.
+"""End the process in time and with the right exit code, even if something hangs.
 
-A signal asks the program to end; the program unwinds by itself. What it cannot unwind (a name resolution in a thread, a
-write to a terminal that was stopped) is cut: a watchdog ends the process when the grace is over, and so does a second
-signal. Python's own handler would raise KeyboardInterrupt wherever the program happens to be, which is no way to unwind
-tasks, and is replaced from the first moment on.
+The first signal asks the program to end, and the program stops its tasks. Some things cannot be stopped: a name
+resolution in a thread, or a write to a stopped terminal. Therefore a watchdog thread ends the process when the grace
+is over, and a second signal ends it at once. These handlers replace Python's own from the start: KeyboardInterrupt
+could be raised anywhere, and tasks could not be stopped in order.
 """
 
 from __future__ import annotations
@@ -19,60 +19,65 @@ if TYPE_CHECKING:
     from types import FrameType
 
 GRACE = 1.5
-"""Seconds from the wish to end to the end, at most; scripts are promised 2."""
+"""Seconds from the start of the end until the process is ended; the command line guarantees 2."""
 
 
-class Ending:
-    """The end of the process: who is told of the wish, with which code it ends, and when at the latest."""
+class Shutdown:
+    """The end of the process: its signals, its exit code, and its deadline.
+
+    Attributes:
+        code: the exit code if the watchdog or a second signal ends the process.
+        signalled: whether a signal has been received.
+    """
 
     def __init__(self) -> None:
         self.code = 0
         self.signalled = False
         self._listener: Callable[[], None] | None = None
-        self._latest: float | None = None
+        self._deadline: float | None = None
 
-    def listen(self) -> None:
-        """Takes over SIGINT and SIGTERM."""
+    def handle_signals(self) -> None:
+        """Install handlers for SIGINT and SIGTERM."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
-    def tell(self, listener: Callable[[], None] | None) -> None:
-        """Has the listener called on the first signal, at once if that has come already; None for nobody.
+    def set_listener(self, listener: Callable[[], None] | None) -> None:
+        """Call the listener on the first signal, or at once if a signal has been received; None removes it.
 
-        It is called in the main thread, in between any two instructions.
+        It is called on the main thread, between any two instructions.
         """
         self._listener = listener
         if self.signalled and listener is not None:
             listener()
 
-    def begin(self, code: int) -> None:
-        """Lets the process end with this code by itself, and makes it end when the grace is over.
+    def start(self, code: int) -> None:
+        """Let the process end with this code, and end it when the grace is over.
 
-        Called again, it gives the grace anew, unless a signal has come: that is promised an end.
+        Another call restarts the grace, unless a signal has been received.
         """
         self.code = code
-        if not (self.signalled and self._latest):
-            self._arm()
+        if not (self.signalled and self._deadline):
+            self._set_deadline()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.signalled:
             os._exit(self.code)
         self.signalled = True
-        self._arm()
+        self._set_deadline()
         if self._listener is not None:
             self._listener()
 
-    def _arm(self) -> None:
-        running = self._latest is not None
-        self._latest = time.monotonic() + GRACE
+    def _set_deadline(self) -> None:
+        running = self._deadline is not None
+        self._deadline = time.monotonic() + GRACE
         if not running:
             threading.Thread(target=self._watch, name="end of the process", daemon=True).start()
 
     def _watch(self) -> None:
-        while self._latest is not None and (left := self._latest - time.monotonic()) > 0:
+        while self._deadline is not None and (left := self._deadline - time.monotonic()) > 0:
             time.sleep(left)
         os._exit(self.code)
 
 
-ending = Ending()
-"""The one of this process."""
+shutdown = Shutdown()
+"""The shutdown of this process."""

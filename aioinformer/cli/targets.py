@@ -1,4 +1,4 @@
-"""What `watch` is pointed at: resources, each of them whole or one object of it."""
+"""Parse the RESOURCE and NAME arguments of `watch`: resources, or single objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Target:
 
     Attributes:
         resource: as kubectl takes it, or group/version/plural.
-        name: of the object, "" for all objects.
+        name: the name of the object; "" for all objects.
     """
 
     resource: str
@@ -34,32 +34,34 @@ class Target:
 
 
 def parse_targets(text: str, name: str | None = None) -> tuple[Target, ...]:
-    """Parse `pods`, `pods/web-1`, `pods,services` and the rest of what kubectl takes; each target comes once.
+    """Parse `pods`, `pods/web-1`, `pods,services` and other forms as kubectl does; duplicates are removed.
 
     Args:
-        text: resources, separated by commas. A slash separates the name of an object, except where it separates a
-            version from a plural, as in v1/pods.
-        name: of the object, where it is an argument of its own; "" is an error.
+        text: resources, separated by commas. A slash separates the name of an object, or a version from a plural, as
+            in v1/pods.
+        name: the name of the object as a separate argument; None if there is none.
 
     Raises:
-        UsageError: a part of the text is no resource, or an object is named twice.
+        UsageError: a part of the text is not a resource, or the name is given twice or invalid.
     """
     return tuple(dict.fromkeys(_parse(part.strip(), name) for part in text.split(",")))
 
 
 def _parse(text: str, name: str | None) -> Target:
-    resource, own = _divide(text)
+    resource, own_name = _split_name(text)
     parse_resource_name(resource)
-    if own is not None and name is not None:
-        raise UsageError(f"{text!r} names an object already; leave out {name!r}, or separate resources by commas")
-    found = own if name is None else name
-    if found is not None and (not found or found in (".", "..") or "/" in found or "%" in found):
-        raise UsageError(f"{found!r} is not the name of an object; write RESOURCE/NAME or RESOURCE NAME")
-    return Target(resource, found or "")
+    if own_name is not None and name is not None:
+        raise UsageError(f"{text!r} already names an object; omit {name!r}, or separate resources by commas")
+    object_name = own_name if name is None else name
+    if object_name is not None and (
+        not object_name or object_name in (".", "..") or "/" in object_name or "%" in object_name
+    ):
+        raise UsageError(f"{object_name!r} is not the name of an object; write RESOURCE/NAME or RESOURCE NAME")
+    return Target(resource, object_name or "")
 
 
-def _divide(text: str) -> tuple[str, str | None]:
-    """The resource, and the name of the object if there is one."""
+def _split_name(text: str) -> tuple[str, str | None]:
+    """Return the resource, and the name of the object if there is one."""
     parts = text.split("/")
     versions = [_VERSION.fullmatch(part) is not None for part in parts]
     match versions:

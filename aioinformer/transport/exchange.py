@@ -29,7 +29,7 @@ def json_request(
     total_timeout: float,
     content_type: str = _JSON,
 ) -> Request:
-    """Build a request that sends and accepts JSON.
+    """Return a request that sends and accepts JSON.
 
     Args:
         method: the HTTP method.

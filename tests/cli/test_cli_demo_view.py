@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from aioinformer.cli.demo.view import InformerRow, PodRow, Snapshot, duration, picture
+from aioinformer.cli.demo.view import InformerRow, PodRow, Snapshot, duration, layout
 
 
 def snapshot(pods: int = 3, lines: int = 2, *, reason: str = "", staleness: float | None = 0.5) -> Snapshot:
@@ -27,7 +27,7 @@ def snapshot(pods: int = 3, lines: int = 2, *, reason: str = "", staleness: floa
 def drawn(shown: Snapshot, width: int = 100, height: int = 30) -> list[str]:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
     with console.capture() as capture:
-        console.print(picture(shown, height))
+        console.print(layout(shown, height))
     return capture.get().splitlines()
 
 
@@ -37,8 +37,8 @@ def test_a_picture_has_pods_lines_and_the_state_of_each_informer() -> None:
     (pod,) = [line for line in lines if "pod-1" in line]
     assert pod.split() == ["ns/pod-1", "Running", "1/1", "node-1", "1", "1m05s", "1.0s", "ago"]
     assert any("line 1" in line for line in lines)
-    assert " ".join(lines[-2].split()) == "● pods watching 3 objects 12 events 3.2/s heard 0.5s ago"
-    assert lines[-1].split()[-3:] == ["heard", "1m40s", "ago"]
+    assert " ".join(lines[-2].split()) == "● pods watching 3 objects 12 events 3.2/s last event 0.5s ago"
+    assert lines[-1].split()[-3:] == ["event", "1m40s", "ago"]
 
 
 @pytest.mark.parametrize("height", [12, 24, 60])
@@ -59,7 +59,7 @@ def test_a_picture_says_why_an_informer_does_not_watch() -> None:
 
 
 def test_a_picture_says_that_a_server_has_never_been_heard() -> None:
-    assert any("never heard" in line for line in drawn(snapshot(staleness=None)))
+    assert any("no event yet" in line for line in drawn(snapshot(staleness=None)))
 
 
 @pytest.mark.parametrize(

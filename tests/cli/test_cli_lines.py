@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from aioinformer.cli.output.changes import changed
-from aioinformer.cli.output.lines import Columns, JsonForm, TextForm
+from aioinformer.cli.output.changes import describe_changes
+from aioinformer.cli.output.lines import Columns, JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
@@ -33,12 +33,12 @@ def thing(version: str, phase: str = "", *, name: str = "a", namespace: str | No
     return Thing(Metadata(name, namespace, uid, version), phase)
 
 
-def text_form(**options: Any) -> TextForm:
-    return TextForm(Palette(False), lambda: "12:00:00.000", **options)
+def text_form(**options: Any) -> TextFormat:
+    return TextFormat(Palette(False), lambda: "12:00:00.000", **options)
 
 
 def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
-    form = JsonForm()
+    form = JsonFormat()
     assert form.add(thing("1"), True) == (
         b'{"event":"add","key":"ns/a","uid":"u","resourceVersion":"1","initial":true}\n'
     )
@@ -55,12 +55,12 @@ def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
 
 
 def test_a_tombstone_is_a_delete_with_the_last_known_version() -> None:
-    line = json.loads(JsonForm().delete(DeletedFinalStateUnknown("ns/a", thing("3"))))
+    line = json.loads(JsonFormat().delete(DeletedFinalStateUnknown("ns/a", thing("3"))))
     assert (line["key"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "3", True)
 
 
 def test_a_tombstone_without_any_state_still_has_every_key() -> None:
-    line = json.loads(JsonForm().delete(DeletedFinalStateUnknown("ns/a", None)))
+    line = json.loads(JsonFormat().delete(DeletedFinalStateUnknown("ns/a", None)))
     assert (line["key"], line["uid"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "", "", True)
 
 
@@ -85,7 +85,7 @@ def test_text_calls_a_resync_a_resync_and_a_successor_a_successor() -> None:
 
 
 def test_text_says_of_a_tombstone_that_nobody_watched() -> None:
-    assert b"gone while nobody watched" in text_form().delete(DeletedFinalStateUnknown("ns/a", thing("3")))
+    assert b"missed while not watching" in text_form().delete(DeletedFinalStateUnknown("ns/a", thing("3")))
 
 
 def test_text_puts_the_resource_before_the_key_where_there_are_several() -> None:
@@ -109,13 +109,16 @@ def test_colours_are_escapes_around_the_same_words() -> None:
 def test_what_changed_names_the_path_and_short_values() -> None:
     old = {"spec": {"replicas": 1}, "metadata": {"resourceVersion": "1", "labels": {"a": "b"}}}
     new = {"spec": {"replicas": 2}, "metadata": {"resourceVersion": "2", "labels": {}}}
-    assert changed(old, new) == "spec.replicas 1 → 2, metadata.labels.a removed"
+    assert describe_changes(old, new) == "spec.replicas 1 → 2, metadata.labels.a removed"
 
 
 def test_what_changed_pairs_list_items_by_name() -> None:
     old = {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Old", "status": "x"}]}
     new = {"conditions": [{"type": "New", "status": "y"}, {"type": "Ready", "status": "True"}]}
-    assert changed(old, new) == "conditions[Ready].status False → True, conditions[Old] removed, conditions[New] added"
+    assert (
+        describe_changes(old, new)
+        == "conditions[Ready].status False → True, conditions[Old] removed, conditions[New] added"
+    )
 
 
 def test_what_changed_begins_with_what_tells_most() -> None:
@@ -128,33 +131,33 @@ def test_what_changed_begins_with_what_tells_most() -> None:
             "startTime": "now",
         },
     }
-    assert changed({"metadata": {"labels": {}}, "status": {}}, new) == (
+    assert describe_changes({"metadata": {"labels": {}}, "status": {}}, new) == (
         "status.phase = Running, metadata.labels.a = b, status.containers added, 2 more"
     )
 
 
 def test_what_changed_says_that_an_object_is_being_deleted() -> None:
     going = {"metadata": {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 30, "generation": 2}}
-    assert changed({"metadata": {"generation": 1}}, going) == "is being deleted"
-    assert changed(going, going) == ""
+    assert describe_changes({"metadata": {"generation": 1}}, going) == "is being deleted"
+    assert describe_changes(going, going) == ""
 
 
 def test_what_changed_is_short() -> None:
     old = {"a" * 60: 1, "b" * 60: 1}
     new = {"a" * 60: 2, "b" * 60: 2}
-    assert changed(old, new) == f"{'a' * 60} 1 → 2, 1 more"
+    assert describe_changes(old, new) == f"{'a' * 60} 1 → 2, 1 more"
 
 
 def test_what_changed_counts_what_it_does_not_show() -> None:
-    assert changed({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
+    assert describe_changes({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
 
 
 def test_what_changed_never_shows_a_secret_or_an_annotation() -> None:
     old = {"kind": "Secret", "data": {"password": "b2xk"}, "metadata": {"annotations": {"a": "old"}}}
     new = {"kind": "Secret", "data": {"password": "bmV3"}, "metadata": {"annotations": {"a": "new"}}}
-    assert changed(old, new) == "data.password changed, metadata.annotations.a changed"
-    assert changed({"kind": "Secret"}, new) == "data added, metadata added"
+    assert describe_changes(old, new) == "data.password changed, metadata.annotations.a changed"
+    assert describe_changes({"kind": "Secret"}, new) == "data added, metadata added"
 
 
 def test_what_changed_stays_on_one_line() -> None:
-    assert "\n" not in changed({"a": "x"}, {"a": "y\nz\x1b[31m"})
+    assert "\n" not in describe_changes({"a": "x"}, {"a": "y\nz\x1b[31m"})

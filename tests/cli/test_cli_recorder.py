@@ -7,8 +7,8 @@ import json
 from itertools import count
 from typing import Any
 
-from aioinformer.cli.output.lines import JsonForm
-from aioinformer.cli.watch.printer import Goal, Recorder
+from aioinformer.cli.output.lines import JsonFormat
+from aioinformer.cli.watch.printer import ExitCondition, Printer
 from tests.cli.test_cli_lines import thing
 
 
@@ -18,8 +18,8 @@ class Told:
     def __init__(self, **options: Any) -> None:
         self.lines: list[dict[str, Any]] = []
         ticks = count()
-        self.recorder = Recorder(
-            JsonForm(), lambda line: self.lines.append(json.loads(line)), clock=lambda: float(next(ticks)), **options
+        self.recorder = Printer(
+            JsonFormat(), lambda line: self.lines.append(json.loads(line)), clock=lambda: float(next(ticks)), **options
         )
 
     @property
@@ -34,7 +34,7 @@ def test_synced_stands_directly_behind_the_last_initial_add_though_nobody_has_sa
     told.recorder.on_add(thing("3", name="b"), True)
     told.recorder.has_synced = lambda: True
     told.recorder.on_update(thing("2"), thing("4"))
-    told.recorder.tell_synced()
+    told.recorder.print_synced()
     assert told.short == ["add ns/a", "update ns/a", "add ns/b", "synced", "update ns/a"]
     assert told.lines[3] == {"event": "synced", "count": 2, "resourceVersion": "7"}
 
@@ -44,16 +44,16 @@ def test_the_version_of_synced_is_the_first_one_that_was_known() -> None:
     told = Told(version=lambda: next(versions))
     told.recorder.on_add(thing("1"), True)
     told.recorder.on_add(thing("2", name="b"), True)
-    told.recorder.tell_synced()
+    told.recorder.print_synced()
     assert told.lines[-1]["resourceVersion"] == "7"
 
 
 def test_only_what_follows_synced_counts_towards_the_end() -> None:
     ends: list[str] = []
-    told = Told(goal=Goal(lambda: ends.append("enough"), exit_after=2))
+    told = Told(goal=ExitCondition(lambda: ends.append("enough"), exit_after=2))
     told.recorder.on_add(thing("1"), True)
     told.recorder.on_update(thing("1"), thing("2"))
-    told.recorder.tell_synced()
+    told.recorder.print_synced()
     told.recorder.on_update(thing("2"), thing("3"))
     told.recorder.on_delete(thing("4"))
     told.recorder.on_add(thing("5"), False)
@@ -63,11 +63,11 @@ def test_only_what_follows_synced_counts_towards_the_end() -> None:
 
 def test_where_synced_is_enough_nothing_follows_it() -> None:
     ends: list[str] = []
-    told = Told(goal=Goal(lambda: ends.append("enough"), until_synced=True))
+    told = Told(goal=ExitCondition(lambda: ends.append("enough"), until_synced=True))
     told.recorder.on_add(thing("1"), True)
     told.recorder.has_synced = lambda: True
     told.recorder.on_update(thing("1"), thing("2"))
-    told.recorder.tell_synced()
+    told.recorder.print_synced()
     assert told.short == ["add ns/a", "synced"]
     assert ends == ["enough"]
 
@@ -76,7 +76,7 @@ def test_the_figures_count_what_was_printed_and_time_what_follows_synced() -> No
     told = Told()
     recorder = told.recorder
     recorder.on_add(thing("1"), True)
-    recorder.tell_synced()
+    recorder.print_synced()
     assert (recorder.first_change, recorder.last_change) == (None, None)
     recorder.on_update(thing("1"), thing("2"))
     recorder.on_delete(thing("2"))
@@ -90,7 +90,7 @@ async def test_settling_tells_what_led_to_the_store_and_nothing_that_came_later(
     recorder = told.recorder
     recorder.on_add(thing("1"), True)
     recorder.on_add(thing("2", name="b"), True)
-    recorder.tell_synced()
+    recorder.print_synced()
     # The store holds a at version 4 and c, and has lost b; the handler has heard of none of that yet.
     settling = asyncio.create_task(recorder.settle([thing("4"), thing("6", name="c")]))
     await asyncio.sleep(0)
@@ -117,5 +117,5 @@ def test_a_closed_recorder_prints_nothing() -> None:
     told = Told()
     told.recorder.close()
     told.recorder.on_add(thing("1"), True)
-    told.recorder.tell_synced()
+    told.recorder.print_synced()
     assert told.lines == []

@@ -38,7 +38,7 @@ def test_targets_are_read_as_kubectl_reads_them(text: str, name: str | None, tar
         ("pods/", None, "'' is not the name of an object"),
         ("pods", "", "'' is not the name of an object"),
         ("pods", "a/b", "'a/b' is not the name of an object"),
-        ("pods/a", "b", "names an object already"),
+        ("pods/a", "b", "already names an object"),
         ("a/b/c/d", None, "is not a resource"),
     ],
 )

@@ -263,4 +263,4 @@ async def test_a_condition_that_does_not_come_true_in_time_is_a_failure(shell: S
         "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "3", "--dump-on-exit"
     )
     assert finished.code == 1
-    assert "--timeout: 3 s are over; --exit-after 1 lacks 1 more" in finished.stderr
+    assert "--timeout: 3 s are over; 1 of --exit-after 1 notifications are missing" in finished.stderr

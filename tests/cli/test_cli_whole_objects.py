@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.cli.output.lines import JsonForm, TextForm
+from aioinformer.cli.output.lines import JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
 from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
 from aioinformer.resources.catalog import find
@@ -71,7 +71,9 @@ def test_everything_else_keeps_its_bytes() -> None:
 
 
 def test_a_line_of_one_among_several_resources_names_it() -> None:
-    assert JsonForm("pods").synced(1, "7") == b'{"event":"synced","resource":"pods","count":1,"resourceVersion":"7"}\n'
+    assert (
+        JsonFormat("pods").synced(1, "7") == b'{"event":"synced","resource":"pods","count":1,"resourceVersion":"7"}\n'
+    )
 
 
 class Shown:
@@ -87,5 +89,5 @@ class Shown:
     ("show", "said"), [(False, "data.password changed"), (True, "data.password hunter1 → hunter2")]
 )
 def test_text_shows_values_of_secrets_only_where_asked(show: bool, said: str) -> None:
-    form = TextForm(Palette(False), lambda: "", secret=True, show_secrets=show)
+    form = TextFormat(Palette(False), lambda: "", secret=True, show_secrets=show)
     assert form.update(Shown("1", "hunter1"), Shown("2", "hunter2")).decode().rstrip().endswith(said)

@@ -1,1 +1,1 @@
-"""`aioinformer bench`: measure an informer on an API server."""
+"""`aioinformer bench`: measure list, watch and latency of an informer on your API server."""

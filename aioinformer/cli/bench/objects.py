@@ -1,9 +1,8 @@
-"""What `aioinformer bench` writes, and what it is told: objects in a namespace of its own, removed in the end."""
+"""The objects of the benchmark: ConfigMaps in a temporary namespace, and what an informer receives of them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -13,13 +12,12 @@ import anyio
 
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.logs import get_logger
-from aioinformer.transport import Request
-from aioinformer.transport.list_parser import status_error
+from aioinformer.transport.exchange import exchange, json_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable
 
-    from aioinformer.transport import Response, Transport
+    from aioinformer.transport import Request, Response, Transport
 
 logger = get_logger("aioinformer.cli")
 
@@ -27,7 +25,7 @@ TIMEOUT = 60.0
 """Seconds that a write, a list, or the last notification may take."""
 
 LABEL = "aioinformer-bench"
-"""Of every object that is written: a namespace has others, that controllers put there."""
+"""The label of the written objects: controllers put other ConfigMaps into each namespace."""
 
 _WRITERS = 16
 _STAMP = "stamp"
@@ -37,9 +35,9 @@ class ConfigMaps:
     """Writes ConfigMaps into a namespace.
 
     Args:
-        transport: reaches the server.
-        namespace: exists already.
-        size: bytes of data in each.
+        transport: sends the requests.
+        namespace: an existing namespace.
+        size: the bytes of data in each ConfigMap.
     """
 
     def __init__(self, transport: Transport, namespace: str, size: int) -> None:
@@ -48,11 +46,11 @@ class ConfigMaps:
         self._filling = "x" * size
 
     async def create(self, number: int) -> None:
-        """Makes one."""
+        """Create a ConfigMap."""
         await send(self._transport, "POST", self._path, self._document(number, "0"))
 
     async def stamp(self, number: int, stamp: str) -> None:
-        """Writes another stamp into one."""
+        """Replace a ConfigMap by one with another stamp."""
         await send(self._transport, "PUT", f"{self._path}/object-{number}", self._document(number, stamp))
 
     def _document(self, number: int, stamp: str) -> dict[str, Any]:
@@ -61,54 +59,62 @@ class ConfigMaps:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-class Told:
-    """When the handler was told of which stamp."""
+class Deliveries:
+    """A handler that records when each stamp was delivered.
+
+    Attributes:
+        times: the time of delivery of each stamp.
+    """
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
-        self._wanted: set[str] = set()
-        self._done = asyncio.Event()
+        self._awaited: set[str] = set()
+        self._complete = asyncio.Event()
 
     def on_update(self, old: Any, new: Any) -> None:
         now, stamp = perf_counter(), new.data[_STAMP]
         self.times[stamp] = now
-        self._wanted.discard(stamp)
-        if not self._wanted:
-            self._done.set()
+        self._awaited.discard(stamp)
+        if not self._awaited:
+            self._complete.set()
 
-    async def all_of(self, stamps: set[str]) -> None:
-        """Waits until the handler has been told of all of these."""
-        self._wanted = stamps - self.times.keys()
-        self._done.clear()
-        if self._wanted:
+    async def wait_for(self, stamps: set[str]) -> None:
+        """Wait until all of these stamps have been delivered.
+
+        Raises:
+            TimeoutError: they were not delivered in time.
+        """
+        self._awaited = stamps - self.times.keys()
+        self._complete.clear()
+        if self._awaited:
             async with asyncio.timeout(TIMEOUT):
-                await self._done.wait()
+                await self._complete.wait()
 
 
-class HeldWatch:
-    """A transport whose watches wait until they are let go: who lists through it falls behind.
+class BlockedWatches:
+    """A transport that delays watch requests until `unblock`, so that an informer falls behind after its list.
 
     Args:
-        transport: does the work.
+        transport: sends the requests.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._free = asyncio.Event()
+        self._unblocked = asyncio.Event()
 
-    def let_go(self) -> None:
-        """Sends the watches, from now on at once."""
-        self._free.set()
+    def unblock(self) -> None:
+        """Send the delayed watch requests, and further ones at once."""
+        self._unblocked.set()
 
     async def request(self, request: Request) -> Response:
-        """Sends the request; see `aioinformer.transport.Transport`."""
+        """Send the request; see `aioinformer.transport.Transport`."""
         if ("watch", "true") in request.query:
-            await self._free.wait()
+            await self._unblocked.wait()
         return await self._transport.request(request)
 
 
-async def at_once(writes: Iterable[Awaitable[None]]) -> None:
-    """Runs coroutines, some at a time."""
+async def run_concurrently(writes: Iterable[Awaitable[None]]) -> None:
+    """Run coroutines, 16 at a time."""
     waiting = iter(writes)
 
     async def work() -> None:
@@ -120,27 +126,19 @@ async def at_once(writes: Iterable[Awaitable[None]]) -> None:
             tasks.create_task(work(), name=f"bench: writer {number}")
 
 
-async def send(transport: Transport, method: str, path: str, document: Any = None) -> None:
-    """Sends one write.
+async def send(transport: Transport, method: str, path: str, document: dict[str, Any] | None = None) -> None:
+    """Send a write request.
 
     Raises:
         ApiError: the server refuses it.
         TransportError: the server was not reached.
     """
-    body = None if document is None else json.dumps(document).encode()
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    response = await transport.request(Request(path, method=method, headers=headers, body=body, total_timeout=TIMEOUT))
-    try:
-        answer = b"".join([chunk async for chunk in response.chunks()])
-    finally:
-        await response.close()
-    if response.status >= 300:
-        raise status_error(response.status, answer)
+    await exchange(transport, json_request(method, path, document, total_timeout=TIMEOUT), "write")
 
 
 @asynccontextmanager
-async def own_namespace(transport: Transport) -> AsyncIterator[str]:
-    """A new namespace, which is removed in the end, also if it is not known to have been made.
+async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
+    """Create a namespace and delete it at the end, even if the answer to its creation was lost.
 
     Raises:
         ApiError: the server refuses it.
@@ -148,21 +146,21 @@ async def own_namespace(transport: Transport) -> AsyncIterator[str]:
     """
     name = f"aioinformer-bench-{secrets.token_hex(4)}"
     document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    made = refused = False
+    created = refused = False
     try:
         await send(transport, "POST", "/api/v1/namespaces", document)
-        made = True
-        logger.info("namespace %s was made, and is removed in the end", name)
+        created = True
+        logger.info("created namespace %s, which is deleted at the end", name)
         yield name
     except ApiError:
-        refused = not made
+        refused = not created
         raise
     finally:
-        # A request that was cut off may have arrived.
+        # If there was no answer, the server may still have created the namespace.
         if not refused:
             with anyio.CancelScope(shield=True):
                 try:
                     await send(transport, "DELETE", f"/api/v1/namespaces/{name}")
                 except AioinformerError as error:
-                    if made:
-                        logger.error("namespace %s was not removed: %s", name, error)
+                    if created:
+                        logger.error("namespace %s was not deleted, delete it with kubectl: %s", name, error)

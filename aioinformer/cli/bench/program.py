@@ -1,17 +1,17 @@
-"""`aioinformer bench`: list, watch and latency of the user's own API server, by objects that it makes and removes.
+"""The benchmark: list, watch and latency of an informer on your own API server, with objects that it creates.
 
-It makes a namespace with a name of its own, fills it with ConfigMaps, and follows them with an informer:
+It creates a temporary namespace with ConfigMaps, and watches them with an informer:
 
-1. *list*: from the start of the informer until its handler has been told of everything; then the same *in pages*, by
-   another informer, which begins to watch only when there is something to catch up with.
-2. *watch*: every object is written once more, as fast as the server takes it, until the last is told. On most servers
-   this is what writes cost.
-3. *catch up*: the second informer watches: the server has all events ready, and sends them as fast as they are read.
-4. *latency*: writes at an even pace; from the moment a write is sent, and from the one it is answered, until it is
-   told. What the server takes to commit is in the first, and hardly in the second, which may be negative: a watch can
-   be faster than the answer.
+1. *list*: the time from the start of the informer until all objects are delivered; then the same *in pages*, with a
+   second informer, whose watch is delayed.
+2. *watch*: all objects are written once more, as fast as the server accepts it, until the last update is delivered. On
+   most servers this measures the cost of the writes.
+3. *catch up*: the second informer starts to watch. The server has all events ready and sends them as fast as they are
+   read.
+4. *latency*: writes at a steady rate; the time from sending a write, and from its response, until its delivery. The
+   first includes the time of the commit. The second can be negative: the watch event can arrive before the response.
 
-The namespace is removed whatever happens, and the server removes what is in it.
+At the end the namespace is deleted, and the server deletes the objects in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from dataclasses import dataclass, field
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.bench.objects import LABEL, TIMEOUT, ConfigMaps, HeldWatch, Told, at_once, own_namespace
+from aioinformer.cli.bench.objects import (
+    LABEL,
+    TIMEOUT,
+    BlockedWatches,
+    ConfigMaps,
+    Deliveries,
+    run_concurrently,
+    temporary_namespace,
+)
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
@@ -46,12 +54,12 @@ logger = get_logger("aioinformer.cli")
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What to measure.
+    """The options of the benchmark.
 
     Attributes:
-        server: which server; the embedded one if nothing is said.
-        objects: how many to make.
-        size: bytes of data in each.
+        server: the server; the embedded one by default.
+        objects: how many objects to create.
+        size: the bytes of data in each.
         rate: writes a second, for the latency.
         seconds: how long to write at that rate.
         as_json: print one JSON object instead of lines.
@@ -72,87 +80,90 @@ class BenchOptions:
             if not 0 < getattr(self, name) < float("inf"):
                 raise UsageError(f"--{name} must be more than 0, not {getattr(self, name):g}")
         if self.size > 900_000:
-            raise UsageError(f"--size must be at most 900000, not {self.size}: a ConfigMap holds 1 MiB")
+            raise UsageError(f"--size must be at most 900000, not {self.size}: a ConfigMap may have 1 MiB")
 
 
 class BenchProgram(Program):
-    """Measures, prints, and ends.
+    """One run of the benchmark.
 
     Args:
-        options: what to measure.
-        write: takes each line of stdout.
+        options: the options of the command.
+        write: called with each line of stdout.
     """
 
     def __init__(self, options: BenchOptions, write: Callable[[bytes], None]) -> None:
         super().__init__()
         self._options = options
         self._write = write
-        self._report: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
 
     def interrupt(self) -> None:
         self.end(1)
 
     async def run(self) -> int:
         work = asyncio.create_task(self._work(), name="bench")
-        return await self.unwind(work, await self.until_end(work, None, 0))
+        return await self.stop(work, await self.wait_for_end(work, None, 0))
 
     async def _work(self) -> None:
         try:
             async with AsyncExitStack() as stack:
                 transport = await stack.enter_async_context(server_of(self._options.server))
-                namespace = await stack.enter_async_context(own_namespace(transport))
+                namespace = await stack.enter_async_context(temporary_namespace(transport))
                 await self._measure(transport, namespace)
         except Exception as error:
             cause = collapsed(error)
             if isinstance(cause, UsageError) or not isinstance(cause, (AioinformerError, TimeoutError)):
                 raise
-            logger.error("%s", str(cause) or f"what was written was not told within {TIMEOUT:.0f} s")
+            logger.error("%s", str(cause) or f"the informer did not receive all objects within {TIMEOUT:.0f} s")
             self.end(1)
         else:
             if self._options.as_json:
-                self._write(json.dumps(self._report).encode() + b"\n")
+                self._write(json.dumps(self._results).encode() + b"\n")
             self.end(0)
 
     async def _measure(self, transport: Transport, namespace: str) -> None:
         options = self._options
-        maps, told = ConfigMaps(transport, namespace, options.size), Told()
+        maps, delivered = ConfigMaps(transport, namespace, options.size), Deliveries()
         numbers = range(options.objects)
         begin = perf_counter()
-        await at_once(maps.create(number) for number in numbers)
-        self._tell("create", objects=options.objects, seconds=perf_counter() - begin)
+        await run_concurrently(maps.create(number) for number in numbers)
+        self._report("create", objects=options.objects, seconds=perf_counter() - begin)
 
         informer = _informer(transport, namespace)
-        registration = informer.add_event_handler(on_update=told.on_update)
+        registration = informer.add_event_handler(on_update=delivered.on_update)
         begin = perf_counter()
         async with informer:
             async with asyncio.timeout(TIMEOUT):
                 await registration.wait_for_sync()
-            self._tell("list", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
-            await self._watch(transport, namespace, maps, told)
-            await self._latency(maps, told)
+            self._report("list", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
+            await self._measure_watch(transport, namespace, maps, delivered)
+            await self._measure_latency(maps, delivered)
 
-    async def _watch(self, transport: Transport, namespace: str, maps: ConfigMaps, told: Told) -> None:
-        held, behind = HeldWatch(transport), Told()
-        informer = _informer(held, namespace, ReflectorOptions(streaming_list=False))
-        registration = informer.add_event_handler(on_update=behind.on_update)
+    async def _measure_watch(
+        self, transport: Transport, namespace: str, maps: ConfigMaps, delivered: Deliveries
+    ) -> None:
+        blocked, delivered_late = BlockedWatches(transport), Deliveries()
+        informer = _informer(blocked, namespace, ReflectorOptions(streaming_list=False))
+        registration = informer.add_event_handler(on_update=delivered_late.on_update)
         begin = perf_counter()
         async with informer:
             async with asyncio.timeout(TIMEOUT):
                 await registration.wait_for_sync()
-            self._tell("list in pages", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
+            self._report("list in pages", objects=len(informer.get_indexer()), seconds=perf_counter() - begin)
 
             begin, cpu = perf_counter(), process_time()
             stamps = {number: f"watch-{number}" for number in range(self._options.objects)}
-            await at_once(maps.stamp(number, stamp) for number, stamp in stamps.items())
-            await told.all_of(set(stamps.values()))
-            self._tell("watch", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
+            await run_concurrently(maps.stamp(number, stamp) for number, stamp in stamps.items())
+            await delivered.wait_for(set(stamps.values()))
+            self._report("watch", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
 
             begin, cpu = perf_counter(), process_time()
-            held.let_go()
-            await behind.all_of(set(stamps.values()))
-            self._tell("catch up", events=len(stamps), seconds=perf_counter() - begin, cpu_seconds=process_time() - cpu)
+            blocked.unblock()
+            await delivered_late.wait_for(set(stamps.values()))
+            seconds, cpu_seconds = perf_counter() - begin, process_time() - cpu
+            self._report("catch up", events=len(stamps), seconds=seconds, cpu_seconds=cpu_seconds)
 
-    async def _latency(self, maps: ConfigMaps, told: Told) -> None:
+    async def _measure_latency(self, maps: ConfigMaps, delivered: Deliveries) -> None:
         options = self._options
         sent: dict[str, float] = {}
         answered: dict[str, float] = {}
@@ -167,19 +178,19 @@ class BenchProgram(Program):
             for turn in range(max(1, round(options.rate * options.seconds))):
                 await asyncio.sleep(begin + turn / options.rate - perf_counter())
                 tasks.create_task(write(turn % options.objects, f"latency-{turn}"), name=f"bench: write {turn}")
-        # Two writes of one object may be told as one: then only the later is waited for.
+        # Two writes of one object may be delivered as one update, so wait only for the last write of each.
         latest = {int(stamp.split("-")[1]) % options.objects: stamp for stamp in sent}
-        await told.all_of(set(latest.values()))
-        seen = [stamp for stamp in sent if stamp in told.times]
-        self._tell("latency from sent", events=len(seen), **_milliseconds(sent, told.times, seen))
-        self._tell("latency from answered", events=len(seen), **_milliseconds(answered, told.times, seen))
+        await delivered.wait_for(set(latest.values()))
+        seen = [stamp for stamp in sent if stamp in delivered.times]
+        self._report("latency from sent", events=len(seen), **_milliseconds(sent, delivered.times, seen))
+        self._report("latency from answered", events=len(seen), **_milliseconds(answered, delivered.times, seen))
 
-    def _tell(self, what: str, **figures: float) -> None:
+    def _report(self, what: str, **figures: float) -> None:
         amount = figures.get("objects") or figures.get("events")
         if amount and "seconds" in figures:
             figures["per_second"] = amount / max(figures["seconds"], 1e-9)
         rounded = {name: round(value, 4) for name, value in figures.items()}
-        self._report[what.replace(" ", "_")] = rounded
+        self._results[what.replace(" ", "_")] = rounded
         if not self._options.as_json:
             shown = "  ".join(f"{name} {value:g}" for name, value in rounded.items())
             self._write(f"{what:<21}  {shown}\n".encode())
@@ -202,10 +213,10 @@ def _milliseconds(since: dict[str, float], until: dict[str, float], stamps: list
 
 @asynccontextmanager
 async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
-    """A transport to the server meant; to an embedded one if none is named.
+    """Provide a transport to the server of the options, or to an embedded server if the options name none.
 
     Raises:
-        UsageError: as `connected`.
+        UsageError: a file of the configuration cannot be used.
     """
     if options != ServerOptions():
         async with connected(options) as (transport, _):
@@ -215,5 +226,5 @@ async def server_of(options: ServerOptions) -> AsyncIterator[Transport]:
 
     server = ApiServer(guarded=True)
     async with listening(server), connected(ServerOptions(server=server.url)) as (transport, _):
-        logger.info("no server was named: this is about the embedded one, in this very process")
+        logger.info("no --kubeconfig or --server was given: measuring the embedded server in this process")
         yield transport

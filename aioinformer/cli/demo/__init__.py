@@ -1,1 +1,1 @@
-"""`aioinformer demo`: the embedded API server with a changing workload, and the informers that watch it."""
+"""`aioinformer demo`: informers that watch a simulated workload in the embedded API server."""

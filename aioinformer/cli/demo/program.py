@@ -1,4 +1,4 @@
-"""`aioinformer demo`: the embedded API server with a living workload, and what informers see of it."""
+"""The demo: the embedded API server with a simulated workload, and informers that watch it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.output.lines import Columns, TextForm
+from aioinformer.cli.output.lines import Columns, TextFormat
 from aioinformer.cli.output.stderr_log import LineHandler, log_to
 from aioinformer.cli.program import Program
-from aioinformer.cli.serve import kubeconfig_file, listening, written
+from aioinformer.cli.serve import kubeconfig_file, listening, write_kubeconfig
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
@@ -38,18 +38,24 @@ RESOURCES = (
     ("batch", "v1", "jobs"),
     ("", "v1", "pods"),
 )
-"""Group, version and plural of what is watched."""
+"""Group, version and plural of the watched resources."""
 
-_FRAME = 0.25
-_WINDOW = 5.0
-_LINES = 40
-_FAREWELL = 0.5
+_FRAME_SECONDS = 0.25
+_RATE_WINDOW_SECONDS = 5.0
+_KEPT_LINES = 40
+_CLOSE_SECONDS = 0.5
 
 
 class Feed:
-    """One informer of the demo: its handler, and its figures."""
+    """One informer of the demo, with its handler and its figures.
 
-    def __init__(self, informer: SharedIndexInformer[Any], form: TextForm, write: Callable[[bytes], None]) -> None:
+    Attributes:
+        informer: the informer.
+        changed: the time of the last notification of each object.
+        events: the number of notifications.
+    """
+
+    def __init__(self, informer: SharedIndexInformer[Any], form: TextFormat, write: Callable[[bytes], None]) -> None:
         self.informer = informer
         self.changed: dict[str, float] = {}
         self.events = 0
@@ -63,31 +69,31 @@ class Feed:
 
     def on_add(self, obj: Any, initial: bool) -> None:
         self._initial += initial
-        self._tell(key_of(obj), self._form.add(obj, initial))
+        self._print(key_of(obj), self._form.add(obj, initial))
 
     def on_update(self, old: Any, new: Any) -> None:
-        self._tell(key_of(new), self._form.update(old, new))
+        self._print(key_of(new), self._form.update(old, new))
 
     def on_delete(self, obj: Any) -> None:
-        self._tell(key_of(obj), self._form.delete(obj))
+        self._print(key_of(obj), self._form.delete(obj))
         self.changed.pop(key_of(obj), None)
 
     @property
     def shows_pods(self) -> bool:
-        """Whether this is the one whose objects are listed on the screen."""
+        """Whether the screen lists the objects of this informer."""
         return self.informer.resource.kind == "Pod"
 
-    async def tell_synced(self) -> None:
-        """Prints when the initial list has been told."""
+    async def print_synced(self) -> None:
+        """Print `synced` after the initial list has been delivered."""
         await self._registration.wait_for_sync()
         self._write(self._form.synced(self._initial, self.informer.initial_resource_version))
 
     def row(self) -> InformerRow:
-        """The informer's figures of now."""
+        """Return the current figures of the informer."""
         from aioinformer.cli.demo.view import InformerRow
 
         now = time.monotonic()
-        while self._recent and self._recent[0] < now - _WINDOW:
+        while self._recent and self._recent[0] < now - _RATE_WINDOW_SECONDS:
             self._recent.popleft()
         state = self.informer.state
         return InformerRow(
@@ -96,11 +102,11 @@ class Feed:
             reason=state.reason,
             objects=len(self.informer.get_indexer()),
             events=self.events,
-            rate=len(self._recent) / _WINDOW,
+            rate=len(self._recent) / _RATE_WINDOW_SECONDS,
             staleness=None if state.last_event is None else time.time() - state.last_event,
         )
 
-    def _tell(self, key: str, line: bytes) -> None:
+    def _print(self, key: str, line: bytes) -> None:
         now = time.monotonic()
         self.events += 1
         self._recent.append(now)
@@ -109,15 +115,16 @@ class Feed:
 
 
 class DemoProgram(Program):
-    """Runs server, workload and informers until the end.
+    """Runs the server, the workload and the informers until the end.
 
     Args:
-        kubeconfig: file to write, None for none.
-        duration: seconds, None for ever.
-        write: takes each line of stdout.
-        palette: colours of the lines.
-        clock: the time of day, as text.
+        kubeconfig: the kubeconfig file to write; None for none.
+        duration: the run time in seconds; None for no limit.
+        write: called with each line of stdout.
+        palette: the colours of the lines.
+        clock: returns the time of day as text.
         live: draw on the terminal instead of printing lines.
+        width: the width of lines; 0 for output that is not a terminal.
     """
 
     def __init__(
@@ -129,6 +136,7 @@ class DemoProgram(Program):
         palette: Palette,
         clock: Callable[[], str],
         live: bool,
+        width: int,
     ) -> None:
         super().__init__()
         self._kubeconfig = kubeconfig
@@ -136,18 +144,19 @@ class DemoProgram(Program):
         self._palette = palette
         self._clock = clock
         self._live = live
-        self._lines: deque[str] = deque(maxlen=_LINES)
-        self._out = write
-        self._write = self._keep if live else write
+        self._width = width
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._write = write
+        self._write_line = self._keep_line if live else write
         self._feeds: list[Feed] = []
 
     async def run(self) -> int:
         started = time.monotonic()
         work = asyncio.create_task(self._work(), name="demo")
-        code = await self.unwind(work, await self.until_end(work, self._duration, 0))
+        code = await self.stop(work, await self.wait_for_end(work, self._duration, 0))
         if self._live:
-            told = sum(feed.events for feed in self._feeds)
-            self._out(f"{told} notifications in {time.monotonic() - started:.0f} s\n".encode())
+            events = sum(feed.events for feed in self._feeds)
+            self._write(f"{events} notifications in {time.monotonic() - started:.0f} s\n".encode())
         return code
 
     async def _work(self) -> None:
@@ -155,48 +164,48 @@ class DemoProgram(Program):
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(listening(server))
             if self._kubeconfig is not None:
-                written(server, stack.enter_context(kubeconfig_file(self._kubeconfig)))
+                write_kubeconfig(server, stack.enter_context(kubeconfig_file(self._kubeconfig)))
             transport = await stack.enter_async_context(HttpTransport(server.url))
-            columns = Columns()
+            columns = Columns(self._width)
             for group, version, plural in RESOURCES:
                 resource = catalog.find(group, version, plural)
                 assert resource is not None, f"{plural} are built in"
-                form = TextForm(self._palette, self._clock, plural, columns=columns)
+                form = TextFormat(self._palette, self._clock, plural, columns=columns)
                 informer = SharedIndexInformer(ListWatch(transport, resource))
-                self._feeds.append(Feed(informer, form, self._write))
-            story = await stack.enter_async_context(AsyncExitStack())
-            await story.enter_async_context(Workload(server))
+                self._feeds.append(Feed(informer, form, self._write_line))
+            workload = await stack.enter_async_context(AsyncExitStack())
+            await workload.enter_async_context(Workload(server))
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            # The story ends before those who follow it, so that nothing is written to a watch that is being closed.
-            stack.push_async_callback(story.aclose)
+            # End the workload before the informers, so that the server does not write to a watch that is being closed.
+            stack.push_async_callback(workload.aclose)
             for feed in self._feeds:
                 tasks.create_task(feed.informer.run(), name=feed.informer.name)
-                tasks.create_task(feed.tell_synced(), name=f"{feed.informer.name}: wait for the initial list")
+                tasks.create_task(feed.print_synced(), name=f"{feed.informer.name}: wait for the initial list")
             if self._live:
                 tasks.create_task(self._draw(server.url), name="demo: screen")
             await asyncio.get_running_loop().create_future()
 
     async def _draw(self, url: str) -> None:
-        """Shows a picture every quarter of a second, and the log within it."""
+        """Draw the screen every quarter of a second, with log lines among the notifications."""
         from aioinformer.cli.demo.view import Screen, Snapshot
 
-        title = f"aioinformer demo: an embedded API server at {url}, and {len(RESOURCES)} informers. Ctrl-C ends it."
+        title = f"aioinformer demo: {len(RESOURCES)} informers, server {url} (Ctrl-C to end)"
         screen = Screen()
-        with log_to(LineHandler(self._keep, self._palette)):
+        with log_to(LineHandler(self._keep_line, self._palette)):
             try:
                 while True:
                     pods = [row for feed in self._feeds if feed.shows_pods for row in pod_rows(feed)]
                     screen.show(Snapshot(title, pods, list(self._lines), [feed.row() for feed in self._feeds]))
-                    await asyncio.sleep(_FRAME)
+                    await asyncio.sleep(_FRAME_SECONDS)
             finally:
-                screen.close(_FAREWELL)
+                screen.close(_CLOSE_SECONDS)
 
-    def _keep(self, line: bytes) -> None:
+    def _keep_line(self, line: bytes) -> None:
         self._lines.extend(line.decode().splitlines())
 
 
 def pod_rows(feed: Feed) -> list[PodRow]:
-    """The pods in the cache, most recently changed first."""
+    """Return the pods in the cache, most recently changed first."""
     from aioinformer.cli.demo.view import PodRow
 
     rows = []

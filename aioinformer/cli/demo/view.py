@@ -1,7 +1,7 @@
-"""What the demo shows on a terminal: a table of pods, the latest notifications, and a line for each informer.
+"""The terminal screen of the demo: a table of pods, the latest notifications, and a line for each informer.
 
-The loop takes a snapshot, which is cheap; a thread of its own turns it into text and writes it, which is neither cheap
-nor certain to end soon. So the screen can be slow, or stopped with Ctrl-S, and the informers do not notice.
+The event loop only takes snapshots, which is cheap. A thread formats and writes them. So a terminal that is slow, or
+stopped with Ctrl-S, does not delay the informers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from aioinformer.logs import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STATUSES = {"Running": "green", "Succeeded": "blue", "Pending": "yellow", "Terminating": "magenta"}
-_STATES = {"watching": "green", "syncing": "cyan", "new": "cyan", "stopped": "bright_black"}
-_FRESH = 2.0
+_STATUS_STYLES = {"Running": "green", "Succeeded": "blue", "Pending": "yellow", "Terminating": "magenta"}
+_PHASE_STYLES = {"watching": "green", "syncing": "cyan", "new": "cyan", "stopped": "bright_black"}
+_HIGHLIGHT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod, as the cache has it."""
+    """One pod in the cache; `age` and `changed` are seconds ago."""
 
     key: str
     status: str
@@ -44,7 +44,7 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class InformerRow:
-    """One informer: what it does, and how well."""
+    """The state and the figures of one informer; `staleness` is seconds since its last event."""
 
     resource: str
     phase: str
@@ -57,13 +57,13 @@ class InformerRow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything that is shown.
+    """The contents of the screen.
 
     Attributes:
-        title: of the whole.
-        pods: most recently changed first.
-        lines: the latest notifications, oldest first, in colour.
-        informers: one each.
+        title: the title line.
+        pods: the pods, most recently changed first.
+        lines: the latest notifications with their colours, oldest first.
+        informers: one row for each informer.
     """
 
     title: str
@@ -72,61 +72,61 @@ class Snapshot:
     informers: Sequence[InformerRow]
 
 
-def picture(snapshot: Snapshot, height: int) -> Layout:
-    """The snapshot, drawn to fit a terminal of so many lines."""
+def layout(snapshot: Snapshot, height: int) -> Layout:
+    """Return the snapshot as a layout for a terminal of `height` lines."""
     lines = snapshot.lines[-max(height // 4, 3) :]
-    room = height - 1 - len(lines) - 2 - len(snapshot.informers)
-    layout = Layout()
-    layout.split_column(
+    pods_height = height - 1 - len(lines) - 2 - len(snapshot.informers)
+    whole = Layout()
+    whole.split_column(
         Layout(Text(snapshot.title, style="bold", no_wrap=True, overflow="ellipsis"), size=1),
-        Layout(_pods(snapshot.pods, room)),
-        Layout(_told(lines), size=len(lines) + 2),
-        Layout(_status(snapshot.informers), size=len(snapshot.informers)),
+        Layout(_pod_table(snapshot.pods, pods_height)),
+        Layout(_notifications(lines), size=len(lines) + 2),
+        Layout(_informer_table(snapshot.informers), size=len(snapshot.informers)),
     )
-    return layout
+    return whole
 
 
-def _told(lines: Sequence[str]) -> Panel:
+def _notifications(lines: Sequence[str]) -> Panel:
     text = Text("\n", no_wrap=True, overflow="ellipsis").join(Text.from_ansi(line) for line in lines)
     text.no_wrap, text.overflow = True, "ellipsis"
-    return Panel(text, title="what handlers are told", title_align="left", border_style="bright_black")
+    return Panel(text, title="notifications", title_align="left", border_style="bright_black")
 
 
-def _pods(pods: Sequence[PodRow], room: int) -> Table:
+def _pod_table(pods: Sequence[PodRow], height: int) -> Table:
     table = Table(box=SIMPLE_HEAD, expand=True, pad_edge=False, header_style="bold cyan")
-    table.add_column("POD", ratio=4, no_wrap=True)
-    table.add_column("STATUS", ratio=2, no_wrap=True)
+    table.add_column("POD", ratio=1, no_wrap=True)
+    table.add_column("STATUS", no_wrap=True)
     table.add_column("READY", justify="right")
-    table.add_column("NODE", ratio=2, no_wrap=True)
+    table.add_column("NODE", no_wrap=True)
     table.add_column("VERSION", justify="right")
     table.add_column("AGE", justify="right")
     table.add_column("CHANGED", justify="right")
-    # The heading takes three lines, and what is left out one.
-    shown = pods if len(pods) <= room - 3 else pods[: max(room - 4, 1)]
+    # The heading takes three lines, and the count of hidden pods one.
+    shown = pods if len(pods) <= height - 3 else pods[: max(height - 4, 1)]
     for pod in shown:
         table.add_row(
             _cell(pod.key),
-            _cell(pod.status, _STATUSES.get(pod.status, "red")),
+            _cell(pod.status, _STATUS_STYLES.get(pod.status, "red")),
             pod.ready,
             _cell(pod.node),
             _cell(pod.version),
             duration(pod.age),
             f"{duration(pod.changed)} ago",
-            style="bold" if pod.changed < _FRESH else "",
+            style="bold" if pod.changed < _HIGHLIGHT_SECONDS else "",
         )
     if len(pods) > len(shown):
         table.add_row(Text(f"and {len(pods) - len(shown)} more", style="dim"))
     return table
 
 
-def _status(informers: Sequence[InformerRow]) -> Table:
+def _informer_table(informers: Sequence[InformerRow]) -> Table:
     grid = Table.grid(padding=(0, 2))
     for _ in range(2):
         grid.add_column(no_wrap=True)
     for _ in range(4):
         grid.add_column(justify="right", no_wrap=True)
     for row in informers:
-        style = _STATES.get(row.phase, "red")
+        style = _PHASE_STYLES.get(row.phase, "red")
         state = row.phase.replace("_", " ") + (f": {row.reason}" if row.reason else "")
         grid.add_row(
             _cell(f"● {row.resource}", style),
@@ -134,18 +134,18 @@ def _status(informers: Sequence[InformerRow]) -> Table:
             f"{row.objects} objects",
             f"{row.events} events",
             f"{row.rate:.1f}/s",
-            "never heard" if row.staleness is None else f"heard {duration(row.staleness)} ago",
+            "no event yet" if row.staleness is None else f"last event {duration(row.staleness)} ago",
         )
     return grid
 
 
 def _cell(text: str, style: str = "") -> Text:
-    """What a server says, neither obeyed by the terminal nor taken for markup."""
+    """Return text of the server as a cell, with visible control characters and without markup."""
     return Text(visible(text), style=style)
 
 
 def duration(seconds: float) -> str:
-    """A length of time on few characters."""
+    """Return a duration as short text, such as `2m05s`."""
     seconds = max(seconds, 0.0)
     if seconds < 10:
         return f"{seconds:.1f}s"
@@ -157,7 +157,7 @@ def duration(seconds: float) -> str:
 
 
 class Screen:
-    """Draws snapshots on the terminal, in a thread of its own; those that come while it draws are skipped."""
+    """Draws snapshots on the terminal in a thread; snapshots that arrive while it draws are skipped."""
 
     def __init__(self) -> None:
         self._snapshots: queue.SimpleQueue[Snapshot | None] = queue.SimpleQueue()
@@ -165,11 +165,11 @@ class Screen:
         self._thread.start()
 
     def show(self, snapshot: Snapshot) -> None:
-        """Shows this as soon as possible. Does not wait."""
+        """Draw the snapshot as soon as possible, without waiting."""
         self._snapshots.put(snapshot)
 
     def close(self, patience: float) -> None:
-        """Gives the terminal back, within so many seconds if that can be done."""
+        """Restore the terminal, waiting up to `patience` seconds."""
         self._snapshots.put(None)
         self._thread.join(patience)
 
@@ -177,7 +177,7 @@ class Screen:
         console = Console()
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while (snapshot := self._latest()) is not None:
-                live.update(picture(snapshot, console.height), refresh=True)
+                live.update(layout(snapshot, console.height), refresh=True)
 
     def _latest(self) -> Snapshot | None:
         snapshot = self._snapshots.get()

@@ -1,1 +1,1 @@
-"""Turn notifications and log records into lines, and write them."""
+"""Format notifications and log records as lines, and write them without blocking the event loop."""

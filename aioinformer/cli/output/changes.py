@@ -1,8 +1,8 @@
-"""What differs between two states of an object, in a few words for people.
+"""Describe the difference between two states of an object in a few words.
 
-Values are shown where they are short and say something. Those of annotations are never shown, and those of Secrets only
-where they are asked for: a terminal is often somebody else's screen. What every write changes (`resourceVersion`,
-`generation`, `managedFields`) is not worth a word.
+Short values are shown. Values of annotations are never shown, and values of Secrets only on request, because other
+people may see the terminal. Fields that each write changes (`resourceVersion`, `generation`, `managedFields`) are left
+out.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SHOWN = 3
-_LONGEST = 32
-_WIDTH = 100
-_NOISE = frozenset(
+_MAX_CHANGES = 3
+_MAX_VALUE_LENGTH = 32
+MAX_WIDTH = 100
+"""How wide several changes may be together."""
+
+_IGNORED = frozenset(
     {
         "metadata.deletionGracePeriodSeconds",
         "metadata.deletionTimestamp",
@@ -27,39 +29,47 @@ _NOISE = frozenset(
         "status.observedGeneration",
     }
 )
-_PRIVATE = frozenset({"data", "stringData"})
-_NAMES = ("name", "type", "key", "ip")
+_SECRET_FIELDS = frozenset({"data", "stringData"})
+_NAME_FIELDS = ("name", "type", "key", "ip")
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any], *, secret: bool = False, show_secrets: bool = False) -> str:
-    """What changed, most telling first: `status.phase Pending → Running, spec.nodeName = node-1, 2 more`.
+def describe_changes(
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    *,
+    secret: bool = False,
+    show_secrets: bool = False,
+    width: int = MAX_WIDTH,
+) -> str:
+    """Return what changed, most informative first: `status.phase Pending → Running, spec.nodeName = node-1, 2 more`.
 
     Args:
-        old: the state before, as on the wire.
+        old: the state before, as the server sends it.
         new: the state after.
-        secret: it is a Secret, whatever kind it says it is of.
+        secret: treat the object as a Secret even if its kind is another.
         show_secrets: show the values of Secrets.
+        width: how wide several changes may be together.
     """
     secret = not show_secrets and (secret or "Secret" in (old.get("kind"), new.get("kind")))
-    found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _NOISE]
-    found.sort(key=lambda item: _tedium(*item))
-    words = [_words(path, before, after, secret) for path, before, after in found]
-    if _is_going(new) and not _is_going(old):
-        words.insert(0, "is being deleted")
-    shown = words[:_SHOWN]
-    while len(shown) > 1 and len(", ".join(shown)) > _WIDTH:
+    found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _IGNORED]
+    found.sort(key=lambda item: _rank(*item))
+    changes = [_describe(path, before, after, secret) for path, before, after in found]
+    if _is_being_deleted(new) and not _is_being_deleted(old):
+        changes.insert(0, "is being deleted")
+    shown = changes[:_MAX_CHANGES]
+    while len(shown) > 1 and len(", ".join(shown)) > width:
         shown.pop()
-    if len(words) > len(shown):
-        shown.append(f"{len(words) - len(shown)} more")
+    if len(changes) > len(shown):
+        shown.append(f"{len(changes) - len(shown)} more")
     return ", ".join(shown)
 
 
-def _is_going(state: Mapping[str, Any]) -> bool:
+def _is_being_deleted(state: Mapping[str, Any]) -> bool:
     return bool((state.get("metadata") or {}).get("deletionTimestamp"))
 
 
-def _tedium(path: str, before: Any, after: Any) -> tuple[bool, ...]:
-    """How little a change tells: conditions and timestamps follow from what really happened, and stand in its way."""
+def _rank(path: str, before: Any, after: Any) -> tuple[bool, ...]:
+    """Return a sort key that puts conditions, timestamps, structures and metadata last: they explain the least."""
     structure = any(isinstance(value, (Mapping, list, tuple)) for value in (before, after))
     return "conditions" in path, path.endswith(("Time", "Timestamp", "time")), structure, path.startswith("metadata.")
 
@@ -80,8 +90,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _by_name(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[str, Any, Any]]:
-    """The items of both lists side by side, if each has a name of its own; else nothing."""
-    for field in _NAMES:
+    """Return the items of both lists in pairs by name, or nothing if items have no unique names."""
+    for field in _NAME_FIELDS:
         sides: list[dict[str, Any]] = []
         for items in (old, new):
             names = [item.get(field) if isinstance(item, Mapping) else None for item in items]
@@ -93,9 +103,9 @@ def _by_name(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[str, Any, Any
     return []
 
 
-def _words(path: str, before: Any, after: Any, secret: bool) -> str:
+def _describe(path: str, before: Any, after: Any, secret: bool) -> str:
     parts = path.split(".")
-    private = (secret and parts[0] in _PRIVATE) or parts[:2] == ["metadata", "annotations"]
+    private = (secret and parts[0] in _SECRET_FIELDS) or parts[:2] == ["metadata", "annotations"]
     if after is None:
         return f"{path} removed"
     shown = "" if private else _short(after)
@@ -106,8 +116,8 @@ def _words(path: str, before: Any, after: Any, secret: bool) -> str:
 
 
 def _short(value: Any) -> str:
-    """A scalar on few characters; "" for anything that would not say much."""
+    """Return a short scalar as text; "" for long values and structures."""
     if isinstance(value, (Mapping, list, tuple)):
         return ""
     text = value if isinstance(value, str) and value and value.isprintable() else json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST else ""
+    return text if len(text) <= _MAX_VALUE_LENGTH else ""

@@ -1,7 +1,6 @@
-"""One line for each notification: JSON for programs, columns for people.
+"""Format each notification as one line: JSON for programs, columns for people.
 
-Both forms say the same and are made of the same few values; nothing here does I/O or knows the time. The fields and
-their order in the JSON form are relied upon by scripts.
+Scripts rely on the fields of the JSON format and their order. Nothing here does I/O or reads a clock.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aioinformer.cli.output.changes import changed
+from aioinformer.cli.output.changes import MAX_WIDTH, describe_changes
 from aioinformer.logs import visible, visible_json
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
@@ -21,11 +20,12 @@ if TYPE_CHECKING:
     from aioinformer.cli.output.palette import Palette
 
 _encode = msgspec.json.Encoder().encode
-_KEY_WIDTH = 52
+_MAX_KEY_WIDTH = 52
+_TIME_AND_EVENT_WIDTH = len("12:34:56.789  update  ")
 
 
-class Form(Protocol):
-    """How notifications become lines; each method returns a line with its line feed."""
+class LineFormat(Protocol):
+    """Formats notifications. Each method returns a line with its line feed."""
 
     def add(self, obj: Any, initial: bool) -> bytes: ...
 
@@ -37,17 +37,17 @@ class Form(Protocol):
 
 
 def identity(obj: Any) -> tuple[str, str]:
-    """uid and resourceVersion of an object, as far as it has them."""
+    """Return the uid and resourceVersion of an object; "" for a missing one."""
     metadata = getattr(obj, "metadata", None)
     return (getattr(metadata, "uid", None) or "", getattr(metadata, "resource_version", None) or "")
 
 
-class JsonForm:
-    """One JSON object a line.
+class JsonFormat:
+    """One JSON object for each line.
 
     Args:
-        resource: named in each line, "" where there is only one.
-        whole: makes the JSON of an object, which each line of one then has; None to leave it out.
+        resource: the value of `resource` in each line; "" to leave the field out.
+        whole: returns the JSON of an object for the field `object`; None to leave the field out.
     """
 
     def __init__(self, resource: str = "", whole: Callable[[Any], msgspec.Raw] | None = None) -> None:
@@ -55,23 +55,23 @@ class JsonForm:
         self._whole = whole
 
     def add(self, obj: Any, initial: bool) -> bytes:
-        return self._about("add", key_of(obj), obj, initial=initial)
+        return self._object_line("add", key_of(obj), obj, initial=initial)
 
     def update(self, old: Any, new: Any) -> bytes:
-        return self._about("update", key_of(new), new, oldResourceVersion=identity(old)[1])
+        return self._object_line("update", key_of(new), new, oldResourceVersion=identity(old)[1])
 
     def delete(self, obj: Any) -> bytes:
         missed = isinstance(obj, DeletedFinalStateUnknown)
-        return self._about("delete", key_of(obj), obj.obj if missed else obj, tombstone=missed)
+        return self._object_line("delete", key_of(obj), obj.obj if missed else obj, tombstone=missed)
 
     def stored(self, obj: Any) -> bytes:
-        """What the cache holds of an object at the end."""
-        return self._about("store", key_of(obj), obj)
+        """Return the line for an object in the cache at the end."""
+        return self._object_line("store", key_of(obj), obj)
 
     def synced(self, count: int, resource_version: str) -> bytes:
         return _line({"event": "synced", **self._resource, "count": count, "resourceVersion": resource_version})
 
-    def _about(self, event: str, key: str, obj: Any, **more: Any) -> bytes:
+    def _object_line(self, event: str, key: str, obj: Any, **more: Any) -> bytes:
         uid, version = identity(obj)
         line = {"event": event, **self._resource, "key": key, "uid": uid, "resourceVersion": version, **more}
         if self._whole is not None:
@@ -80,31 +80,44 @@ class JsonForm:
 
 
 class Columns:
-    """Widths of columns, shared by the forms of several resources; each grows when it has to hold more."""
+    """The widths of the columns, shared by the formats of several resources. They grow with their contents.
 
-    def __init__(self) -> None:
+    Args:
+        terminal_width: fit details into a line of this width; 0 for output that is not a terminal.
+    """
+
+    def __init__(self, terminal_width: int = 0) -> None:
         self.resource = 0
-        self.key = _KEY_WIDTH // 2
+        self.key = _MAX_KEY_WIDTH // 2
+        self._terminal_width = terminal_width
 
-    def fit(self, resource: str, key: str) -> str:
-        """Return both, as wide as the columns are; the resource is left out where there is none."""
-        self.key = max(self.key, min(len(key), _KEY_WIDTH))
+    @property
+    def details(self) -> int:
+        """How wide several changes may be together."""
+        if not self._terminal_width:
+            return MAX_WIDTH
+        resource = self.resource + 2 if self.resource else 0
+        return max(self._terminal_width - _TIME_AND_EVENT_WIDTH - resource - self.key - len("  , 9 more"), 20)
+
+    def pad(self, resource: str, key: str) -> str:
+        """Widen the columns if necessary, and return both values padded; an empty resource is left out."""
+        self.key = max(self.key, min(len(key), _MAX_KEY_WIDTH))
         if not resource:
             return f"{key:<{self.key}}"
         self.resource = max(self.resource, len(resource))
         return f"{resource:<{self.resource}}  {key:<{self.key}}"
 
 
-class TextForm:
-    """Columns for people: time, event, key, what changed.
+class TextFormat:
+    """Columns for people: time, event, key, and what changed.
 
     Args:
-        palette: colours, or none.
-        clock: the time of day, as text.
-        resource: put before each key, "" where there is only one.
-        columns: shared by the forms of all resources.
-        secret: the objects are Secrets, whatever they say.
-        show_secrets: show values of Secrets.
+        palette: the colours.
+        clock: returns the time of day as text.
+        resource: the column before the key; "" to leave it out.
+        columns: the widths, shared by the formats of all resources.
+        secret: treat all objects as Secrets.
+        show_secrets: show the values of Secrets.
     """
 
     def __init__(
@@ -121,44 +134,42 @@ class TextForm:
         self._palette = palette
         self._clock = clock
         self._resource = visible(resource)
-        self._shared = columns or Columns()
-        self._shared.fit(self._resource, "")
+        self._columns = columns or Columns()
+        self._columns.pad(self._resource, "")
 
     def add(self, obj: Any, initial: bool) -> bytes:
-        return self._columns("add", key_of(obj), "" if initial else _standing(obj))
+        return self._text_line("add", key_of(obj), "" if initial else f"version {identity(obj)[1]}")
 
     def update(self, old: Any, new: Any) -> bytes:
         (old_uid, old_version), (uid, version) = identity(old), identity(new)
         if old_uid != uid:
-            said = "deleted and created again"
+            details = "deleted and created again"
         elif old_version == version:
-            return self._columns("resync", key_of(new), "")
+            return self._text_line("resync", key_of(new), "")
         else:
-            said = changed(old.to_dict(), new.to_dict(), **self._secrets) or f"version {version}"
-        return self._columns("update", key_of(new), said)
+            changes = describe_changes(old.to_dict(), new.to_dict(), **self._secrets, width=self._columns.details)
+            details = changes or f"version {version}"
+        return self._text_line("update", key_of(new), details)
 
     def delete(self, obj: Any) -> bytes:
         missed = isinstance(obj, DeletedFinalStateUnknown)
-        return self._columns("delete", key_of(obj), "gone while nobody watched" if missed else "")
+        return self._text_line("delete", key_of(obj), "missed while not watching, found by a list" if missed else "")
 
     def synced(self, count: int, resource_version: str) -> bytes:
         objects = "1 object" if count == 1 else f"{count} objects"
-        return self._columns("synced", "", f"{objects} at version {resource_version}")
+        return self._text_line("synced", "", f"{objects} at version {resource_version}")
 
-    def _columns(self, event: str, key: str, said: str) -> bytes:
+    def _text_line(self, event: str, key: str, details: str) -> bytes:
         palette = self._palette
-        named, said = palette.paint(event, f"{event:<6}"), visible(said)
-        line = f"{palette.paint('time', self._clock())}  {named}  {self._shared.fit(self._resource, visible(key))}"
-        return f"{line}  {said}\n".encode() if said else f"{line.rstrip()}\n".encode()
+        padded_event, details = palette.paint(event, f"{event:<6}"), visible(details)
+        columns = self._columns.pad(self._resource, visible(key))
+        line = f"{palette.paint('time', self._clock())}  {padded_event}  {columns}"
+        return f"{line}  {details}\n".encode() if details else f"{line.rstrip()}\n".encode()
 
 
-def summed_up(figures: Mapping[str, Any]) -> bytes:
-    """The figures of a summary."""
+def summary_line(figures: Mapping[str, Any]) -> bytes:
+    """Return the line of `-o summary`."""
     return _line(figures)
-
-
-def _standing(obj: Any) -> str:
-    return f"version {identity(obj)[1]}"
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Colours for single lines, as few as tell something, and none where they are not wanted."""
+"""Colours for events, times and log levels, on terminals that support them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES = {
 
 
 def wants_colour(stream: IO[Any] | None) -> bool:
-    """Whether the stream is a terminal that can show colours, and nobody has asked for none (https://no-color.org)."""
+    """Whether the stream is a terminal that shows colours, and NO_COLOR (https://no-color.org) is not set."""
     return (
         stream is not None
         and stream.isatty()
@@ -30,10 +30,10 @@ def wants_colour(stream: IO[Any] | None) -> bool:
 
 
 class Palette:
-    """Paints words by what they mean.
+    """Colours words by their meaning.
 
     Args:
-        colour: False leaves everything as it is.
+        colour: whether to use colours at all.
     """
 
     def __init__(self, colour: bool) -> None:
@@ -47,6 +47,6 @@ class Palette:
                 self._codes[meaning] = (before, after)
 
     def paint(self, meaning: str, text: str) -> str:
-        """The text in the colour for this meaning."""
+        """Return the text in the colour for this meaning."""
         before, after = self._codes.get(meaning, ("", ""))
         return f"{before}{text}{after}"

@@ -1,4 +1,4 @@
-"""Log lines on stderr: plain, or in colour on a terminal, and never in the way of the event loop."""
+"""Write log records to stderr, in colour on a terminal, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ _INDENT = "\n" + " " * 19
 
 
 class LineHandler(logging.Handler):
-    """Hands each record to a function, as one line; those of a traceback are indented. Control characters are visible.
+    """Formats each record as a line, with an indented traceback, and passes it to a function.
+
+    Control characters are replaced by visible ones.
 
     Args:
-        write: takes a line with its line feed.
-        palette: colours for the levels.
+        write: called with each line, which ends with a line feed.
+        palette: the colours of the levels.
     """
 
     def __init__(self, write: Callable[[bytes], None], palette: Palette) -> None:
         super().__init__()
         self._write = write
         self._palette = palette
-        self.addFilter(VISIBLE)  # other packages log, too
+        self.addFilter(VISIBLE)  # for records of other packages
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             level = self._palette.paint(record.levelname, f"{record.levelname:<7}")
             now = time.strftime("%H:%M:%S", time.localtime(record.created))
-            said = self.format(record).replace("\n", _INDENT)
-            self._write(f"{self._palette.paint('time', now)}  {level}  {said}\n".encode(errors="replace"))
+            message = self.format(record).replace("\n", _INDENT)
+            self._write(f"{self._palette.paint('time', now)}  {level}  {message}\n".encode(errors="replace"))
         except Exception:
             self.handleError(record)
 
 
 @contextmanager
 def log_to(handler: logging.Handler) -> Iterator[None]:
-    """Sends the log of the package, from INFO, and of everything else, from WARNING, to this handler alone."""
+    """Send log records only to this handler: of the package from INFO on, of other packages from WARNING on."""
     root, package = logging.getLogger(), logging.getLogger("aioinformer")
     before = root.handlers[:], root.level, package.level
     root.handlers[:] = [handler]
@@ -61,7 +63,7 @@ def log_to(handler: logging.Handler) -> Iterator[None]:
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Sends the log to stderr; what can be written soon is written in the end."""
+    """Send log records to stderr, and flush them at the end."""
     if sys.stderr is None:
         with log_to(logging.NullHandler()):
             yield

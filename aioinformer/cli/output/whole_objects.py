@@ -1,4 +1,4 @@
-"""Whole objects as the server sent them, without what makes a Secret secret."""
+"""The JSON of whole objects as the server sent it, with the values of Secrets redacted."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _REDACTED = msgspec.Raw(b'"<redacted>"')
-_VALUES = frozenset({"data", "stringdata"})
+_SECRET_FIELDS = frozenset({"data", "stringdata"})
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
 def is_secret(resource: Resource[Any] | None, kind: object = None) -> bool:
-    """Whether objects are Secrets, by their resource or by the kind that one says it has."""
+    """Whether objects are Secrets, by their resource or by their kind."""
     return kind == "Secret" or (resource is not None and resource.holds_secrets)
 
 
 def whole_object(obj: Any, *, secret: bool, show_secrets: bool) -> msgspec.Raw:
-    """Return the JSON of an object, byte by byte as the server sent it; `null` for None.
+    """Return the JSON of an object, byte for byte as the server sent it; `null` for None.
 
     Args:
-        obj: from an informer.
-        secret: it is a Secret whatever it says.
-        show_secrets: leave the values of Secrets as they are.
+        obj: an object from an informer.
+        secret: treat the object as a Secret even if its kind is another.
+        show_secrets: do not redact the values of Secrets.
     """
     if obj is None:
         return msgspec.Raw(b"null")
@@ -38,21 +38,21 @@ def whole_object(obj: Any, *, secret: bool, show_secrets: bool) -> msgspec.Raw:
 
 
 def redacted(body: bytes, *, secret: bool) -> bytes:
-    """Return the JSON of an object with `"<redacted>"` for what is secret; everything else keeps its bytes.
+    """Return the JSON of an object with secret values replaced by `"<redacted>"`; all other bytes stay.
 
-    Secret are the values of `data` and `stringData`, and the annotation in which kubectl keeps the object as it was
-    last applied. What cannot be read to find these is redacted as a whole.
+    Secret values are those of `data` and `stringData` of Secrets, and the annotation in which kubectl stores the
+    last applied object. If the JSON is invalid, all of it is redacted.
 
     Args:
-        body: the object.
-        secret: it is a Secret, whatever `kind` it says it is of.
+        body: the JSON of the object.
+        secret: treat the object as a Secret even if its kind is another.
     """
     try:
         fields = _decode(body)
         if not secret and _text(fields.get("kind")) != "Secret":
             return body
         for name in fields:
-            if name.lower() in _VALUES:
+            if name.lower() in _SECRET_FIELDS:
                 fields[name] = _without_values(fields[name])
             elif name.lower() == "metadata":
                 fields[name] = _without_last_applied(fields[name])

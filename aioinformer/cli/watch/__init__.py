@@ -1,1 +1,1 @@
-"""`aioinformer watch`: informers whose notifications are printed."""
+"""`aioinformer watch`: print the notifications of an informer for each resource."""

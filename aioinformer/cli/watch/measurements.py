@@ -1,4 +1,4 @@
-"""The figures of `-o summary`: how late the loop is, how much memory the process took, how long things lasted."""
+"""Measurements for `-o summary`: the lag of the event loop, and the peak memory of the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEP = 10e-6
 
 
 class Lateness(TypedDict):
-    """Milliseconds by which a ticker was late."""
+    """By how many milliseconds a ticker was late."""
 
     p50: float
     p99: float
@@ -21,9 +21,9 @@ class Lateness(TypedDict):
 
 
 class LoopLag:
-    """Watches the loop with a ticker of one millisecond.
+    """Measures how late the event loop calls a ticker of one millisecond.
 
-    Percentiles are exact to 10 microseconds and take memory for what differs only, however long it runs.
+    Percentiles are exact to 10 microseconds. Memory depends on the number of different values, not on the run time.
     """
 
     def __init__(self) -> None:
@@ -33,24 +33,24 @@ class LoopLag:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Lets the ticker tick."""
+        """Start the ticker."""
         loop = asyncio.get_running_loop()
         self._due = loop.time() + _PERIOD
         self._timer = loop.call_at(self._due, self._tick, loop)
 
     def stop(self) -> None:
-        """Ends the ticker; what it has seen stays. Does nothing if it does not tick."""
+        """Stop the ticker and keep the measurements. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def note(self, seconds: float) -> None:
-        """Takes one lateness."""
+        """Record one measurement."""
         self._counts[int(seconds / _STEP)] += 1
         self._longest = max(self._longest, seconds)
 
     def lateness(self) -> Lateness | None:
-        """The figures so far, None before the first tick."""
+        """Return the figures so far; None before the first tick."""
         if not self._counts:
             return None
         return {"p50": self._percentile(50), "p99": self._percentile(99), "max": round(self._longest * 1000, 3)}
@@ -72,8 +72,8 @@ class LoopLag:
 
 
 def max_rss_kib() -> int | None:
-    """The most memory the process has had resident, in KiB; None where the system does not tell."""
-    # getrusage() would also count what the parent had when it forked.
+    """Return the peak resident memory of the process in KiB; None if the system does not provide it."""
+    # getrusage() also counts the memory of the parent at the time of the fork.
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,11 +1,11 @@
-"""The handler of `watch`: turns notifications into lines, counts them, and knows when it has seen enough.
+"""The handler of `watch`: prints and counts notifications, and detects when the exit condition is met.
 
-`synced` stands directly behind the last add of the initial list. Nobody tells a handler which add is the last, but its
-registration knows once the handler has returned from it; so it is asked before anything else is printed, and somebody
-waits for it in case nothing else comes.
+`synced` is printed directly after the last add of the initial list. A handler does not know which add is the last one,
+but its registration reports `has_synced` once the handler has returned from it. So the printer checks that before it
+prints the next line, and a task waits for it in case no further notification comes.
 
-To end with a dump, the store is taken as it is at one moment, and the handler goes on until everything that led to that
-state has been told, and nothing of what came after: what is printed before the dump leads exactly to what it shows.
+Before a dump, the cache is copied at one moment. The printer then prints the notifications that led to that state, and
+no later ones, so that the printed notifications match the dump.
 """
 
 from __future__ import annotations
@@ -19,178 +19,190 @@ from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.cli.output.lines import Form
+    from aioinformer.cli.output.lines import LineFormat
 
 
-class Goal:
-    """What is enough, over all recorders that are made with it. Nothing more is printed by any of them then.
+class ExitCondition:
+    """The condition of `--until-synced` and `--exit-after`, over all printers. When it is met, they print no more.
 
     Args:
-        on_enough: called once.
-        until_synced: it is enough when each recorder has printed `synced`.
-        exit_after: how many notifications, each after `synced` of its recorder, are enough; None for any number.
+        on_met: called once, when the condition is met.
+        until_synced: the condition is that each printer has printed `synced`.
+        exit_after: the condition is this number of notifications, each after its printer's `synced`; None for no limit.
 
     Attributes:
-        left: how many of these are still missing; None for any number.
+        remaining: the number of missing notifications; None for no limit.
     """
 
     def __init__(
-        self, on_enough: Callable[[], None], *, until_synced: bool = False, exit_after: int | None = None
+        self, on_met: Callable[[], None], *, until_synced: bool = False, exit_after: int | None = None
     ) -> None:
-        self._on_enough = on_enough
+        self._on_met = on_met
         self._until_synced = until_synced
-        self.left = exit_after
-        self._recorders: list[Recorder] = []
+        self.remaining = exit_after
+        self._printers: list[Printer] = []
 
-    def include(self, recorder: Recorder) -> None:
-        """Wait for this recorder, too."""
-        self._recorders.append(recorder)
+    def include(self, printer: Printer) -> None:
+        """Include a printer in the condition."""
+        self._printers.append(printer)
 
-    def note_synced(self) -> None:
-        """Take note that a recorder has printed `synced`."""
-        if self._until_synced and all(recorder.synced_at is not None for recorder in self._recorders):
-            self._reach()
+    def on_synced(self) -> None:
+        """Check the condition after a printer has printed `synced`."""
+        if self._until_synced and all(printer.synced_at is not None for printer in self._printers):
+            self._end()
 
-    def note_change(self) -> None:
-        """Take note of one notification after `synced`."""
-        if self.left is not None:
-            self.left -= 1
-            if not self.left:
-                self._reach()
+    def on_change(self) -> None:
+        """Count a notification after `synced`, and check the condition."""
+        if self.remaining is not None:
+            self.remaining -= 1
+            if not self.remaining:
+                self._end()
 
-    def _reach(self) -> None:
-        for recorder in self._recorders:
-            recorder.close()
-        self._on_enough()
+    def _end(self) -> None:
+        for printer in self._printers:
+            printer.close()
+        self._on_met()
 
 
-class Recorder:
-    """Prints and counts what it is told; its methods are those of a handler.
+class Printer:
+    """Prints and counts notifications. `on_add`, `on_update` and `on_delete` are the methods of a detailed handler.
 
     Args:
-        form: how notifications look, None not to print them.
-        write: takes each line.
-        clock: seconds, from anywhere.
-        version: the version of the list, as soon as it is known; "" before.
-        goal: counts what was printed, and says when it is enough; None if it never is.
-        remember: keep in mind what was told, as `settle` needs it.
+        form: the format of the lines; None to print none.
+        write: called with each line.
+        clock: returns the time in seconds.
+        version: returns the resourceVersion of the initial list; "" until it is known.
+        condition: the exit condition, if there is one.
+        track_objects: remember the printed state of each object, which `print_up_to` needs.
+
+    Attributes:
+        adds: the number of adds.
+        updates: the number of updates.
+        deletes: the number of deletes.
+        synced_at: when `synced` was printed; None before.
+        first_change: when the first notification after `synced` was printed.
+        last_change: when the last notification after `synced` was printed.
     """
 
     def __init__(
         self,
-        form: Form | None,
+        form: LineFormat | None,
         write: Callable[[bytes], None],
         *,
         clock: Callable[[], float],
         version: Callable[[], str] = lambda: "",
-        goal: Goal | None = None,
-        remember: bool = False,
+        condition: ExitCondition | None = None,
+        track_objects: bool = False,
     ) -> None:
         self.adds = self.updates = self.deletes = 0
         self.synced_at: float | None = None
         self.first_change: float | None = None
         self.last_change: float | None = None
-        #: Says whether the handler has seen all of the initial list; set when it is registered.
+        #: Whether the handler has received the whole initial list; set when it is registered.
         self.has_synced: Callable[[], bool] = lambda: False
-        #: How notifications look; set once the resource is known.
+        #: The format of the lines; set once the resource is known.
         self.form = form
         self._write = write
         self._clock = clock
         self._version = version
         self._list_version = ""
-        self._goal = goal
-        if goal is not None:
-            goal.include(self)
-        self._told: dict[str, tuple[str, str]] | None = {} if remember else None
-        self._wanted: dict[str, tuple[str, str] | None] | None = None
-        self._settled = asyncio.Event()
+        self._condition = condition
+        if condition is not None:
+            condition.include(self)
+        #: uid and resourceVersion of each object, as printed.
+        self._printed: dict[str, tuple[str, str]] | None = {} if track_objects else None
+        #: The state of objects to print before the dump; None for a deleted object.
+        self._outstanding: dict[str, tuple[str, str] | None] | None = None
+        self._caught_up = asyncio.Event()
         self._initial = 0
         self._closed = False
 
     def on_add(self, obj: Any, initial: bool) -> None:
-        """A handler's `on_add`, in its detailed form."""
-        self.note_version()
-        if self._passes(key_of(obj), identity(obj), initial=initial):
+        """Print and count an add."""
+        self.note_list_version()
+        if self._accept(key_of(obj), identity(obj), initial=initial):
             self.adds += 1
             self._initial += initial
             if self.form is not None:
                 self._write(self.form.add(obj, initial))
-            self._count(initial)
+            self._count_change(initial)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A handler's `on_update`."""
-        if self._passes(key_of(new), identity(new)):
+        """Print and count an update."""
+        if self._accept(key_of(new), identity(new)):
             self.updates += 1
             if self.form is not None:
                 self._write(self.form.update(old, new))
-            self._count()
+            self._count_change()
 
     def on_delete(self, obj: Any) -> None:
-        """A handler's `on_delete`."""
-        if self._passes(key_of(obj), None):
+        """Print and count a delete."""
+        if self._accept(key_of(obj), None):
             self.deletes += 1
             if self.form is not None:
                 self._write(self.form.delete(obj))
-            self._count()
+            self._count_change()
 
-    def note_version(self) -> None:
-        """Takes the version of the list, if it is known for the first time."""
+    def note_list_version(self) -> None:
+        """Store the resourceVersion of the initial list as soon as it is known."""
         self._list_version = self._list_version or self._version()
 
-    def tell_synced(self) -> None:
-        """Prints `synced`, once."""
+    def print_synced(self) -> None:
+        """Print `synced`, once."""
         if self.synced_at is None and not self._closed:
-            self.note_version()
+            self.note_list_version()
             self.synced_at = self._clock()
             if self.form is not None:
                 self._write(self.form.synced(self._initial, self._list_version))
-            if self._goal is not None:
-                self._goal.note_synced()
+            if self._condition is not None:
+                self._condition.on_synced()
 
     def close(self) -> None:
-        """Prints nothing more."""
+        """Print no more."""
         self._closed = True
-        self._settled.set()
+        self._caught_up.set()
 
-    async def settle(self, store: Iterable[Any]) -> None:
-        """Waits until all that led to this state of the store has been told, and prints nothing that came later.
+    async def print_up_to(self, store: Iterable[Any]) -> None:
+        """Wait until the notifications that led to this state of the cache are printed, and print no later ones.
 
         Args:
-            store: the objects in it, taken without a pause before this is called.
+            store: the objects in the cache, read immediately before this call.
         """
-        if self._told is None or self._closed:
+        if self._printed is None or self._closed:
             return
-        told = self._told
+        printed = self._printed
         state = {key_of(obj): identity(obj) for obj in store}
-        self._wanted = {key: state.get(key) for key in state.keys() | told.keys() if state.get(key) != told.get(key)}
-        if self._wanted:
-            await self._settled.wait()
+        keys = state.keys() | printed.keys()
+        self._outstanding = {key: state.get(key) for key in keys if state.get(key) != printed.get(key)}
+        if self._outstanding:
+            await self._caught_up.wait()
         self.close()
 
-    def _passes(self, key: str, now: tuple[str, str] | None, *, initial: bool = False) -> bool:
+    def _accept(self, key: str, state: tuple[str, str] | None, *, initial: bool = False) -> bool:
+        """Return whether to print a notification about this state of an object; None for deleted."""
         if self.synced_at is None and not initial and self.has_synced():
-            self.tell_synced()
+            self.print_synced()
         if self._closed:
             return False
-        if self._wanted is not None:
-            if key not in self._wanted:
+        if self._outstanding is not None:
+            if key not in self._outstanding:
                 return False
-            if self._wanted[key] == now:
-                del self._wanted[key]
-                if not self._wanted:
-                    self._settled.set()
-        if self._told is not None:
-            if now is None:
-                self._told.pop(key, None)
+            if self._outstanding[key] == state:
+                del self._outstanding[key]
+                if not self._outstanding:
+                    self._caught_up.set()
+        if self._printed is not None:
+            if state is None:
+                self._printed.pop(key, None)
             else:
-                self._told[key] = now
+                self._printed[key] = state
         return True
 
-    def _count(self, initial: bool = False) -> None:
+    def _count_change(self, initial: bool = False) -> None:
         if self.synced_at is None or initial:
             return
         self.last_change = self._clock()
         if self.first_change is None:
             self.first_change = self.last_change
-        if self._goal is not None:
-            self._goal.note_change()
+        if self._condition is not None:
+            self._condition.on_change()

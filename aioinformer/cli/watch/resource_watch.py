@@ -1,12 +1,12 @@
-"""One resource of `watch`: found by discovery, followed by an informer with one handler, and its figures."""
+"""One resource of `watch`: discovery, an informer with one handler, and the figures of the summary."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.cli.output.lines import JsonForm
-from aioinformer.cli.watch.printer import Recorder
+from aioinformer.cli.output.lines import JsonFormat
+from aioinformer.cli.watch.printer import Printer
 from aioinformer.errors import AioinformerError, ApiError, UsageError
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -18,68 +18,69 @@ from aioinformer.transport import Request
 from aioinformer.transport.exchange import exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.cli.connecting import TimedTransport
     from aioinformer.cli.options import WatchOptions
-    from aioinformer.cli.output.lines import Form
+    from aioinformer.cli.output.lines import LineFormat
     from aioinformer.cli.targets import Target
-    from aioinformer.cli.watch.printer import Goal
+    from aioinformer.cli.watch.printer import ExitCondition
     from aioinformer.resources.discovery import Discovery
     from aioinformer.resources.resource import Resource
 
 logger = get_logger("aioinformer.cli")
 
 
-class Followed:
-    """Follows one target. To be made where the loop runs.
+class ResourceWatch:
+    """Watches one target and prints its notifications. Make it while the event loop runs.
 
     Args:
-        target: what to follow.
-        options: of the command.
-        form: makes the form of lines for a resource; None not to print any.
-        write: takes each line of stdout.
-        goal: what is enough.
+        target: the resource, or one object of it.
+        options: the options of the command.
+        form: returns the format of lines for a resource; None to print none.
+        write: called with each line of stdout.
+        condition: the exit condition of the command.
     """
 
     def __init__(
         self,
         target: Target,
         options: WatchOptions,
-        form: Callable[[Resource[Any]], Form | None],
+        form: Callable[[Resource[Any]], LineFormat | None],
         write: Callable[[bytes], None],
-        goal: Goal,
+        condition: ExitCondition,
     ) -> None:
         self._target = target
         self._options = options
         self._form = form
         self._write = write
         self._informer: SharedIndexInformer[Any] | None = None
-        self._listing: tuple[TimedTransport, str] | None = None
-        self._store: list[Any] = []
-        self.recorder = Recorder(
+        self._listed: tuple[TimedTransport, str] | None = None
+        self._dump: list[Any] = []
+        self.printer = Printer(
             None,
             write,
             clock=asyncio.get_running_loop().time,
-            version=self._version,
-            goal=goal,
-            remember=options.dump_on_exit,
+            version=self._list_version,
+            condition=condition,
+            track_objects=options.dump_on_exit,
         )
 
     async def run(self, transport: TimedTransport, discovery: Discovery, default_namespace: str) -> None:
-        """Follows the target until cancelled.
+        """Watch the target until cancelled.
 
         Raises:
-            UsageError: the resource is not served, cannot be watched, or the server refuses a selector.
+            UsageError: the server does not serve the resource, cannot watch it, or refuses a selector.
         """
         options = self._options
-        resource = await discovery.wait_for(self._target.resource, _report)
+        resource = await discovery.wait_for(self._target.resource, _log_failure)
         resource.require("list", "watch")
         namespace = ""
         if resource.namespaced and not options.all_namespaces:
             namespace = options.namespace or default_namespace
-        self._listing = (transport, resource.path(namespace))
-        self.recorder.form = self._form(resource)
+        self._listed = (transport, resource.path(namespace))
+        printer = self.printer
+        printer.form = self._form(resource)
         field_selector = self._target.field_selector(options.field_selector)
         lister_watcher = ListWatch(
             transport,
@@ -90,117 +91,122 @@ class Followed:
             metadata_only=options.metadata_only,
         )
         informer = self._informer = SharedIndexInformer(lister_watcher, resync_period=options.resync)
-        recorder = self.recorder
         registration = informer.add_event_handler(
             ResourceEventHandlerDetailedFuncs(
-                on_add=recorder.on_add, on_update=recorder.on_update, on_delete=recorder.on_delete
+                on_add=printer.on_add, on_update=printer.on_update, on_delete=printer.on_delete
             )
         )
-        recorder.has_synced = registration.has_synced
-        missing, refused = asyncio.Event(), asyncio.Event()
+        printer.has_synced = registration.has_synced
+        not_found, backing_off = asyncio.Event(), asyncio.Event()
 
         def on_state(state: InformerState) -> None:
-            recorder.note_version()
-            if recorder.synced_at is None:
+            printer.note_list_version()
+            if printer.synced_at is None:
                 if state.phase is Phase.NOT_FOUND:
-                    missing.set()
+                    not_found.set()
                 elif state.phase is Phase.BACKING_OFF:
-                    refused.set()
+                    backing_off.set()
 
         informer.add_state_handler(on_state)
 
-        async def tell_synced() -> None:
+        async def print_synced() -> None:
             await registration.wait_for_sync()
-            recorder.tell_synced()
+            printer.print_synced()
 
-        async def make_sure_of_resource() -> None:
-            # A built-in resource was taken for granted, or a custom one has gone since it was discovered.
-            while recorder.synced_at is None:
-                await missing.wait()
-                missing.clear()
-                await discovery.wait_for(resource.gvr, _report, fresh=True)
+        async def check_resource() -> None:
+            # Built-in resources are not discovered first, and a custom resource may have been removed since discovery.
+            while printer.synced_at is None:
+                await not_found.wait()
+                not_found.clear()
+                await discovery.wait_for(resource.gvr, _log_failure, fresh=True)
 
-        async def make_sure_of_selectors() -> None:
-            while recorder.synced_at is None:
-                await refused.wait()
-                refused.clear()
+        async def check_selectors() -> None:
+            while printer.synced_at is None:
+                await backing_off.wait()
+                backing_off.clear()
                 await _check_selectors(transport, resource.path(namespace), options.selector, field_selector)
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(informer.run(), name=f"informer of {resource}")
-            tasks.create_task(tell_synced(), name=f"wait for the initial list of {resource}")
-            tasks.create_task(make_sure_of_resource(), name=f"look for {resource}, which was not found")
+            tasks.create_task(print_synced(), name=f"wait for the initial list of {resource}")
+            tasks.create_task(check_resource(), name=f"check that {resource} is served")
             if options.selector or field_selector:
-                tasks.create_task(make_sure_of_selectors(), name=f"check the selectors of {resource}")
+                tasks.create_task(check_selectors(), name=f"check the selectors of {resource}")
 
-    def take_store(self) -> list[Any]:
-        """Take the objects in the cache, sorted by key, for `dump`."""
+    def copy_store(self) -> list[Any]:
+        """Copy the objects in the cache, sorted by key, for `dump`."""
         if self._informer is not None:
-            self._store = sorted(self._informer.get_indexer().list(), key=meta_namespace_key_func)
-        return self._store
+            self._dump = sorted(self._informer.get_indexer().list(), key=meta_namespace_key_func)
+        return self._dump
 
     def dump(self) -> None:
-        """Write the objects that were taken; JSON whatever the form of the rest is."""
-        form = self.recorder.form
-        lines = form if isinstance(form, JsonForm) else JsonForm(self.name if len(self._options.targets) > 1 else "")
-        for obj in self._store:
+        """Write the copied objects, always as JSON."""
+        form = self.printer.form
+        lines = (
+            form if isinstance(form, JsonFormat) else JsonFormat(self.name if len(self._options.targets) > 1 else "")
+        )
+        for obj in self._dump:
             self._write(lines.stored(obj))
 
     def warn_of_undecodable(self) -> None:
-        """Say how many versions of objects were not printed because they could not be decoded, if there were some."""
+        """Log how many versions of objects were not printed because they could not be decoded, if any."""
         informer = self._informer
         if informer is not None and (count := informer.skipped):
             reasons = sorted(informer.undecodable().items(), reverse=True)
-            last = f"; {reasons[0][0] or 'an object without a readable name'}: {reasons[0][1]}" if reasons else ""
-            logger.warning("%s: not printed, because they could not be decoded: %d%s", self.name, count, last)
+            example = f"; {reasons[0][0] or 'an object without a readable name'}: {reasons[0][1]}" if reasons else ""
+            logger.warning(
+                "%s: %d versions of objects were not printed, because they could not be decoded%s",
+                self.name,
+                count,
+                example,
+            )
 
     @property
     def name(self) -> str:
-        """The resource, as the server calls it once that is known."""
+        """The resource, as the server names it once that is known."""
         return self._target.resource if self._informer is None else self._informer.resource.group_resource
 
     @property
     def span(self) -> tuple[float | None, float | None]:
-        """When the list was first requested, and when it was delivered."""
-        return self._listing and self._listing[0].first_request(self._listing[1]), self.recorder.synced_at
+        """The time of the first list request, and that of the sync."""
+        return self._listed and self._listed[0].first_request(self._listed[1]), self.printer.synced_at
 
     @property
     def objects(self) -> int:
-        """How many objects are in the cache."""
+        """The number of objects in the cache."""
         return 0 if self._informer is None else len(self._informer.get_indexer().list_keys())
 
-    def _version(self) -> str:
+    def _list_version(self) -> str:
         return "" if self._informer is None else self._informer.initial_resource_version
 
 
-def figures(followed: Iterable[Followed], process: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a summary, over all that were followed.
+def summary_figures(watches: Sequence[ResourceWatch], process: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of the summary, over all given watches.
 
     Args:
-        followed: at least one.
+        watches: at least one.
         process: figures of the process as a whole.
     """
-    each = list(followed)
-    recorders = [one.recorder for one in each]
-    starts, ends = zip(*(one.span for one in each), strict=True)
+    printers = [watch.printer for watch in watches]
+    starts, ends = zip(*(watch.span for watch in watches), strict=True)
     synced = None not in (*starts, *ends)
-    changes = [at for recorder in recorders for at in (recorder.first_change, recorder.last_change) if at is not None]
+    changes = [at for printer in printers for at in (printer.first_change, printer.last_change) if at is not None]
     return {
-        "adds": sum(recorder.adds for recorder in recorders),
-        "updates": sum(recorder.updates for recorder in recorders),
-        "deletes": sum(recorder.deletes for recorder in recorders),
+        "adds": sum(printer.adds for printer in printers),
+        "updates": sum(printer.updates for printer in printers),
+        "deletes": sum(printer.deletes for printer in printers),
         "sync_seconds": round(max(ends) - min(starts), 6) if synced else None,
         "watch_seconds": round(max(changes, default=0.0) - min(changes, default=0.0), 6) if synced else None,
-        "objects": sum(one.objects for one in each),
+        "objects": sum(watch.objects for watch in watches),
         **process,
     }
 
 
 async def _check_selectors(transport: TimedTransport, path: str, labels: str, fields: str) -> None:
-    """Ask a plain list whether the server takes the selectors. The informer reports any other failure.
+    """Send a plain list request with the selectors. The informer reports failures other than a refusal.
 
     Raises:
-        UsageError: the server refuses them.
+        UsageError: the server refuses the selectors.
     """
     selectors = [("labelSelector", labels), ("fieldSelector", fields)]
     query = [(name, text) for name, text in selectors if text]
@@ -208,11 +214,11 @@ async def _check_selectors(transport: TimedTransport, path: str, labels: str, fi
         await exchange(transport, Request(path, (*query, ("limit", "1"))), "list")
     except ApiError as error:
         if error.status == 400:
-            said = " with ".join(f"{name}={text}" for name, text in query)
-            raise UsageError(f"the server refuses {said}: {error.message or error.reason}") from error
+            refused = " with ".join(f"{name}={text}" for name, text in query)
+            raise UsageError(f"the server refuses {refused}: {error.message or error.reason}") from error
     except AioinformerError:
         pass
 
 
-def _report(failure: Exception, delay: float) -> None:
-    logger.warning("discovery: %s; next attempt in %.1f s", failure, delay)
+def _log_failure(failure: Exception, delay: float) -> None:
+    logger.warning("discovery failed: %s; retrying in %.1f s", failure, delay)
