@@ -141,7 +141,7 @@ def _check_save_folder(name: str) -> None:
     """
     folder = Path(name)
     if folder.is_symlink():
-        raise UsageError(f"--save {name}: the folder is a symbolic link; name its target")
+        raise UsageError(f"--save {name}: it is a symbolic link; name the folder that it points to")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

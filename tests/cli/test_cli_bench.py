@@ -1,4 +1,4 @@
-"""`aioinformer bench`: what it measures, and that nothing of it is left behind."""
+"""`aioinformer bench`: its figures, and the deletion of its namespace."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SMALL = ("--objects", "20", "--rate", "100", "--seconds", "0.3")
 
 
 async def namespaces(server: ApiServer) -> list[str]:
-    """Names of the namespaces that the command made."""
+    """Return the names of the namespaces that the command created."""
     async with aiohttp.ClientSession() as session, session.get(f"{server.url}/api/v1/namespaces") as response:
         listed: dict[str, Any] = await response.json()
     names = [item["metadata"]["name"] for item in listed["items"]]
     return [name for name in names if name.startswith("aioinformer-bench-")]
 
 
-async def test_without_a_server_the_embedded_one_is_measured(shell: Shell) -> None:
+async def test_bench_without_server_measures_the_embedded_one(shell: Shell) -> None:
     finished = await shell.run("bench", *SMALL)
     assert finished.code == 0, finished.stderr
     assert [line.split("  ")[0].strip() for line in finished.lines] == [
@@ -41,7 +41,7 @@ async def test_without_a_server_the_embedded_one_is_measured(shell: Shell) -> No
     assert "embedded" in finished.stderr
 
 
-async def test_the_figures_are_about_everything_that_was_written(shell: Shell, kubeconfig: Path) -> None:
+async def test_bench_figures_cover_all_writes(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run("bench", *SMALL, "--kubeconfig", str(kubeconfig), "-o", "json")
     report = json.loads(finished.lines[0])
     assert finished.code == 0, finished.stderr
@@ -51,13 +51,13 @@ async def test_the_figures_are_about_everything_that_was_written(shell: Shell, k
     assert 0 < report["latency_from_sent"]["p50_ms"] <= report["latency_from_sent"]["max_ms"]
 
 
-async def test_the_namespace_is_gone_in_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_bench_deletes_its_namespace(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     await shell.run("bench", *SMALL, "--kubeconfig", str(kubeconfig))
     assert await namespaces(server) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_the_namespace_is_gone_after_a_signal(
+async def test_bench_deletes_its_namespace_after_a_signal(
     shell: Shell, server: ApiServer, kubeconfig: Path, number: signal.Signals
 ) -> None:
     command = await shell.start("bench", "--objects", "20", "--seconds", "60", "--kubeconfig", str(kubeconfig))
@@ -68,7 +68,7 @@ async def test_the_namespace_is_gone_after_a_signal(
     assert await namespaces(server) == []
 
 
-async def test_a_server_that_refuses_is_told_in_a_line(shell: Shell, server: ApiServer) -> None:
+async def test_bench_logs_a_refusal_in_one_line(shell: Shell, server: ApiServer) -> None:
     finished = await shell.run("bench", "--server", f"{server.url}/elsewhere")
     assert (finished.code, finished.lines) == (1, [])
     assert "404" in finished.stderr
@@ -76,7 +76,7 @@ async def test_a_server_that_refuses_is_told_in_a_line(shell: Shell, server: Api
 
 
 @pytest.mark.parametrize("option", [("--objects", "0"), ("--size", "1000000"), ("--rate", "0"), ("--seconds", "inf")])
-async def test_what_cannot_be_measured_is_a_usage_error(shell: Shell, option: tuple[str, str]) -> None:
+async def test_bench_options_out_of_range_are_usage_errors(shell: Shell, option: tuple[str, str]) -> None:
     finished = await shell.run("bench", *option)
     assert finished.code == 2
     assert f"{option[0]} must be" in finished.stderr

@@ -1,4 +1,4 @@
-"""`aioinformer demo`, into a pipe and on a terminal."""
+"""`aioinformer demo`, in a pipe and on a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINE = re.compile(r"\d\d:\d\d:\d\d\.\d{3}  (add|update|delete|synced) +(nodes|configmaps|deployments|jobs|pods)( |$)")
 
 
-async def test_into_a_pipe_it_is_lines_and_ends_by_itself(shell: Shell) -> None:
+async def test_demo_in_a_pipe_prints_lines_and_ends(shell: Shell) -> None:
     finished = await shell.run("demo", "--duration", "4")
     assert finished.code == 0
     assert [line for line in finished.lines if not LINE.match(line)] == []
@@ -27,20 +27,20 @@ async def test_into_a_pipe_it_is_lines_and_ends_by_itself(shell: Shell) -> None:
     assert {"add", "update", "synced"} <= events
 
 
-async def test_a_signal_ends_it(shell: Shell) -> None:
+async def test_signal_ends_demo(shell: Shell) -> None:
     command = await shell.start("demo")
     await command.line()
     assert (await command.finish(signal.SIGTERM)).code == 0
 
 
-async def test_beside_it_the_server_can_be_looked_at(shell: Shell, tmp_path: Path) -> None:
+async def test_demo_server_works_with_watch(shell: Shell, tmp_path: Path) -> None:
     demo = await shell.start("demo", "--kubeconfig", tmp_path / "kubeconfig")
     await demo.line()
     beside = await shell.run("watch", "ns", "--kubeconfig", tmp_path / "kubeconfig", "--until-synced")
     assert beside.code == 0
 
 
-async def test_on_a_terminal_it_is_a_picture_that_gives_the_terminal_back(shell: Shell) -> None:
+async def test_demo_on_a_terminal_draws_and_restores_the_screen(shell: Shell) -> None:
     controller, terminal = os.openpty()
     command = await shell.start("demo", stdout=terminal, TERM="xterm-256color", COLUMNS="100", LINES="30")
     os.close(terminal)
@@ -48,7 +48,7 @@ async def test_on_a_terminal_it_is_a_picture_that_gives_the_terminal_back(shell:
     drawn = asyncio.Event()
 
     def read() -> None:
-        # The other end of a terminal reads as an error once nobody holds it any more.
+        # Reading fails once the command has closed its end of the terminal.
         with suppress(OSError):
             shown.extend(os.read(controller, 65536))
         if "● pods".encode() in shown:

@@ -1,4 +1,4 @@
-"""What the demo shows on a terminal."""
+"""The terminal screen of the demo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn(shown: Snapshot, width: int = 100, height: int = 30) -> list[str]:
     return capture.get().splitlines()
 
 
-def test_a_picture_has_pods_lines_and_the_state_of_each_informer() -> None:
+def test_screen_shows_pods_lines_and_informers() -> None:
     lines = drawn(snapshot())
     assert lines[0].startswith("the title")
     (pod,) = [line for line in lines if "pod-1" in line]
@@ -42,23 +42,23 @@ def test_a_picture_has_pods_lines_and_the_state_of_each_informer() -> None:
 
 
 @pytest.mark.parametrize("height", [12, 24, 60])
-def test_a_picture_fits_the_terminal_and_keeps_its_status_lines(height: int) -> None:
+def test_screen_fits_the_terminal(height: int) -> None:
     lines = drawn(snapshot(pods=200, lines=200), height=height)
     assert len(lines) == height
     assert lines[-1].startswith("● nodes")
 
 
-def test_a_picture_counts_the_pods_it_leaves_out() -> None:
+def test_screen_counts_hidden_pods() -> None:
     lines = drawn(snapshot(pods=200), height=30)
     shown = sum("ns/pod-" in line for line in lines)
     assert any(f"and {200 - shown} more" in line for line in lines)
 
 
-def test_a_picture_says_why_an_informer_does_not_watch() -> None:
+def test_screen_shows_why_an_informer_backs_off() -> None:
     assert any("backing off: 503" in line for line in drawn(snapshot(reason="503 again")))
 
 
-def test_a_picture_says_that_a_server_has_never_been_heard() -> None:
+def test_screen_shows_an_informer_without_events() -> None:
     assert any("no event yet" in line for line in drawn(snapshot(staleness=None)))
 
 
@@ -66,5 +66,5 @@ def test_a_picture_says_that_a_server_has_never_been_heard() -> None:
     ("seconds", "text"),
     [(-1, "0.0s"), (0.04, "0.0s"), (9.94, "9.9s"), (10, "10s"), (61, "1m01s"), (3661, "1h01m")],
 )
-def test_a_duration_takes_few_characters(seconds: float, text: str) -> None:
+def test_duration_is_short(seconds: float, text: str) -> None:
     assert duration(seconds) == text

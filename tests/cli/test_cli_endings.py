@@ -1,4 +1,4 @@
-"""How commands end: on signals in every phase, on a stdout that is closed or not read, on mistakes."""
+"""How commands end: after signals in each phase, with a closed or unread stdout, and after usage errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 class SilentServer:
-    """Accepts connections, and says nothing, ever."""
+    """A server that accepts connections and never answers."""
 
     def __init__(self) -> None:
         self.connected = asyncio.Event()
@@ -52,7 +52,7 @@ async def silent() -> AsyncIterator[SilentServer]:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-async def test_a_signal_while_watching_is_a_success(
+async def test_signal_while_watching_ends_with_0(
     shell: Shell, server: ApiServer, kubeconfig: Path, number: signal.Signals
 ) -> None:
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig)
@@ -60,7 +60,7 @@ async def test_a_signal_while_watching_is_a_success(
     assert (await command.finish(number)).code == 0
 
 
-async def test_a_signal_before_the_condition_came_true_is_a_failure(
+async def test_signal_before_the_condition_is_met_ends_with_1(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1")
@@ -69,7 +69,7 @@ async def test_a_signal_before_the_condition_came_true_is_a_failure(
 
 
 @pytest.mark.parametrize("resource", ["cm", "v1/configmaps"], ids=["discovery", "list"])
-async def test_a_signal_ends_a_command_that_waits_for_an_answer(
+async def test_signal_ends_a_command_that_waits_for_an_answer(
     shell: Shell, silent: SilentServer, resource: str
 ) -> None:
     command = await shell.start("watch", resource, "--server", silent.url)
@@ -77,13 +77,13 @@ async def test_a_signal_ends_a_command_that_waits_for_an_answer(
     assert (await command.finish(signal.SIGINT)).code == 0
 
 
-async def test_a_signal_ends_a_command_that_backs_off(shell: Shell) -> None:
+async def test_signal_ends_a_command_that_backs_off(shell: Shell) -> None:
     command = await shell.start("watch", "cm", "--server", "http://127.0.0.1:1")
-    await command.says("next attempt")
+    await command.says("retrying in")
     assert (await command.finish(signal.SIGTERM)).code == 0
 
 
-async def test_a_closed_stdout_ends_the_command_quietly(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_closed_stdout_ends_the_command_quietly(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     reading, writing = os.pipe()
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", stdout=writing)
     os.close(writing)
@@ -92,7 +92,7 @@ async def test_a_closed_stdout_ends_the_command_quietly(shell: Shell, server: Ap
     assert await command.ended() == 0
 
 
-def test_without_any_stdout_there_is_nothing_to_do(tmp_path: Path) -> None:
+def test_missing_stdout_ends_the_command_at_once(tmp_path: Path) -> None:
     closed = subprocess.run(
         ["sh", "-c", f'exec "{sys.executable}" -m aioinformer watch cm --server http://127.0.0.1:1 >&-'],
         cwd=tmp_path,
@@ -104,7 +104,7 @@ def test_without_any_stdout_there_is_nothing_to_do(tmp_path: Path) -> None:
     assert (closed.returncode, closed.stderr) == (0, "")
 
 
-async def test_an_unread_stdout_does_not_delay_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_unread_stdout_does_not_delay_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
     reading, writing = os.pipe()
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--dump-on-exit", stdout=writing)
@@ -114,10 +114,10 @@ async def test_an_unread_stdout_does_not_delay_the_end(shell: Shell, server: Api
     assert await command.ended() == 0
     with os.fdopen(reading, "rb") as unread:
         left = unread.read()
-    assert left.endswith(b"}\n"), "the reader finds half a line"
+    assert left.endswith(b"}\n"), "the reader finds an incomplete line"
 
 
-async def test_an_unread_stdout_does_not_keep_a_command_that_is_done(
+async def test_unread_stdout_does_not_block_a_finished_command(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
     server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
@@ -128,8 +128,8 @@ async def test_an_unread_stdout_does_not_keep_a_command_that_is_done(
     os.close(reading)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
-async def test_a_stdout_that_is_full_is_a_failure(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+async def test_full_stdout_ends_with_1(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, stdout=full)
     os.close(full)
@@ -137,7 +137,7 @@ async def test_a_stdout_that_is_full_is_a_failure(shell: Shell, server: ApiServe
     assert await command.ended() == 1
 
 
-async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
     reading, writing = os.pipe()
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, stdout=writing)
@@ -150,7 +150,7 @@ async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: Api
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["watch"], "Missing argument 'RESOURCE'"),
         (["watch", "a/b/c/d"], "is not a resource"),
@@ -175,13 +175,13 @@ async def test_an_unread_stdout_does_not_hold_the_loop(shell: Shell, server: Api
         (["nonsense"], "No such command"),
     ],
 )
-async def test_a_mistake_is_told_and_ends_with_code_2(shell: Shell, arguments: list[str], said: str) -> None:
+async def test_usage_errors_end_with_2(shell: Shell, arguments: list[str], expected: str) -> None:
     finished = await shell.run(*arguments)
     assert (finished.code, finished.lines) == (2, [])
-    assert said in finished.stderr
+    assert expected in finished.stderr
 
 
-async def test_a_kubeconfig_that_is_none_ends_with_code_2(shell: Shell, tmp_path: Path) -> None:
+async def test_invalid_kubeconfig_ends_with_2(shell: Shell, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x00nonsense: [")
     finished = await shell.run("watch", "pods", KUBECONFIG=str(broken))
@@ -189,7 +189,7 @@ async def test_a_kubeconfig_that_is_none_ends_with_code_2(shell: Shell, tmp_path
     assert str(broken) in finished.stderr
 
 
-def test_a_missing_extra_is_named(tmp_path: Path) -> None:
+def test_missing_extra_is_named(tmp_path: Path) -> None:
     program = "import sys; sys.modules['click'] = None; from aioinformer.cli import main; main()"
     finished = subprocess.run(
         [sys.executable, "-c", program],
@@ -218,7 +218,7 @@ main()
 
 
 @pytest.mark.parametrize(("module", "code"), [("aioinformer.cli.shutdown", 130), ("click", 0)])
-def test_an_interrupt_while_it_is_imported_ends_it_without_a_word(module: str, code: int) -> None:
+def test_interrupt_during_imports_ends_quietly(module: str, code: int) -> None:
     program = f"MODULE = {module!r}\n{INTERRUPTED_AT}"
     finished = subprocess.run(
         [sys.executable, "-c", program, "watch", "v1/pods", "--server", "http://127.0.0.1:1"],

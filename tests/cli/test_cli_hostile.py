@@ -1,7 +1,7 @@
-"""A server, or a tenant on it, that writes to the terminal of whoever watches: names, versions, keys, labels, errors.
+"""A hostile server or tenant cannot control the terminal with names, versions, keys, labels or errors.
 
-A server that obeys the rules has no such names; but map keys, labels of custom resources and messages are a tenant's
-own, and nobody says that the server obeys the rules.
+A correct server refuses such names. But tenants choose map keys, labels of custom resources and messages, and the
+server may be malicious.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TITLE, ERASE = "\x1b]0;owned\x07", "\x1b[2K\x1b[1A\r"
 FORGED = f"{ERASE}12:00:00.000  delete  default/important\n"
-UNSEEN = "\x9b31m\u202e\u2066\u2028\u2029\x85\x7f\ufeff"
-EVIL = f"{TITLE}{FORGED}{UNSEEN}"
+INVISIBLE = "\x9b31m\u202e\u2066\u2028\u2029\x85\x7f\ufeff"
+EVIL = f"{TITLE}{FORGED}{INVISIBLE}"
 
 
 def config_map(name: str, version: str, **data: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def config_map(name: str, version: str, **data: str) -> dict[str, Any]:
 
 
 class HostileServer:
-    """Serves one ConfigMap that changes, and is deleted; or refuses, in its own words."""
+    """Serves one ConfigMap that changes and is deleted, or refuses each request with a hostile message."""
 
     def __init__(self, refusal: int = 0) -> None:
         self._refusal = refusal
@@ -63,8 +63,8 @@ class HostileServer:
         return stream
 
 
-class Nameless(HostileServer):
-    """Serves a list with three objects whose names cannot be read, and one with a good name."""
+class UnreadableNames(HostileServer):
+    """Serves a list with three objects whose names are unreadable, and one with a readable name."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if "sendInitialEvents" in request.query:
@@ -99,13 +99,13 @@ async def serving(server: HostileServer) -> AsyncIterator[str]:
 
 
 def assert_harmless(finished: Finished) -> None:
-    # Not by splitlines(), which also divides at what a forger may use.
+    # splitlines() would also split at separators that an attacker may use.
     for line in [*finished.lines, *finished.stderr.split("\n")]:
         assert line.isprintable(), line
 
 
 @pytest.mark.parametrize("output", ["text", "jsonl", "json", "summary"])
-async def test_names_and_keys_control_no_terminal(shell: Shell, output: str) -> None:
+async def test_names_and_keys_cannot_control_the_terminal(shell: Shell, output: str) -> None:
     async with serving(HostileServer()) as url:
         finished = await shell.run(
             *("watch", "v1/configmaps", "-A", "--server", url, "-o", output, "--exit-after", "3", "--dump-on-exit")
@@ -116,7 +116,7 @@ async def test_names_and_keys_control_no_terminal(shell: Shell, output: str) -> 
     assert starts == (["add   ", "synced", "update", "delete", "add   "] if output == "text" else [])
 
 
-async def test_json_lines_keep_the_values_that_they_escape(shell: Shell) -> None:
+async def test_json_lines_keep_escaped_values(shell: Shell) -> None:
     async with serving(HostileServer()) as url:
         finished = await shell.run("watch", "v1/configmaps", "-A", "--server", url, "-o", "json", "--until-synced")
     (add, _) = finished.events
@@ -126,8 +126,8 @@ async def test_json_lines_keep_the_values_that_they_escape(shell: Shell) -> None
 
 
 @pytest.mark.parametrize("output", ["text", "jsonl", "json", "summary"])
-async def test_objects_without_readable_names_are_counted(shell: Shell, output: str) -> None:
-    async with serving(Nameless()) as url:
+async def test_objects_with_unreadable_names_are_counted(shell: Shell, output: str) -> None:
+    async with serving(UnreadableNames()) as url:
         finished = await shell.run(*("watch", "v1/configmaps", "-A", "--server", url, "-o", output, "--until-synced"))
     assert finished.code == 0
     assert (
@@ -139,7 +139,7 @@ async def test_objects_without_readable_names_are_counted(shell: Shell, output: 
 
 @pytest.mark.parametrize("status", [403, 500, 400])
 @pytest.mark.parametrize("resource", ["v1/configmaps", "widgets"])
-async def test_words_of_a_refusing_server_control_no_terminal(shell: Shell, resource: str, status: int) -> None:
+async def test_refusals_cannot_control_the_terminal(shell: Shell, resource: str, status: int) -> None:
     async with serving(HostileServer(status)) as url:
         finished = await shell.run(
             *("watch", resource, "--server", url, "--until-synced", "--timeout", "2", "--field-selector", "a=b")
@@ -150,13 +150,13 @@ async def test_words_of_a_refusing_server_control_no_terminal(shell: Shell, reso
 
 
 @pytest.mark.parametrize("arguments", [("watch", EVIL), ("watch", "pods", "-o", EVIL), (EVIL,), (f"--{EVIL}",)])
-async def test_arguments_in_errors_control_no_terminal(shell: Shell, arguments: tuple[str, ...]) -> None:
+async def test_arguments_in_errors_cannot_control_the_terminal(shell: Shell, arguments: tuple[str, ...]) -> None:
     finished = await shell.run(*arguments)
     assert finished.code == 2
     assert_harmless(finished)
 
 
-async def test_a_hostile_kubeconfig_controls_no_terminal(shell: Shell) -> None:
+async def test_hostile_kubeconfig_cannot_control_the_terminal(shell: Shell) -> None:
     path = shell.home / "config"
     path.write_text(json.dumps({"current-context": EVIL, "contexts": [{"name": "a", "context": {"cluster": EVIL}}]}))
     for more in ((), ("--context", "a")):

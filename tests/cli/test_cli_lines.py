@@ -1,4 +1,4 @@
-"""How one notification looks."""
+"""The line of a notification, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def text_form(**options: Any) -> TextFormat:
     return TextFormat(Palette(False), lambda: "12:00:00.000", **options)
 
 
-def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
+def test_json_lines_are_compact_with_fields_in_order() -> None:
     form = JsonFormat()
     assert form.add(thing("1"), True) == (
         b'{"event":"add","key":"ns/a","uid":"u","resourceVersion":"1","initial":true}\n'
@@ -54,17 +54,17 @@ def test_json_lines_are_compact_and_keep_the_order_of_their_keys() -> None:
     )
 
 
-def test_a_tombstone_is_a_delete_with_the_last_known_version() -> None:
+def test_json_tombstone_has_the_last_known_version() -> None:
     line = json.loads(JsonFormat().delete(DeletedFinalStateUnknown("ns/a", thing("3"))))
     assert (line["key"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "3", True)
 
 
-def test_a_tombstone_without_any_state_still_has_every_key() -> None:
+def test_json_tombstone_without_state_has_all_fields() -> None:
     line = json.loads(JsonFormat().delete(DeletedFinalStateUnknown("ns/a", None)))
     assert (line["key"], line["uid"], line["resourceVersion"], line["tombstone"]) == ("ns/a", "", "", True)
 
 
-def test_text_stands_in_columns() -> None:
+def test_text_has_columns() -> None:
     form = text_form()
     lines = [
         form.add(thing("1"), False),
@@ -78,17 +78,17 @@ def test_text_stands_in_columns() -> None:
     ]
 
 
-def test_text_calls_a_resync_a_resync_and_a_successor_a_successor() -> None:
+def test_text_shows_resyncs_and_recreated_objects() -> None:
     form = text_form()
     assert form.update(thing("1"), thing("1")).split()[1] == b"resync"
     assert b"deleted and created again" in form.update(thing("1"), thing("2", uid="other"))
 
 
-def test_text_says_of_a_tombstone_that_nobody_watched() -> None:
+def test_text_shows_a_missed_deletion() -> None:
     assert b"missed while not watching" in text_form().delete(DeletedFinalStateUnknown("ns/a", thing("3")))
 
 
-def test_text_puts_the_resource_before_the_key_where_there_are_several() -> None:
+def test_text_aligns_columns_of_several_resources() -> None:
     columns = Columns()
     forms = [text_form(resource=name, columns=columns) for name in ("pods", "configmaps")]
     lines = [
@@ -99,20 +99,20 @@ def test_text_puts_the_resource_before_the_key_where_there_are_several() -> None
     assert forms[0].add(thing("1"), False).decode().index("version") == lines[1].index("version")
 
 
-def test_colours_are_escapes_around_the_same_words() -> None:
+def test_palette_adds_escapes_around_the_text() -> None:
     painted = Palette(True).paint("add", "add")
     assert painted.startswith("\x1b[")
     assert "add" in painted
     assert Palette(False).paint("add", "add") == "add"
 
 
-def test_what_changed_names_the_path_and_short_values() -> None:
+def test_changes_show_paths_and_short_values() -> None:
     old = {"spec": {"replicas": 1}, "metadata": {"resourceVersion": "1", "labels": {"a": "b"}}}
     new = {"spec": {"replicas": 2}, "metadata": {"resourceVersion": "2", "labels": {}}}
     assert describe_changes(old, new) == "spec.replicas 1 → 2, metadata.labels.a removed"
 
 
-def test_what_changed_pairs_list_items_by_name() -> None:
+def test_changes_pair_list_items_by_name() -> None:
     old = {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Old", "status": "x"}]}
     new = {"conditions": [{"type": "New", "status": "y"}, {"type": "Ready", "status": "True"}]}
     assert (
@@ -121,7 +121,7 @@ def test_what_changed_pairs_list_items_by_name() -> None:
     )
 
 
-def test_what_changed_begins_with_what_tells_most() -> None:
+def test_changes_put_the_most_informative_first() -> None:
     new = {
         "metadata": {"labels": {"a": "b"}},
         "status": {
@@ -136,28 +136,28 @@ def test_what_changed_begins_with_what_tells_most() -> None:
     )
 
 
-def test_what_changed_says_that_an_object_is_being_deleted() -> None:
+def test_changes_show_the_start_of_a_deletion() -> None:
     going = {"metadata": {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 30, "generation": 2}}
     assert describe_changes({"metadata": {"generation": 1}}, going) == "is being deleted"
     assert describe_changes(going, going) == ""
 
 
-def test_what_changed_is_short() -> None:
+def test_changes_have_a_limited_width() -> None:
     old = {"a" * 60: 1, "b" * 60: 1}
     new = {"a" * 60: 2, "b" * 60: 2}
     assert describe_changes(old, new) == f"{'a' * 60} 1 → 2, 1 more"
 
 
-def test_what_changed_counts_what_it_does_not_show() -> None:
+def test_changes_count_what_they_omit() -> None:
     assert describe_changes({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
 
 
-def test_what_changed_never_shows_a_secret_or_an_annotation() -> None:
+def test_changes_omit_values_of_secrets_and_annotations() -> None:
     old = {"kind": "Secret", "data": {"password": "b2xk"}, "metadata": {"annotations": {"a": "old"}}}
     new = {"kind": "Secret", "data": {"password": "bmV3"}, "metadata": {"annotations": {"a": "new"}}}
     assert describe_changes(old, new) == "data.password changed, metadata.annotations.a changed"
     assert describe_changes({"kind": "Secret"}, new) == "data added, metadata added"
 
 
-def test_what_changed_stays_on_one_line() -> None:
+def test_changes_stay_on_one_line() -> None:
     assert "\n" not in describe_changes({"a": "x"}, {"a": "y\nz\x1b[31m"})

@@ -1,4 +1,4 @@
-"""`aioinformer serve` as scripts see it."""
+"""`aioinformer serve` as a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def server_of(kubeconfig: str | Path) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_the_first_line_names_a_kubeconfig_that_works_until_the_end(shell: Shell, number: signal.Signals) -> None:
+async def test_first_line_names_a_working_kubeconfig(shell: Shell, number: signal.Signals) -> None:
     command = await shell.start("serve")
     variable, _, kubeconfig = (await command.line()).partition("=")
     assert variable == "KUBECONFIG"
@@ -32,7 +32,7 @@ async def test_the_first_line_names_a_kubeconfig_that_works_until_the_end(shell:
     assert not exists(kubeconfig)
 
 
-async def test_with_tls_the_kubeconfig_has_the_authority(shell: Shell) -> None:
+async def test_kubeconfig_with_tls_has_the_certificate_authority(shell: Shell) -> None:
     command = await shell.start("serve", "--tls")
     kubeconfig = (await command.line()).partition("=")[2]
     assert server_of(kubeconfig).startswith("https://")
@@ -41,29 +41,29 @@ async def test_with_tls_the_kubeconfig_has_the_authority(shell: Shell) -> None:
     await command.finish(signal.SIGTERM)
 
 
-async def test_the_kubeconfig_is_written_where_it_is_wanted_and_stays(shell: Shell, tmp_path: Path) -> None:
+async def test_kubeconfig_option_keeps_the_file(shell: Shell, tmp_path: Path) -> None:
     finished = await shell.run("serve", "--kubeconfig", "mine", "--duration", "0.2")
     assert finished.lines == [f"KUBECONFIG={shell.home / 'mine'}"]
     assert finished.code == 0
     assert server_of(shell.home / "mine").startswith("http://127.0.0.1:")
 
 
-async def test_a_kubeconfig_of_other_clusters_is_not_overwritten(shell: Shell, tmp_path: Path) -> None:
+async def test_kubeconfig_of_other_clusters_is_not_replaced(shell: Shell, tmp_path: Path) -> None:
     precious = write(tmp_path / "precious", "apiVersion: v1\nkind: Config\nclusters: []\n")
     finished = await shell.run("serve", "--kubeconfig", precious)
     assert (finished.code, finished.lines) == (2, [])
-    assert "about other clusters" in finished.stderr
+    assert "has other clusters" in finished.stderr
     assert precious.read_text() == "apiVersion: v1\nkind: Config\nclusters: []\n"
 
 
-async def test_an_empty_file_or_an_own_one_is_overwritten(shell: Shell, tmp_path: Path) -> None:
+async def test_empty_or_own_kubeconfig_is_replaced(shell: Shell, tmp_path: Path) -> None:
     mine = write(tmp_path / "mine", "")
     for _ in range(2):
         finished = await shell.run("serve", "--kubeconfig", mine, "--duration", "0.1")
         assert finished.lines == [f"KUBECONFIG={mine}"]
 
 
-async def test_a_port_that_is_taken_is_told(shell: Shell, tmp_path: Path) -> None:
+async def test_port_in_use_is_reported(shell: Shell, tmp_path: Path) -> None:
     first = await shell.start("serve")
     port = server_of((await first.line()).partition("=")[2]).rpartition(":")[2]
     finished = await shell.run("serve", "--port", port)
@@ -71,7 +71,7 @@ async def test_a_port_that_is_taken_is_told(shell: Shell, tmp_path: Path) -> Non
     assert "--port" in finished.stderr
 
 
-async def test_faults_are_there_only_if_asked_for(shell: Shell) -> None:
+async def test_faults_are_served_only_with_the_option(shell: Shell) -> None:
     answers = []
     for flags in ((), ("--faults",)):
         command = await shell.start("serve", *flags)
@@ -82,9 +82,9 @@ async def test_faults_are_there_only_if_asked_for(shell: Shell) -> None:
     assert answers == [404, 200]
 
 
-async def test_the_curl_lines_of_the_help_work_as_they_are_written(shell: Shell, unused_tcp_port: int) -> None:
-    told = await shell.run("serve", "--help")
-    lines = [line.strip() for line in told.lines if line.strip().startswith("curl ")]
+async def test_curl_commands_of_the_help_work(shell: Shell, unused_tcp_port: int) -> None:
+    expected = await shell.run("serve", "--help")
+    lines = [line.strip() for line in expected.lines if line.strip().startswith("curl ")]
     assert len(lines) == 4
     command = await shell.start("serve", "--faults", "--port", str(unused_tcp_port))
     await command.line()
@@ -97,7 +97,7 @@ async def test_the_curl_lines_of_the_help_work_as_they_are_written(shell: Shell,
     await command.finish(signal.SIGTERM)
 
 
-async def test_a_web_page_of_another_site_is_refused(shell: Shell) -> None:
+async def test_requests_of_other_origins_are_refused(shell: Shell) -> None:
     command = await shell.start("serve", "--faults")
     url = server_of((await command.line()).partition("=")[2])
     for headers in ({"Host": "rebound.example"}, {"Origin": "https://site.example"}):
@@ -115,7 +115,9 @@ async def test_a_web_page_of_another_site_is_refused(shell: Shell) -> None:
         (["--host", "0.0.0.0", "--tls"], ["--host 0.0.0.0 is reachable from other machines"]),
     ],
 )
-async def test_a_token_is_demanded_where_others_may_ask(shell: Shell, flags: list[str], warned: list[str]) -> None:
+async def test_token_is_required_beyond_loopback_and_with_tls(
+    shell: Shell, flags: list[str], warned: list[str]
+) -> None:
     command = await shell.start("serve", "--faults", *flags)
     kubeconfig = (await command.line()).partition("=")[2]
     url = server_of(kubeconfig)
@@ -133,7 +135,7 @@ async def test_a_token_is_demanded_where_others_may_ask(shell: Shell, flags: lis
     assert ("add --tls" in finished.stderr) is ("add --tls" in warned)
 
 
-async def test_what_is_written_is_for_its_owner(shell: Shell) -> None:
+async def test_written_files_are_private(shell: Shell) -> None:
     flags = ("--save", "saved", "--database", "state.db", "--kubeconfig", "mine")
     assert (await shell.run("serve", *flags, "--duration", "0.2")).code == 0
     for name in ("mine", "state.db", "saved/namespaces.json"):
@@ -142,7 +144,7 @@ async def test_what_is_written_is_for_its_owner(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--save", "--database"])
-async def test_a_link_is_not_followed(shell: Shell, tmp_path: Path, flag: str) -> None:
+async def test_symbolic_links_are_not_followed(shell: Shell, tmp_path: Path, flag: str) -> None:
     (shell.home / "link").symlink_to(tmp_path)
     finished = await shell.run("serve", flag, "link", "--duration", "0.1")
     assert (finished.code, finished.lines) == (2, [])
@@ -150,7 +152,7 @@ async def test_a_link_is_not_followed(shell: Shell, tmp_path: Path, flag: str) -
     assert "name the f" in finished.stderr
 
 
-async def test_a_state_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Path) -> None:
+async def test_saved_state_is_loaded_by_the_next_run(shell: Shell, tmp_path: Path) -> None:
     manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")
     state = tmp_path / "state"
     first = await shell.run("serve", "--load", manifest, "--save", state, "--duration", "0.1")
@@ -162,7 +164,7 @@ async def test_a_state_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Pat
     await second.finish(signal.SIGTERM)
 
 
-async def test_a_database_goes_from_one_run_to_the_next(shell: Shell, tmp_path: Path) -> None:
+async def test_database_is_continued_by_the_next_run(shell: Shell, tmp_path: Path) -> None:
     manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     await shell.run("serve", "--database", "state.db", "--load", manifest, "--duration", "0.1")
     finished = await shell.run("serve", "--database", "state.db", "--save", "saved", "--duration", "0.1")
@@ -171,19 +173,19 @@ async def test_a_database_goes_from_one_run_to_the_next(shell: Shell, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "expected"),
     [
         (["--load", "nowhere"], "nowhere: there is no such file or folder"),
         (["--database", "no/such/folder/state.db"], "cannot be used as a database"),
     ],
 )
-async def test_a_state_that_cannot_be_used_is_named(shell: Shell, flags: list[str], told: str) -> None:
+async def test_unusable_state_is_reported(shell: Shell, flags: list[str], expected: str) -> None:
     finished = await shell.run("serve", *flags)
     assert (finished.code, finished.lines) == (2, [])
-    assert told in finished.stderr
+    assert expected in finished.stderr
 
 
-async def test_a_signal_ends_the_server_though_watches_are_open(shell: Shell) -> None:
+async def test_signal_ends_the_server_despite_open_watches(shell: Shell) -> None:
     command = await shell.start("serve")
     kubeconfig = (await command.line()).partition("=")[2]
     watching = await shell.start("watch", "ns", KUBECONFIG=kubeconfig)
@@ -194,7 +196,7 @@ async def test_a_signal_ends_the_server_though_watches_are_open(shell: Shell) ->
 
 
 async def asked(url: str, **headers: str) -> int:
-    """The status of an answer."""
+    """Send a request and return the status of the response."""
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as response:
         return response.status
 

@@ -1,4 +1,4 @@
-"""What `watch` is pointed at, as it is written."""
+"""The RESOURCE and NAME arguments of `watch`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from aioinformer.errors import UsageError
         ("pods/a,pods/b,pods/a", None, [("pods", "a"), ("pods", "b")]),
     ],
 )
-def test_targets_are_read_as_kubectl_reads_them(text: str, name: str | None, targets: list[tuple[str, str]]) -> None:
+def test_targets_are_parsed_as_by_kubectl(text: str, name: str | None, targets: list[tuple[str, str]]) -> None:
     assert parse_targets(text, name) == tuple(Target(*target) for target in targets)
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name", "expected"),
     [
         ("", None, "'' is not a resource"),
         ("pods,,services", None, "'' is not a resource"),
@@ -42,11 +42,11 @@ def test_targets_are_read_as_kubectl_reads_them(text: str, name: str | None, tar
         ("a/b/c/d", None, "is not a resource"),
     ],
 )
-def test_what_is_no_target_is_refused_by_name(text: str, name: str | None, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_invalid_targets_are_refused(text: str, name: str | None, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         parse_targets(text, name)
 
 
-def test_a_named_object_narrows_the_field_selector() -> None:
+def test_named_object_becomes_a_field_selector() -> None:
     assert Target("pods", "a=b").field_selector("status.phase=Running") == "metadata.name=a\\=b,status.phase=Running"
     assert Target("pods").field_selector("a=b") == "a=b"

@@ -1,4 +1,4 @@
-"""`aioinformer watch` as scripts see it."""
+"""`aioinformer watch` as a process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_namespace(kubeconfig: Path, namespace: str) -> None:
     kubeconfig.write_text(json.dumps(content))
 
 
-async def test_the_initial_list_is_told_and_then_synced_with_the_version_of_the_list(
+async def test_initial_list_is_followed_by_synced_with_its_version(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
     stored = [server.create("configmaps", config_map(f"c{number}")) for number in range(3)]
@@ -41,12 +41,12 @@ async def test_the_initial_list_is_told_and_then_synced_with_the_version_of_the_
     ] + [{"event": "synced", "count": 3, "resourceVersion": server.resource_version}]
 
 
-async def test_an_empty_list_is_synced_too(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_empty_list_is_synced(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     finished = await shell.run("watch", "configmaps", "-A", "--kubeconfig", kubeconfig, "--until-synced")
     assert finished.events == [{"event": "synced", "count": 0, "resourceVersion": server.resource_version}]
 
 
-async def test_changes_are_told_with_every_key_of_their_form(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_lines_of_changes_have_all_fields(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     command = await shell.start("watch", "configmaps", "-A", "--kubeconfig", kubeconfig, "--exit-after", "3")
     await command.until("synced")
     made = server.create("configmaps", config_map("a"))["metadata"]
@@ -78,9 +78,7 @@ async def test_changes_are_told_with_every_key_of_their_form(shell: Shell, serve
     assert finished.code == 0
 
 
-async def test_exit_after_prints_exactly_as_many_as_asked_for(
-    shell: Shell, server: ApiServer, kubeconfig: Path
-) -> None:
+async def test_exit_after_prints_exactly_that_many(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a"))
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "2")
     await command.until("synced")
@@ -91,7 +89,7 @@ async def test_exit_after_prints_exactly_as_many_as_asked_for(
     assert finished.code == 0
 
 
-async def test_the_dump_shows_the_store_sorted_by_key(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_dump_is_sorted_by_key(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     for name in ("b", "c", "a"):
         server.create("configmaps", config_map(name))
     finished = await shell.run(
@@ -107,7 +105,7 @@ async def test_the_dump_shows_the_store_sorted_by_key(shell: Shell, server: ApiS
     }
 
 
-async def test_the_dump_is_what_has_been_told(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_dump_matches_the_printed_notifications(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--dump-on-exit")
     await command.until("synced")
     for number in range(300):
@@ -125,7 +123,7 @@ async def test_the_dump_is_what_has_been_told(shell: Shell, server: ApiServer, k
     assert finished.code == 0
 
 
-async def test_a_summary_is_one_line_of_figures(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_summary_is_one_line_of_figures(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a"))
     command = await shell.start(
         "watch", "cm", "--kubeconfig", kubeconfig, "-o", "summary", "--exit-after", "3", "--dump-on-exit"
@@ -154,7 +152,7 @@ async def test_a_summary_is_one_line_of_figures(shell: Shell, server: ApiServer,
     assert 0 <= figures["loop_lag_ms"]["p50"] <= figures["loop_lag_ms"]["p99"] <= figures["loop_lag_ms"]["max"]
 
 
-async def test_a_summary_says_null_for_what_never_was(shell: Shell) -> None:
+async def test_summary_without_sync_has_nulls(shell: Shell) -> None:
     finished = await shell.run(
         "watch", "v1/pods", "--server", "http://127.0.0.1:1", "-o", "summary", "--timeout", "0.2", "--until-synced"
     )
@@ -164,7 +162,7 @@ async def test_a_summary_says_null_for_what_never_was(shell: Shell) -> None:
     assert "--timeout: 0.2 s are over; not synced: pods" in finished.stderr
 
 
-async def test_the_namespace_of_the_context_is_the_default(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_namespace_of_the_context_is_the_default(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("namespaces", {"metadata": {"name": "other"}})
     server.create("configmaps", config_map("here"))
     server.create("configmaps", config_map("there", "other"))
@@ -176,7 +174,7 @@ async def test_the_namespace_of_the_context_is_the_default(shell: Shell, server:
     assert keys == {"default": ["other/there"], "-n": ["default/here"], "-A": ["default/here", "other/there"]}
 
 
-async def test_cluster_scoped_objects_have_their_name_as_key(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_key_of_a_cluster_scoped_object_is_its_name(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     finished = await shell.run("watch", "ns", "-n", "default", "--kubeconfig", kubeconfig, "--until-synced")
     assert "kube-system" in [event.get("key") for event in finished.events]
 
@@ -191,7 +189,7 @@ async def test_selectors_are_applied_by_the_server(
     assert [event["key"] for event in finished.events[:-1]] == ["default/b"]
 
 
-async def test_a_resync_is_an_update_between_equal_versions(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_resync_is_an_update_with_equal_versions(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     version = server.create("configmaps", config_map("a"))["metadata"]["resourceVersion"]
     finished = await shell.run(
         "watch", "cm", "--kubeconfig", kubeconfig, "--resync", "0.5", "--exit-after", "1", "--metadata-only"
@@ -201,7 +199,7 @@ async def test_a_resync_is_an_update_between_equal_versions(shell: Shell, server
     assert (resync["event"], resync["resourceVersion"], resync["oldResourceVersion"]) == ("update", version, version)
 
 
-async def test_text_has_a_line_for_each_notification(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_text_has_one_line_for_each_notification(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a", y="0"))
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "-o", "text", "--exit-after", "1")
     assert (await command.line()).split()[1:] == ["add", "default/a"]
@@ -210,19 +208,19 @@ async def test_text_has_a_line_for_each_notification(shell: Shell, server: ApiSe
     assert (await command.line()).split()[1:] == ["update", "default/a", "data.x", "=", "1"]
 
 
-async def test_a_server_by_url_needs_no_kubeconfig(shell: Shell, server: ApiServer) -> None:
+async def test_server_by_url_needs_no_kubeconfig(shell: Shell, server: ApiServer) -> None:
     finished = await shell.run("watch", "v1/configmaps", "--server", server.url, "--until-synced")
     assert finished.code == 0
     assert not [entry for entry in server.requests if entry.verb == "discovery"]
 
 
-async def test_a_resource_that_is_not_there_twice_is_an_error(shell: Shell, kubeconfig: Path) -> None:
+async def test_resource_missing_twice_is_an_error(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run("watch", "gizmos", "--kubeconfig", kubeconfig)
     assert finished.code == 2
     assert "no resource 'gizmos'" in finished.stderr
 
 
-async def test_a_built_in_resource_that_this_server_lacks_is_an_error(
+async def test_built_in_resource_that_is_not_served_is_an_error(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
     finished = await shell.run("watch", "networking.k8s.io/v1beta1/ipaddresses", "--kubeconfig", kubeconfig)
@@ -231,13 +229,13 @@ async def test_a_built_in_resource_that_this_server_lacks_is_an_error(
 
 
 @pytest.mark.parametrize("resource", ["v1/componentstatuses", "selfsubjectreviews"])
-async def test_a_resource_that_cannot_be_watched_is_an_error(shell: Shell, kubeconfig: Path, resource: str) -> None:
+async def test_resource_without_watch_is_an_error(shell: Shell, kubeconfig: Path, resource: str) -> None:
     finished = await shell.run("watch", resource, "--kubeconfig", kubeconfig)
     assert finished.code == 2
     assert f"{resource.rpartition('/')[2]} has no verb " in finished.stderr
 
 
-async def test_a_server_that_is_not_there_yet_is_waited_for(shell: Shell, unused_tcp_port: int) -> None:
+async def test_watch_waits_for_the_server_to_start(shell: Shell, unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
     command = await shell.start("watch", "cm", "--server", url, "--until-synced")
     await command.says("Connection refused")
@@ -247,7 +245,7 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(shell: Shell, unused
     assert finished.events[-1]["event"] == "synced"
 
 
-async def test_a_server_that_refuses_who_asks_is_waited_for(shell: Shell, tmp_path: Path) -> None:
+async def test_watch_retries_after_401(shell: Shell, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("wrong\n")
     async with ApiServer(tokens={"right": "alice"}) as guarded:
@@ -258,7 +256,7 @@ async def test_a_server_that_refuses_who_asks_is_waited_for(shell: Shell, tmp_pa
     assert finished.code == 0
 
 
-async def test_a_condition_that_does_not_come_true_in_time_is_a_failure(shell: Shell, kubeconfig: Path) -> None:
+async def test_condition_not_met_in_time_ends_with_1(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run(
         "watch", "cm", "--kubeconfig", kubeconfig, "--exit-after", "1", "--timeout", "3", "--dump-on-exit"
     )

@@ -1,4 +1,4 @@
-"""`aioinformer watch` of one object, of several resources, with whole objects, and with selectors that are refused."""
+"""`aioinformer watch` of one object, of several resources, with whole objects, and with refused selectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = {"metadata": {"name": "s"}, **PLAIN}
 
 
 @pytest.mark.parametrize("target", [("cm/b",), ("configmap", "b"), ("v1/configmaps/b",)])
-async def test_one_object_is_named_as_in_kubectl(
+async def test_single_object_is_named_as_in_kubectl(
     shell: Shell, server: ApiServer, kubeconfig: Path, target: tuple[str, ...]
 ) -> None:
     for name in ("a", "b"):
@@ -34,14 +34,14 @@ async def test_one_object_is_named_as_in_kubectl(
     assert [(event["event"], event.get("key")) for event in finished.events[2:]] == [("delete", "default/b")]
 
 
-async def test_an_object_in_all_namespaces_is_a_mistake(shell: Shell, kubeconfig: Path) -> None:
+async def test_single_object_in_all_namespaces_is_a_usage_error(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run("watch", "cm/b", "-A", "--kubeconfig", kubeconfig)
     assert finished.code == 2
     assert "cm/b is one object" in finished.stderr
 
 
 @pytest.mark.parametrize("output", ["jsonl", "text"])
-async def test_a_refused_field_selector_ends_with_the_servers_words(
+async def test_refused_field_selector_ends_with_the_servers_message(
     shell: Shell, kubeconfig: Path, output: str
 ) -> None:
     finished = await shell.run(
@@ -52,14 +52,14 @@ async def test_a_refused_field_selector_ends_with_the_servers_words(
     assert "field label not supported" in finished.stderr
 
 
-async def test_a_failing_server_is_not_taken_for_a_refusal(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_failing_server_is_no_refusal(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     async with server.fault("server_error", resources=["configmaps"]):
         command = await shell.start("watch", "cm/b", "--kubeconfig", kubeconfig, "--until-synced")
         await command.says("500")
     assert (await command.finish()).code == 0
 
 
-async def test_lines_of_several_resources_name_theirs(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_lines_of_several_resources_name_the_resource(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a"))
     finished = await shell.run("watch", "cm,deploy,ns/default", "--kubeconfig", kubeconfig, "--until-synced")
     told = sorted((event["resource"], event["event"], event.get("key", "")) for event in finished.events)
@@ -91,7 +91,7 @@ async def test_exit_after_counts_all_resources_together(shell: Shell, server: Ap
     ]
 
 
-async def test_a_summary_of_several_resources_sums_up(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_summary_of_several_resources_has_totals(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a"))
     server.create("secrets", SECRET)
     finished = await shell.run("watch", "cm,secrets", "--kubeconfig", kubeconfig, "-o", "summary", "--until-synced")
@@ -104,13 +104,13 @@ async def test_a_summary_of_several_resources_sums_up(shell: Shell, server: ApiS
     assert {one["max_rss_kib"] for one in each} == {None}
 
 
-async def test_several_unknown_resources_are_a_mistake(shell: Shell, kubeconfig: Path) -> None:
+async def test_unknown_resources_are_all_reported(shell: Shell, kubeconfig: Path) -> None:
     finished = await shell.run("watch", "gizmos,gadgets", "--kubeconfig", kubeconfig)
     assert finished.code == 2
     assert "no resource 'g" in finished.stderr
 
 
-async def test_json_lines_have_the_object_as_the_server_sent_it(
+async def test_json_lines_have_the_object_as_sent_by_the_server(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
     server.create("configmaps", config_map("a", big="ä\u202e"))
@@ -138,7 +138,7 @@ def words(finished: Any) -> str:
 
 
 @pytest.mark.parametrize("output", ["json", "text", "jsonl"])
-async def test_values_of_secrets_are_not_shown(shell: Shell, server: ApiServer, kubeconfig: Path, output: str) -> None:
+async def test_values_of_secrets_are_redacted(shell: Shell, server: ApiServer, kubeconfig: Path, output: str) -> None:
     server.create("secrets", SECRET)
     command = await shell.start(
         "watch", "secrets,cm", "--kubeconfig", kubeconfig, "-o", output, "--exit-after", "2", "--dump-on-exit"
@@ -154,7 +154,7 @@ async def test_values_of_secrets_are_not_shown(shell: Shell, server: ApiServer, 
         assert first["data"] == {"password": "<redacted>"}
 
 
-async def test_values_of_secrets_are_shown_where_asked(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+async def test_show_secrets_prints_values_of_secrets(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("secrets", SECRET)
     finished = await shell.run(
         "watch", "secrets", "--kubeconfig", kubeconfig, "-o", "json", "--until-synced", "--show-secrets"

@@ -1,4 +1,4 @@
-"""Whole objects in lines, and what is left out of Secrets."""
+"""Whole objects in lines, and the redaction of Secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encoded(obj: Any) -> bytes:
     return json.dumps(obj).encode()
 
 
-def test_values_of_secrets_and_their_last_applied_form_are_redacted() -> None:
+def test_values_and_last_applied_annotation_are_redacted() -> None:
     assert json.loads(redacted(encoded(SECRET), secret=False)) == {
         "kind": "Secret",
         "metadata": {"name": "a", "annotations": {LAST_APPLIED: "<redacted>", "note": "kept"}},
@@ -36,7 +36,7 @@ def test_values_of_secrets_and_their_last_applied_form_are_redacted() -> None:
     }
 
 
-def test_a_secret_of_a_list_has_no_kind_and_is_known_by_its_resource() -> None:
+def test_secret_without_kind_is_known_by_its_resource() -> None:
     without = {name: value for name, value in SECRET.items() if name != "kind"}
     assert b"hunter2" in redacted(encoded(without), secret=False)
     assert b"hunter2" not in redacted(encoded(without), secret=True)
@@ -59,24 +59,24 @@ def test_a_secret_of_a_list_has_no_kind_and_is_known_by_its_resource() -> None:
         b'{"kind":"Secret","data":{"p":"hunter2"}',
     ],
 )
-def test_a_malformed_secret_shows_no_value(body: bytes) -> None:
+def test_malformed_secret_is_redacted(body: bytes) -> None:
     assert b"hunter2" not in redacted(body, secret=False)
 
 
-def test_everything_else_keeps_its_bytes() -> None:
+def test_other_fields_keep_their_bytes() -> None:
     body = b'{"kind":"ConfigMap", "data":{"n":1.50, "big":12345678901234567890, "e":"\\u00e4"}}'
     assert redacted(body, secret=False) == body
     body = b'{"kind":"Secret","metadata":{"name":"a","generation":12345678901234567890,"x":"\\u00e4","f":1.50}}'
     assert redacted(body, secret=False) == body
 
 
-def test_a_line_of_one_among_several_resources_names_it() -> None:
+def test_synced_line_names_the_resource() -> None:
     assert (
         JsonFormat("pods").synced(1, "7") == b'{"event":"synced","resource":"pods","count":1,"resourceVersion":"7"}\n'
     )
 
 
-class Shown:
+class SecretObject:
     def __init__(self, version: str, value: str) -> None:
         self.metadata = type("Metadata", (), {"name": "a", "namespace": "ns", "uid": "u", "resource_version": version})
         self._fields = {"data": {"password": value}}
@@ -86,8 +86,8 @@ class Shown:
 
 
 @pytest.mark.parametrize(
-    ("show", "said"), [(False, "data.password changed"), (True, "data.password hunter1 → hunter2")]
+    ("show", "expected"), [(False, "data.password changed"), (True, "data.password hunter1 → hunter2")]
 )
-def test_text_shows_values_of_secrets_only_where_asked(show: bool, said: str) -> None:
+def test_text_shows_values_of_secrets_only_on_request(show: bool, expected: str) -> None:
     form = TextFormat(Palette(False), lambda: "", secret=True, show_secrets=show)
-    assert form.update(Shown("1", "hunter1"), Shown("2", "hunter2")).decode().rstrip().endswith(said)
+    assert form.update(SecretObject("1", "hunter1"), SecretObject("2", "hunter2")).decode().rstrip().endswith(expected)

@@ -1,4 +1,4 @@
-"""The thread that writes lines: whole ones, in order, and never in anybody's way."""
+"""The line writer: whole lines, in order, and without blocking the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:
+def test_lines_are_whole_and_in_order(tmp_path: Path) -> None:
     lines = [f"{number} {'x' * (number % 500)}\n".encode() for number in range(2000)]
     with open(tmp_path / "out", "wb") as out:
         writer = LineWriter(out.fileno())
@@ -22,7 +22,7 @@ def test_lines_come_out_whole_and_in_order(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"".join(lines)
 
 
-def test_a_line_is_out_before_the_next_one_comes() -> None:
+def test_line_is_written_before_the_next_is_queued() -> None:
     reading, writing = os.pipe()
     writer = LineWriter(writing)
     writer.write(b"one\n")
@@ -34,7 +34,7 @@ def test_a_line_is_out_before_the_next_one_comes() -> None:
     os.close(reading)
 
 
-def test_a_pipe_that_nobody_reads_is_given_up_and_holds_whole_lines_only() -> None:
+def test_unread_pipe_gets_whole_lines_until_the_patience_ends() -> None:
     reading, writing = os.pipe()
     writer = LineWriter(writing)
     line = b"x" * 150 + b"\n"
@@ -46,12 +46,12 @@ def test_a_pipe_that_nobody_reads_is_given_up_and_holds_whole_lines_only() -> No
         found += os.read(reading, 151)
     assert len(found) % len(line) == 0
     os.close(reading)
-    # The thread still has lines: only when it has ended may the number of the descriptor be given to others.
+    # The thread still writes: the descriptor number must not be reused before the thread has ended.
     assert not writer.close(10)
     os.close(writing)
 
 
-def test_a_slow_reader_is_waited_for_while_it_reads() -> None:
+def test_close_waits_for_a_slow_reader() -> None:
     reading, writing = os.pipe()
     writer = LineWriter(writing)
     line = b"x" * 1000 + b"\n"
@@ -75,7 +75,7 @@ def test_a_slow_reader_is_waited_for_while_it_reads() -> None:
     assert read == total
 
 
-def test_a_reader_that_has_gone_is_noticed_at_the_next_line() -> None:
+def test_closed_reader_is_detected_at_the_next_line() -> None:
     reading, writing = os.pipe()
     failed = threading.Event()
     writer = LineWriter(writing, lambda error: failed.set() if isinstance(error, BrokenPipeError) else None)
@@ -86,7 +86,7 @@ def test_a_reader_that_has_gone_is_noticed_at_the_next_line() -> None:
     os.close(writing)
 
 
-def test_a_reader_that_has_gone_is_noticed_without_a_line() -> None:
+def test_closed_reader_is_detected_without_a_line() -> None:
     reading, writing = os.pipe()
     failed = threading.Event()
     writer = LineWriter(writing, lambda error: failed.set())
