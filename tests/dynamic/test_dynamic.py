@@ -96,9 +96,7 @@ def definition(*versions: str, kind: str = "Widget", plural: str = "widgets") ->
 
 @pytest.mark.conformance("FAC-10", "FAC-12")
 @pytest.mark.parametrize("name", ["configmaps", "cm", "v1/configmaps"])
-async def test_an_informer_is_had_by_any_name_and_its_objects_are_mappings(
-    api: Api, dynamic: DynamicInformers, name: str
-) -> None:
+async def test_any_name_gets_an_informer_of_mappings(api: Api, dynamic: DynamicInformers, name: str) -> None:
     await api.create("settings", labels={"app": "web"})
     async with dynamic:
         informer = await dynamic.informer(name)
@@ -111,9 +109,7 @@ async def test_an_informer_is_had_by_any_name_and_its_objects_are_mappings(
 
 
 @pytest.mark.conformance("FAC-10", "FAC-11")
-async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_waited_for(
-    api: Api, dynamic: DynamicInformers
-) -> None:
+async def test_names_of_one_resource_share_an_informer(api: Api, dynamic: DynamicInformers) -> None:
     early = await dynamic.informer("cm")
     assert await dynamic.wait_for_cache_sync(timeout=0) == {"v1/configmaps": False}
     async with dynamic:
@@ -127,9 +123,7 @@ async def test_a_resource_has_one_informer_whatever_it_is_called_and_all_are_wai
         await dynamic.informer("secrets")
 
 
-async def test_a_dynamic_informer_has_scopes_and_refuses_what_it_would_ignore(
-    api: Api, dynamic: DynamicInformers
-) -> None:
+async def test_scopes_and_invalid_options(api: Api, dynamic: DynamicInformers) -> None:
     await api.create("web", labels={"app": "web"})
     await api.create("other")
     whole = await dynamic.informer("configmaps", storage="stripped")
@@ -153,14 +147,14 @@ async def test_a_dynamic_informer_has_scopes_and_refuses_what_it_would_ignore(
     assert not dynamic.is_ready()
 
 
-async def test_what_the_server_does_not_let_be_listed_is_refused_at_once(dynamic: DynamicInformers) -> None:
+async def test_unlistable_resource_is_refused(dynamic: DynamicInformers) -> None:
     with pytest.raises(UsageError, match="selfsubjectreviews has no verb list, only create"):
         await dynamic.informer("selfsubjectreviews")
     assert dynamic.informers() == {}
 
 
 @pytest.mark.conformance("FAC-13", "FAC-14")
-async def test_only_metadata_is_kept_on_request(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
+async def test_metadata_only_option(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
     await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"big": "content"}})
     async with dynamic:
         informer = await dynamic.informer("configmaps", metadata_only=True)
@@ -171,7 +165,7 @@ async def test_only_metadata_is_kept_on_request(api: Api, dynamic: DynamicInform
 
 
 @pytest.mark.conformance("FAC-10")
-async def test_a_namespace_and_tweaked_options_limit_what_is_followed(api: Api, transport: HttpTransport) -> None:
+async def test_namespace_and_tweak_limit_the_lists(api: Api, transport: HttpTransport) -> None:
     await api.create("a", labels={"app": "web"})
     await api.create("b")
     await api("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -190,9 +184,7 @@ async def test_a_namespace_and_tweaked_options_limit_what_is_followed(api: Api, 
 
 
 @pytest.mark.conformance("MET-02", "MET-03")
-async def test_informers_of_a_name_are_measured_and_the_name_is_free_when_they_have_ended(
-    api: Api, transport: HttpTransport
-) -> None:
+async def test_name_has_metrics_and_is_released_on_exit(api: Api, transport: HttpTransport) -> None:
     await api.create("a")
     registry = CollectorRegistry()
     labels = {"name": "any", "group": "", "version": "v1", "resource": "configmaps"}
@@ -212,9 +204,7 @@ async def test_metrics_need_no_name(transport: HttpTransport) -> None:
     assert informers.snapshot()["name"].startswith("default")
 
 
-async def test_custom_resources_are_followed_as_their_definitions_come_and_go_and_come_back(
-    api: Api, dynamic: DynamicInformers
-) -> None:
+async def test_custom_resources_follow_their_definitions(api: Api, dynamic: DynamicInformers) -> None:
     followed = Followed()
     dynamic.follow(followed)
     async with dynamic, asyncio.timeout(20):
@@ -235,7 +225,7 @@ async def test_custom_resources_are_followed_as_their_definitions_come_and_go_an
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
 
 
-async def test_a_custom_resource_may_come_back_with_another_scope(api: Api, transport: HttpTransport) -> None:
+async def test_custom_resource_may_return_with_another_scope(api: Api, transport: HttpTransport) -> None:
     followed = Followed()
     dynamic = DynamicInformers(transport, namespace="default")
     dynamic.follow(followed)
@@ -255,9 +245,7 @@ async def test_a_custom_resource_may_come_back_with_another_scope(api: Api, tran
         assert informer.lister().get("everywhere")["metadata"]["name"] == "everywhere"
 
 
-async def test_a_definition_that_is_there_already_is_followed_and_what_is_not_wanted_is_not(
-    api: Api, dynamic: DynamicInformers
-) -> None:
+async def test_follow_existing_definitions_that_are_wanted(api: Api, dynamic: DynamicInformers) -> None:
     await api("POST", DEFINITIONS, definition("v1", kind="Gadget", plural="gadgets"))
     await api("POST", DEFINITIONS, definition("v1"))
     followed = Followed()
@@ -272,7 +260,7 @@ async def test_a_definition_that_is_there_already_is_followed_and_what_is_not_wa
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
 
 
-async def test_when_a_version_is_served_no_longer_another_is_followed(api: Api, dynamic: DynamicInformers) -> None:
+async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: DynamicInformers) -> None:
     await api("POST", DEFINITIONS, definition("v1beta1", "v1"))
     await api("POST", WIDGETS.replace("v1", "v1beta1"), {**widget("w"), "apiVersion": "example.com/v1beta1"})
     followed = Followed()
@@ -292,13 +280,13 @@ async def test_when_a_version_is_served_no_longer_another_is_followed(api: Api, 
         assert new.get_store().list_keys() == ["default/w"]
 
 
-async def test_definitions_are_followed_once(dynamic: DynamicInformers) -> None:
+async def test_follow_can_be_called_once(dynamic: DynamicInformers) -> None:
     dynamic.follow(lambda informer: None)
     with pytest.raises(UsageError, match="follow"):
         dynamic.follow(lambda informer: None)
 
 
-async def test_they_run_once(dynamic: DynamicInformers) -> None:
+async def test_dynamic_informers_run_once(dynamic: DynamicInformers) -> None:
     async with dynamic:
         with pytest.raises(UsageError, match="run once"):
             await dynamic.__aenter__()

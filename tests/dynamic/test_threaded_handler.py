@@ -64,7 +64,7 @@ async def until(event: threading.Event) -> None:
 
 
 @pytest.mark.conformance("SI-21")
-async def test_a_handler_that_blocks_is_told_in_order_and_holds_up_nobody(executor: ThreadPoolExecutor) -> None:
+async def test_blocking_handler_is_called_in_order_beside_the_loop(executor: ThreadPoolExecutor) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     blocking = Blocking()
@@ -85,7 +85,7 @@ async def test_a_handler_that_blocks_is_told_in_order_and_holds_up_nobody(execut
     assert threading.get_ident() not in blocking.threads
 
 
-async def test_each_call_sees_the_context_in_which_the_handler_was_made(executor: ThreadPoolExecutor) -> None:
+async def test_calls_run_in_the_context_of_construction(executor: ThreadPoolExecutor) -> None:
     who.set("the one who made it")
     blocking = Blocking()
     handler: ThreadedHandler[Any] = ThreadedHandler(blocking, executor)
@@ -98,9 +98,7 @@ async def test_each_call_sees_the_context_in_which_the_handler_was_made(executor
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, StopIteration])
-async def test_what_the_handler_raises_is_the_informers_to_count(
-    executor: ThreadPoolExecutor, error: type[Exception]
-) -> None:
+async def test_exceptions_are_counted_by_the_informer(executor: ThreadPoolExecutor, error: type[Exception]) -> None:
     class Broken:
         def on_add(self, obj: Any) -> None:
             raise error
@@ -112,7 +110,7 @@ async def test_what_the_handler_raises_is_the_informers_to_count(
     assert registration.errors == 2
 
 
-async def test_a_filter_in_front_of_it_still_makes_adds_of_updates(executor: ThreadPoolExecutor) -> None:
+async def test_filter_turns_updates_into_adds(executor: ThreadPoolExecutor) -> None:
     told: list[str] = []
     added = threading.Event()
 
@@ -134,7 +132,7 @@ async def test_a_filter_in_front_of_it_still_makes_adds_of_updates(executor: Thr
     assert told == ["2"]
 
 
-async def test_a_call_that_outlasts_the_stop_is_left_behind(
+async def test_stop_does_not_wait_beyond_the_grace(
     executor: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     pods = Collection("a")
@@ -150,7 +148,7 @@ async def test_a_call_that_outlasts_the_stop_is_left_behind(
     blocking.go.set()
 
 
-def test_what_needs_no_thread_or_has_none_is_refused(executor: ThreadPoolExecutor) -> None:
+def test_coroutines_and_invalid_executors_are_refused(executor: ThreadPoolExecutor) -> None:
     class Waits:
         async def on_delete(self, obj: Any) -> None: ...
 

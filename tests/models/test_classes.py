@@ -35,64 +35,64 @@ def test_times_are_datetimes(pod: Any) -> None:
     assert pod.metadata.creation_timestamp == datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
-def test_what_the_server_did_not_send_is_none(pod: Any) -> None:
+def test_absent_attributes_are_none(pod: Any) -> None:
     assert pod.spec.affinity is None
     assert pod.status.conditions[0].last_probe_time is None
 
 
-def test_lists_and_maps_cannot_be_changed(pod: Any) -> None:
+def test_lists_and_maps_are_immutable(pod: Any) -> None:
     assert isinstance(pod.spec.containers, tuple)
     with pytest.raises(TypeError, match="to_dict"):
         pod.metadata.labels["app"] = "other"
 
 
-def test_values_of_any_form_cannot_be_changed_in_depth(pod: Any) -> None:
+def test_values_of_any_json_are_deeply_immutable(pod: Any) -> None:
     fields = pod.metadata.managed_fields[1].fields_v1
     assert fields == pod_as_in_clusters()["metadata"]["managedFields"][1]["fieldsV1"]
     with pytest.raises(TypeError, match="to_dict"):
         fields["f:status"]["f:phase"]["."] = {}
 
 
-def test_managed_fields_that_are_not_json_are_noticed_when_they_are_read() -> None:
+def test_invalid_managed_fields_raise_on_access() -> None:
     entry: Any = decoder_for("V1ManagedFieldsEntry")(b'{"manager":"a","fieldsV1":{"f:\xff":{}}}')
     assert entry.manager == "a"
     with pytest.raises(DecodeError, match="fields_v1"):
         _ = entry.fields_v1
 
 
-def test_an_int_or_string_is_what_the_server_sent() -> None:
+def test_int_or_string_keeps_its_type() -> None:
     service: Any = decoder_for("V1ServiceSpec")(b'{"ports":[{"targetPort":80},{"targetPort":"http"}]}')
     assert [port.target_port for port in service.ports] == [80, "http"]
 
 
 @pytest.mark.parametrize("part", ["spec", "metadata", "status"])
-def test_setting_an_attribute_says_what_to_do_instead(pod: Any, part: str) -> None:
+def test_setting_an_attribute_raises_with_a_remedy(pod: Any, part: str) -> None:
     with pytest.raises(AttributeError, match=r"labels cannot be changed; change a copy, from to_dict\(\)"):
         getattr(pod, part).labels = {}
 
 
-def test_deleting_an_attribute_is_refused_too(pod: Any) -> None:
+def test_deleting_an_attribute_raises(pod: Any) -> None:
     with pytest.raises(AttributeError, match="to_dict"):
         del pod.spec.node_name
 
 
-def test_a_copy_as_a_dict_has_wire_keys_and_is_the_callers(pod: Any) -> None:
+def test_to_dict_returns_a_copy_with_json_keys(pod: Any) -> None:
     spec = pod.spec.to_dict()
     assert spec == pod_as_in_clusters()["spec"]
     spec["containers"][0]["args"].append("--verbose")
     assert len(pod.spec.containers[0].args) == 2
 
 
-def test_copies_are_the_object_itself(pod: Any) -> None:
+def test_copy_returns_the_same_object(pod: Any) -> None:
     assert copy.copy(pod) is pod
     assert copy.deepcopy(pod) is pod
 
 
-def test_an_object_survives_pickling(pod: Any) -> None:
+def test_object_survives_pickling(pod: Any) -> None:
     assert pickle.loads(pickle.dumps(pod)) == pod
 
 
-def test_an_object_is_unpickled_where_its_class_was_never_used(pod: Any) -> None:
+def test_object_unpickles_before_its_class_is_built(pod: Any) -> None:
     program = "import pickle, sys; print(pickle.load(sys.stdin.buffer).spec.node_name)"
     run = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(pod), capture_output=True, check=False)
     assert run.stdout.decode().strip() == "node-17.example.net", run.stderr.decode()
@@ -103,7 +103,7 @@ def test_equal_objects_are_equal(pod: Any) -> None:
     assert msgspec.structs.replace(pod, spec=None) != pod
 
 
-def test_a_model_that_contains_itself_is_decoded_in_depth() -> None:
+def test_recursive_model_is_decoded_in_depth() -> None:
     schema: Any = decoder_for("V1JSONSchemaProps")(
         b'{"properties":{"a":{"properties":{"b":{"type":"string"}}}},"allOf":[{"not":{"$ref":"x"}}],"default":{"c":[1]}}'
     )
@@ -113,7 +113,7 @@ def test_a_model_that_contains_itself_is_decoded_in_depth() -> None:
     assert type(schema.properties["a"].properties) is FrozenDict
 
 
-def test_null_means_not_there() -> None:
+def test_null_means_absent() -> None:
     pod: Any = decoder_for("V1Pod")(
         b'{"metadata":{"labels":null,"creationTimestamp":null,"ownerReferences":null},"spec":{"containers":null}}'
     )
@@ -134,23 +134,23 @@ def test_unknown_attributes_are_ignored() -> None:
     assert pod.spec.node_name == "a"
 
 
-def test_a_class_is_made_once() -> None:
+def test_class_is_built_once() -> None:
     assert struct_for("V1Pod") is struct_for("V1Pod")
     assert decoder_for("V1Pod") is decoder_for("V1Pod")
 
 
-def test_an_unknown_model_is_named() -> None:
+def test_unknown_model_is_named_in_the_error() -> None:
     with pytest.raises(LookupError, match="V9Pod"):
         struct_for("V9Pod")
 
 
 @pytest.mark.parametrize("model", sorted({resource.model for resource in BUILTIN_RESOURCES}))
-def test_whole_objects_can_be_referred_to_weakly(model: str) -> None:
+def test_whole_objects_support_weak_references(model: str) -> None:
     decoded = decoder_for(model)(b"{}")
     assert weakref.ref(decoded)() is decoded
 
 
-def test_classes_are_made_once_even_by_many_threads_at_the_same_time() -> None:
+def test_concurrent_threads_build_each_class_once() -> None:
     program = """
 import sys, threading
 sys.setswitchinterval(1e-6)
@@ -176,7 +176,7 @@ def test_reading_an_object_does_not_import_the_client_library() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_repr_shows_what_is_set() -> None:
+def test_repr_shows_set_attributes() -> None:
     pod = decoder_for("V1Pod")(b'{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"containers":[{"name":"d"}]}}')
     assert repr(pod) == (
         "V1Pod(metadata=V1ObjectMeta(labels={'b': 'c'}, name='a'), spec=V1PodSpec(containers=(V1Container(name='d'),)))"
@@ -189,7 +189,7 @@ SECRET = (
 )
 
 
-def test_a_repr_does_not_show_the_values_of_a_secret() -> None:
+def test_repr_hides_the_values_of_a_secret() -> None:
     secret = decoder_for("V1Secret")(SECRET)
     secrets = decoder_for("V1SecretList")(b'{"items":[%s]}' % SECRET)
     for shown in (repr(secret), str(secret.__rich_repr__()), repr(secrets)):
@@ -198,7 +198,7 @@ def test_a_repr_does_not_show_the_values_of_a_secret() -> None:
         assert "hunter3" not in shown
 
 
-def test_the_values_of_a_secret_can_be_read() -> None:
+def test_values_of_a_secret_are_readable() -> None:
     secret: Any = decoder_for("V1Secret")(SECRET)
     assert secret.data["password"] == "aHVudGVyMg=="
 

@@ -54,7 +54,7 @@ def test_every_model_has_the_attributes_of_the_original() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_values_are_those_of_the_client_librarys_deserialiser(api: Any, model: str) -> None:
+def test_values_equal_those_of_the_client_library(api: Any, model: str) -> None:
     for seed in SEEDS:
         sent = json.dumps(body(Random(f"{model} {seed}"), model, nulls=True))
         theirs = api.deserialize(SimpleNamespace(data=sent), model)
@@ -62,7 +62,7 @@ def test_values_are_those_of_the_client_librarys_deserialiser(api: Any, model: s
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_as_a_request_body_it_is_what_the_client_library_would_send(api: Any, model: str) -> None:
+def test_request_body_equals_that_of_the_client_library(api: Any, model: str) -> None:
     for seed in SEEDS:
         sent = json.dumps(body(Random(f"{model} {seed}"), model, nulls=True))
         theirs = api.sanitize_for_serialization(api.deserialize(SimpleNamespace(data=sent), model))
@@ -70,7 +70,7 @@ def test_as_a_request_body_it_is_what_the_client_library_would_send(api: Any, mo
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_as_a_request_body_it_is_what_was_received(api: Any, model: str) -> None:
+def test_request_body_equals_the_received_object(api: Any, model: str) -> None:
     for seed in SEEDS:
         sent = body(Random(f"{model} {seed}"), model, nulls=False)
         decoded = decoder_for(model)(json.dumps(sent).encode())
@@ -78,7 +78,7 @@ def test_as_a_request_body_it_is_what_was_received(api: Any, model: str) -> None
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_copy_as_a_dict_is_what_was_received(model: str) -> None:
+def test_to_dict_equals_the_received_object(model: str) -> None:
     for seed in SEEDS:
         sent = json.dumps(body(Random(f"{model} {seed}"), model, nulls=False)).replace("+00:00", "Z")
         decoded = decoder_for(model)(sent.encode())

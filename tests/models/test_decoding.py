@@ -31,7 +31,7 @@ SCHEMA = b'{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"properties":{"a":
         ("V1Probe", b'{"httpGet":{"port":' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_wrong_body_is_an_error_that_says_where(model: str, body: bytes, found: str) -> None:
+def test_invalid_body_raises_with_the_path(model: str, body: bytes, found: str) -> None:
     with pytest.raises(DecodeError) as raised:
         decoder_for(model)(body)
     message = str(raised.value)
@@ -43,7 +43,7 @@ def test_a_wrong_body_is_an_error_that_says_where(model: str, body: bytes, found
     "body",
     [b'{"data":"hunter2"}', b'{"data":{"hunter2":false}}', b'{"data":{"a":["hunter2"]}}', b'{"data":{"a":"hunter2"}'],
 )
-def test_an_error_quotes_no_content(body: bytes) -> None:
+def test_error_quotes_no_content(body: bytes) -> None:
     with pytest.raises(DecodeError) as raised:
         decoder_for("V1Secret")(body)
     assert "hunter2" not in repr(raised.value)

@@ -52,7 +52,7 @@ def _object(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("run", range(RUNS))
 @pytest.mark.parametrize(("scenario", "threads", "kinds"), CASES)
-def test_several_threads_are_the_first_to_look(scenario: str, threads: int, kinds: list[str], run: int) -> None:
+def test_concurrent_first_reads(scenario: str, threads: int, kinds: list[str], run: int) -> None:
     asked: dict[str, Any] = {"scenario": scenario, "threads": threads, "objects": [_object(kind) for kind in kinds]}
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-m", "tests.models.first_look"],
@@ -66,7 +66,7 @@ def test_several_threads_are_the_first_to_look(scenario: str, threads: int, kind
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr[-3000:]
 
 
-def test_no_function_has_msgspec_learn_a_class_when_it_is_called() -> None:
+def test_decoders_are_built_under_the_lock_only() -> None:
     learns = re.compile(r"msgspec\.json\.decode\(.*type=(?!str\b|dict\[str)")
     found = [
         f"{path.name}: {line.strip()}"

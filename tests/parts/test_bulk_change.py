@@ -33,7 +33,7 @@ def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
 
 @pytest.mark.conformance("CTL-15", "STO-12")
 @pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
-def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: ThreadSafeStore[Item]) -> None:
+def test_changes_become_visible_at_the_commit(cells: ThreadSafeStore[Item]) -> None:
     before = seen(cells)
     change = BulkChange(cells, fresh=not len(cells))
     for key in cells.all_keys():
@@ -47,7 +47,7 @@ def test_nothing_is_seen_before_the_commit_and_everything_after_it(cells: Thread
 
 
 @pytest.mark.parametrize("cells", [store(), store(a=["x"])], ids=["empty", "filled"])
-def test_an_index_that_comes_meanwhile_is_complete(cells: ThreadSafeStore[Item]) -> None:
+def test_index_added_before_the_commit_is_complete(cells: ThreadSafeStore[Item]) -> None:
     change = BulkChange(cells, fresh=not len(cells))
     change.put("b", {"tags": ["x", "y"]})
     cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
@@ -56,7 +56,7 @@ def test_an_index_that_comes_meanwhile_is_complete(cells: ThreadSafeStore[Item])
     assert cells.indexed_keys("count", "1") == [key for key in ("a",) if cells.item(key)]
 
 
-def test_what_is_not_touched_may_take_another_form_meanwhile() -> None:
+def test_untouched_object_can_be_exchanged_meanwhile() -> None:
     cells = store(a=["x"], b=["x"])
     packed = {"tags": ["x"]}
     change = BulkChange(cells, fresh=not len(cells))
@@ -66,7 +66,7 @@ def test_what_is_not_touched_may_take_another_form_meanwhile() -> None:
     assert cells.item("a") is packed
 
 
-def test_an_object_that_is_put_twice_has_the_last_values() -> None:
+def test_object_put_twice_has_the_last_values() -> None:
     for cells in (store(), store(a=["x"], b=["x"])):
         change = BulkChange(cells, fresh=not len(cells))
         change.put("a", {"tags": ["y"]})
@@ -78,7 +78,7 @@ def test_an_object_that_is_put_twice_has_the_last_values() -> None:
 
 @pytest.mark.parametrize("steps", range(4))
 @pytest.mark.parametrize("filled", [False, True])
-def test_an_index_that_is_being_filled_meanwhile_is_complete(filled: bool, steps: int) -> None:
+def test_unfinished_index_is_complete_after_the_commit(filled: bool, steps: int) -> None:
     cells = store(a=["x"], b=["x"], c=["x"]) if filled else store()
     kept = cells.all_keys()[1:]
     filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]))]})
@@ -97,7 +97,7 @@ def test_an_index_that_is_being_filled_meanwhile_is_complete(filled: bool, steps
 
 
 @pytest.mark.parametrize("others", [{}, {"a": ["x"]}], ids=["empty", "others"])
-def test_new_objects_join_those_of_others_in_every_index(others: dict[str, list[str]]) -> None:
+def test_new_objects_join_existing_ones_in_every_index(others: dict[str, list[str]]) -> None:
     cells = store(**others)
     change = BulkChange(cells, fresh=True)
     change.put("b", {"tags": ["x", "y"]})
@@ -110,7 +110,7 @@ def test_new_objects_join_those_of_others_in_every_index(others: dict[str, list[
     assert seen(cells) == {"*": [*others, "c"], **({"x": ["a"]} if others else {}), "y": ["c"]}
 
 
-def test_what_was_thought_to_be_new_and_is_not_leaves_nothing_behind_in_an_index() -> None:
+def test_existing_object_put_as_new_leaves_no_old_value() -> None:
     cells = store(a=["x"])
     change = BulkChange(cells, fresh=True)
     change.put("a", {"tags": ["y"]})

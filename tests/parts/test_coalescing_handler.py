@@ -45,7 +45,7 @@ def _said(obj: Any) -> str:
 
 
 @pytest.mark.conformance("WEAK-03")
-async def test_the_changes_of_an_object_become_one_while_the_handler_is_at_work() -> None:
+async def test_changes_are_merged_while_the_handler_runs() -> None:
     pods = Collection("a", "b")
     gate = Gate()
     async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
@@ -72,7 +72,7 @@ async def test_the_changes_of_an_object_become_one_while_the_handler_is_at_work(
         ("put delete put", ["add x5"]),
     ],
 )
-async def test_what_the_handler_never_heard_of_is_new_or_nothing(changes: str, told: list[str]) -> None:
+async def test_unknown_objects_are_added_or_dropped(changes: str, told: list[str]) -> None:
     assert await story(changes.split(), known=False) == told
 
 
@@ -88,7 +88,7 @@ async def test_what_the_handler_never_heard_of_is_new_or_nothing(changes: str, t
         ("put delete put", ["update x2 -> x6"]),
     ],
 )
-async def test_what_the_handler_knows_is_changed_or_gone(changes: str, told: list[str]) -> None:
+async def test_known_objects_are_updated_or_deleted(changes: str, told: list[str]) -> None:
     assert await story(changes.split(), known=True) == told
 
 
@@ -114,7 +114,7 @@ async def story(changes: list[str], *, known: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(("again", "told"), [(False, "add"), (True, "delete")])
-async def test_a_deletion_without_a_state_is_not_forgotten_when_the_object_comes_back(again: bool, told: str) -> None:
+async def test_delete_without_state_before_add_is_kept(again: bool, told: str) -> None:
     heard: list[str] = []
     x = {"metadata": {"name": "x", "resourceVersion": "2"}}
     recorder: ResourceEventHandlerFuncs[Any] = ResourceEventHandlerFuncs(
@@ -129,7 +129,7 @@ async def test_a_deletion_without_a_state_is_not_forgotten_when_the_object_comes
     assert heard == [told]
 
 
-async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_raises() -> None:
+async def test_awaiting_a_cancelled_task_counts_as_an_error() -> None:
     heard: list[str] = []
 
     async def on_add(obj: Any) -> None:
@@ -148,7 +148,7 @@ async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_r
     assert (heard, latest.errors) == (["a", "b"], 2)
 
 
-async def test_nothing_waits_for_a_handler_that_was_left() -> None:
+async def test_pending_notifications_are_dropped_on_exit() -> None:
     pods = Collection("a")
     async with SharedIndexInformer(pods) as informer:
         async with CoalescingHandler(Gate()) as latest:
@@ -160,7 +160,7 @@ async def test_nothing_waits_for_a_handler_that_was_left() -> None:
 
 
 @pytest.mark.conformance("WEAK-01", "WEAK-02")
-async def test_a_handler_that_hangs_costs_one_place_for_each_object() -> None:
+async def test_hanging_handler_keeps_one_notification_per_object() -> None:
     pods = Collection()
     gate = Gate()
     async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
@@ -198,7 +198,7 @@ class Ledger:
 
 @pytest.mark.conformance("WEAK-03")
 @given(st.lists(st.sampled_from(["put a", "put b", "delete a", "delete b", "go"]), max_size=40))
-def test_whatever_happens_the_history_that_is_told_could_have_been(actions: list[str]) -> None:
+def test_merged_history_is_always_valid(actions: list[str]) -> None:
     async def story() -> None:
         truth: dict[str, Any] = {}
         ledger = Ledger()
@@ -227,7 +227,7 @@ def test_whatever_happens_the_history_that_is_told_could_have_been(actions: list
         runner.run(story())
 
 
-async def test_a_handler_that_raises_is_counted_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_handler_is_counted_and_continues(caplog: pytest.LogCaptureFixture) -> None:
     def fail(obj: Any) -> None:
         raise RuntimeError("no")
 
@@ -243,6 +243,6 @@ async def test_a_handler_that_raises_is_counted_and_goes_on(caplog: pytest.LogCa
     assert "raised for default/a" in caplog.text
 
 
-def test_what_is_no_handler_is_refused() -> None:
+def test_invalid_handler_is_refused() -> None:
     with pytest.raises(UsageError):
         CoalescingHandler(object())

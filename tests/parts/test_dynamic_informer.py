@@ -15,7 +15,7 @@ from tests.shell.virtual_time import settled
 
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_what_is_served_no_longer_is_told_as_gone_and_not_asked_for(queue: str) -> None:
+async def test_withdrawn_resource_is_deleted_and_not_requested(queue: str) -> None:
     pods = Collection("a", "b")
     informer = DynamicInformer(pods, queue=queue)
     recorder = Recorder()
@@ -36,7 +36,7 @@ async def test_what_is_served_no_longer_is_told_as_gone_and_not_asked_for(queue:
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 30, 3))
-async def test_what_is_served_again_is_all_there(queue: str, turns: int) -> None:
+async def test_resource_served_again_is_listed(queue: str, turns: int) -> None:
     pods = Collection("a", "b")
     informer = DynamicInformer(pods, queue=queue)
     recorder = Recorder()
@@ -63,7 +63,7 @@ async def test_what_is_served_again_is_all_there(queue: str, turns: int) -> None
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 260, 5))
-async def test_what_was_on_its_way_when_it_went_is_not_told_when_it_comes_back(queue: str, turns: int) -> None:
+async def test_changes_in_flight_at_withdrawal_are_dropped(queue: str, turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(60)))
     informer = DynamicInformer(pods, queue=queue, options=ReflectorOptions(slice_seconds=1e-9))
     recorder = Recorder()
@@ -82,7 +82,7 @@ async def test_what_was_on_its_way_when_it_went_is_not_told_when_it_comes_back(q
     assert [words.replace("!", "") for words in recorder.told] == [f"add z {version}"]
 
 
-async def test_what_is_not_served_yet_has_not_synced() -> None:
+async def test_unserved_resource_has_not_synced() -> None:
     informer = DynamicInformer(Collection("a"))
     informer.serve(False)
     async with informer:

@@ -35,14 +35,12 @@ def store(clock: Clock) -> ExpirationStore[Any]:
 @pytest.mark.parametrize(
     ("ttl", "age", "expired"), [(10, 10, False), (10, 10.1, True), (10, 0, False), (0, 1e9, False), (-1, 1e9, False)]
 )
-def test_an_entry_expires_when_it_is_older_than_its_time_to_live(ttl: float, age: float, expired: bool) -> None:
+def test_entry_expires_after_its_time_to_live(ttl: float, age: float, expired: bool) -> None:
     assert TTLPolicy(ttl).is_expired(TimestampedEntry("a", 100), 100 + age) is expired
 
 
 @pytest.mark.conformance("EXP-01")
-def test_what_has_expired_is_not_found_and_is_dropped_by_who_looks_for_it(
-    store: ExpirationStore[Any], clock: Clock
-) -> None:
+def test_read_drops_an_expired_entry(store: ExpirationStore[Any], clock: Clock) -> None:
     store.add(obj("a"))
     store.add(obj("b"))
     clock.now += 11
@@ -54,7 +52,7 @@ def test_what_has_expired_is_not_found_and_is_dropped_by_who_looks_for_it(
 
 
 @pytest.mark.conformance("EXP-01")
-def test_a_list_has_what_lives_and_drops_the_rest(store: ExpirationStore[Any], clock: Clock) -> None:
+def test_list_drops_expired_entries(store: ExpirationStore[Any], clock: Clock) -> None:
     store.replace([obj("old"), obj("gone")])
     clock.now += 6
     store.add(obj("young"))
@@ -66,7 +64,7 @@ def test_a_list_has_what_lives_and_drops_the_rest(store: ExpirationStore[Any], c
 
 @pytest.mark.conformance("EXP-01")
 @pytest.mark.parametrize("method", ["add", "update"])
-def test_an_entry_that_is_put_in_again_is_new(store: ExpirationStore[Any], clock: Clock, method: str) -> None:
+def test_write_renews_an_entry(store: ExpirationStore[Any], clock: Clock, method: str) -> None:
     store.add(obj("a", 1))
     clock.now += 8
     getattr(store, method)(obj("a", 2))
@@ -77,7 +75,7 @@ def test_an_entry_that_is_put_in_again_is_new(store: ExpirationStore[Any], clock
 
 
 @pytest.mark.conformance("EXP-01")
-def test_a_replacement_is_all_there_is_and_all_of_it_is_new(store: ExpirationStore[Any], clock: Clock) -> None:
+def test_replace_renews_all_entries(store: ExpirationStore[Any], clock: Clock) -> None:
     store.add(obj("a"))
     store.add(obj("b"))
     clock.now += 9
@@ -87,7 +85,7 @@ def test_a_replacement_is_all_there_is_and_all_of_it_is_new(store: ExpirationSto
     assert store.list() == [obj("b")]
 
 
-def test_a_store_by_the_clock_of_the_machine_keeps_what_is_young() -> None:
+def test_default_clock_keeps_new_entries() -> None:
     store = ttl_store(1000)
     store.add(obj("a"))
     assert store.list() == [obj("a")]

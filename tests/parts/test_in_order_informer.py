@@ -42,7 +42,7 @@ def hundred() -> Collection:
 
 @pytest.mark.conformance("RF-06", "CTL-13")
 @pytest.mark.parametrize("fresh", [True, False], ids=["first list", "relist"])
-async def test_a_list_reaches_readers_and_indices_in_one_piece(fresh: bool) -> None:
+async def test_list_becomes_visible_at_once(fresh: bool) -> None:
     pods = hundred()
     informer = in_order(pods)
     states = set()
@@ -61,7 +61,7 @@ async def test_a_list_reaches_readers_and_indices_in_one_piece(fresh: bool) -> N
 
 
 @pytest.mark.conformance("CTL-13", "WEAK-20")
-async def test_deletions_are_told_first_and_then_the_list_in_its_order_from_the_final_cache() -> None:
+async def test_relist_delivers_deletes_before_the_list_order() -> None:
     pods = Collection("a", "b", "c", "d")
     informer = in_order(pods)
     recorder = Recorder()
@@ -88,7 +88,7 @@ async def test_deletions_are_told_first_and_then_the_list_in_its_order_from_the_
 
 @pytest.mark.conformance("SI-20")
 @pytest.mark.parametrize("turns", range(0, 900, 9))
-async def test_who_joins_in_the_middle_of_a_relist_is_told_of_each_object_once(turns: int) -> None:
+async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -> None:
     pods = hundred()
     informer = in_order(pods)
     async with informer:
@@ -110,7 +110,7 @@ async def test_who_joins_in_the_middle_of_a_relist_is_told_of_each_object_once(t
     assert history == {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in pods.objects.values()}
 
 
-async def test_who_waits_for_an_object_is_told_by_a_relist() -> None:
+async def test_relist_ends_a_wait_for_an_object() -> None:
     pods = Collection("a", "b")
     informer = in_order(pods)
     async with informer:
@@ -129,7 +129,7 @@ async def test_who_waits_for_an_object_is_told_by_a_relist() -> None:
 
 
 @pytest.mark.conformance("RF-07", "CTL-14")
-async def test_a_resync_tells_of_everything_and_a_change_behind_it_comes_later() -> None:
+async def test_resync_delivers_all_before_later_changes() -> None:
     pods = Collection("a", "b")
     informer = in_order(pods, resync_period=30)
     recorder = Recorder()
@@ -142,7 +142,7 @@ async def test_a_resync_tells_of_everything_and_a_change_behind_it_comes_later()
 
 
 @pytest.mark.conformance("RF-01")
-async def test_changes_of_different_objects_keep_their_order() -> None:
+async def test_changes_of_several_objects_keep_their_order() -> None:
     pods = Collection("a", "b")
     informer = in_order(pods)
     recorder = Recorder()
@@ -160,7 +160,7 @@ async def test_changes_of_different_objects_keep_their_order() -> None:
 
 
 @pytest.mark.conformance("ARC-01", "CTL-17")
-async def test_a_factory_hands_the_choice_on() -> None:
+async def test_factory_passes_the_queue_option() -> None:
     pods = Collection("a", "b")
     recorder = Recorder()
     async with SharedInformerFactory(Cluster(pods)) as factory:
@@ -173,6 +173,6 @@ async def test_a_factory_hands_the_choice_on() -> None:
     assert recorder.told[2:] == ["update a 1 3", "update b 2 4", "update a 3 5"]
 
 
-def test_a_queue_that_does_not_exist_is_refused_by_name() -> None:
+def test_unknown_queue_is_refused() -> None:
     with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
         SharedIndexInformer(Collection(), queue="fifo")

@@ -25,7 +25,7 @@ async def take(events: InformerWatch[Any], count: int) -> list[str]:
 
 
 @pytest.mark.conformance("TW-07")
-async def test_what_is_cached_comes_first_and_then_every_change() -> None:
+async def test_cached_objects_come_before_changes() -> None:
     pods = Collection("a")
     async with SharedIndexInformer(pods) as informer, InformerWatch(informer) as events:
         assert await take(events, 1) == ["ADDED a 1"]
@@ -37,7 +37,7 @@ async def test_what_is_cached_comes_first_and_then_every_change() -> None:
 
 
 @pytest.mark.conformance("TW-07")
-async def test_a_deletion_that_was_missed_is_one_of_the_last_known_state() -> None:
+async def test_missed_deletion_has_the_last_known_state() -> None:
     pods = Collection("a", "b")
     options = ReflectorOptions(streaming_list=False)
     async with SharedIndexInformer(pods, options=options) as informer, InformerWatch(informer) as events:
@@ -50,7 +50,7 @@ async def test_a_deletion_that_was_missed_is_one_of_the_last_known_state() -> No
 
 
 @pytest.mark.conformance("TW-07")
-async def test_the_events_end_when_the_informer_stops() -> None:
+async def test_events_end_with_the_informer() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with InformerWatch(informer) as events:
         async with informer:
@@ -64,14 +64,14 @@ async def test_the_events_end_when_the_informer_stops() -> None:
             pass
 
 
-async def test_the_events_of_an_informer_that_never_runs_end_with_it() -> None:
+async def test_events_end_with_a_never_started_informer() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with InformerWatch(informer) as events:
         informer.retire()
         assert [event async for event in events] == []
 
 
-async def test_who_has_left_is_told_nothing_more() -> None:
+async def test_no_events_after_exit() -> None:
     pods = Collection("a")
     async with SharedIndexInformer(pods) as informer:
         async with InformerWatch(informer) as events:
@@ -91,7 +91,7 @@ class Slow:
 
 
 @pytest.mark.conformance("SI-23")
-async def test_the_end_of_a_removed_handler_is_that_of_its_last_call() -> None:
+async def test_removed_handler_ends_with_its_last_call() -> None:
     slow = Slow()
     async with SharedIndexInformer(Collection("a", "b")) as informer:
         registration = informer.add_event_handler(slow)
@@ -104,7 +104,7 @@ async def test_the_end_of_a_removed_handler_is_that_of_its_last_call() -> None:
 
 
 @pytest.mark.conformance("SI-23")
-async def test_a_handler_that_never_ran_has_ended_once_removed() -> None:
+async def test_never_called_handler_ends_at_its_removal() -> None:
     informer = SharedIndexInformer(Collection("a"))
     registration = informer.add_event_handler(Slow())
     informer.remove_event_handler(registration)
@@ -113,7 +113,7 @@ async def test_a_handler_that_never_ran_has_ended_once_removed() -> None:
 
 
 @pytest.mark.conformance("SI-23")
-async def test_a_handler_that_waits_for_its_own_end_is_told_so() -> None:
+async def test_handler_cannot_wait_for_its_own_end() -> None:
     errors: list[str] = []
 
     async def wait(obj: Any) -> None:
@@ -133,7 +133,7 @@ async def test_a_handler_that_waits_for_its_own_end_is_told_so() -> None:
 
 
 @pytest.mark.conformance("SI-23")
-async def test_the_stop_of_the_informer_is_the_end_of_its_handlers() -> None:
+async def test_handlers_end_with_the_informer() -> None:
     informer = SharedIndexInformer(Collection("a"))
     registration = informer.add_event_handler(on_add=lambda obj: None)
     async with informer:
@@ -144,7 +144,7 @@ async def test_the_stop_of_the_informer_is_the_end_of_its_handlers() -> None:
         await waiting
 
 
-async def test_a_watch_is_entered_once() -> None:
+async def test_watch_can_be_entered_once() -> None:
     async with SharedIndexInformer(Collection("a")) as informer:
         watch = InformerWatch(informer)
         async with watch:

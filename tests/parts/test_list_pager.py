@@ -63,7 +63,7 @@ async def listed(pager: ListPager[Any]) -> list[str]:
 
 @pytest.mark.conformance("PG-01", "PG-02")
 @pytest.mark.parametrize(("count", "pages"), [(0, 1), (1, 1), (10, 1), (11, 2), (25, 3)])
-async def test_all_objects_are_listed_in_as_many_pages_as_it_takes(count: int, pages: int) -> None:
+async def test_all_pages_are_listed(count: int, pages: int) -> None:
     server = Pages(count)
     pager: ListPager[Any] = ListPager(server, page_size=10)
     assert await listed(pager) == names(count)
@@ -73,7 +73,7 @@ async def test_all_objects_are_listed_in_as_many_pages_as_it_takes(count: int, p
 
 
 @pytest.mark.conformance("PG-02")
-async def test_later_pages_are_asked_for_by_their_token_alone() -> None:
+async def test_later_pages_are_requested_by_token_alone() -> None:
     server = Pages(25)
     await ListPager(server, page_size=10, resource_version="7", resource_version_match="Exact").list()
     asked = [(each.resource_version, each.resource_version_match, each.continue_token) for each in server.requests]
@@ -82,7 +82,7 @@ async def test_later_pages_are_asked_for_by_their_token_alone() -> None:
 
 
 @pytest.mark.conformance("PG-01")
-async def test_a_page_has_five_hundred_objects_unless_somebody_says_otherwise() -> None:
+async def test_default_page_has_500_objects() -> None:
     server = Pages(3)
     await ListPager(server).list()
     await ListPager(server, page_size=0).list()
@@ -90,7 +90,7 @@ async def test_a_page_has_five_hundred_objects_unless_somebody_says_otherwise() 
 
 
 @pytest.mark.conformance("PG-03")
-async def test_a_list_that_the_server_forgets_is_listed_again_in_one_page() -> None:
+async def test_expired_token_leads_to_a_full_list() -> None:
     server = Pages(25)
     server.failures[2] = 410
     pager: ListPager[Any] = ListPager(server, page_size=10, resource_version="7")
@@ -101,7 +101,7 @@ async def test_a_list_that_the_server_forgets_is_listed_again_in_one_page() -> N
 
 
 @pytest.mark.conformance("PG-03")
-async def test_a_version_that_the_first_page_cannot_have_is_an_error() -> None:
+async def test_expired_version_of_the_first_page_raises() -> None:
     server = Pages(25)
     server.failures[1] = 410
     with pytest.raises(Expired):
@@ -110,7 +110,7 @@ async def test_a_version_that_the_first_page_cannot_have_is_an_error() -> None:
 
 
 @pytest.mark.conformance("PG-04")
-async def test_objects_are_had_one_by_one_and_a_list_that_is_forgotten_is_an_error_after_them() -> None:
+async def test_iteration_raises_when_the_token_expires() -> None:
     server = Pages(25)
     server.failures[2] = 410
     async with aclosing(ListPager(server, page_size=10).each()) as pods:
@@ -121,7 +121,7 @@ async def test_objects_are_had_one_by_one_and_a_list_that_is_forgotten_is_an_err
 
 
 @pytest.mark.conformance("PG-04")
-async def test_who_stops_early_asks_for_no_more_and_lets_go_of_the_connection() -> None:
+async def test_stopped_iteration_closes_the_connection() -> None:
     server = Pages(25)
     async with aclosing(ListPager(server, page_size=10).each()) as pods:
         async for pod in pods:
@@ -136,7 +136,7 @@ async def test_who_stops_early_asks_for_no_more_and_lets_go_of_the_connection() 
     [(403, ApiError), (500, ApiError), (cut(), TransportError), (None, TransportError), (b"<html>", DecodeError)],
     ids=["403", "500", "cut", "silence", "garbage"],
 )
-async def test_what_goes_wrong_is_raised_and_nothing_is_left_open(
+async def test_errors_are_raised_and_responses_closed(
     failure: int | BaseException | bytes | None, error: type[Exception]
 ) -> None:
     server = Pages(25)
@@ -146,7 +146,7 @@ async def test_what_goes_wrong_is_raised_and_nothing_is_left_open(
     assert all(answer.closed for answer in server.answers)
 
 
-async def test_an_object_that_cannot_be_read_is_an_error_that_names_it() -> None:
+async def test_undecodable_object_raises_with_its_key() -> None:
     server = Pages(1)
     bad = {"metadata": {"name": "x", "resourceVersion": 7}}
     server.failures[1] = json.dumps({"metadata": {"resourceVersion": "1"}, "items": [bad]}).encode()
@@ -155,6 +155,6 @@ async def test_an_object_that_cannot_be_read_is_an_error_that_names_it() -> None
     assert caught.value.key == "x"
 
 
-def test_a_page_of_less_than_nothing_is_refused() -> None:
+def test_negative_page_size_is_refused() -> None:
     with pytest.raises(UsageError, match="page_size=-1"):
         ListPager(Pages(1), page_size=-1)

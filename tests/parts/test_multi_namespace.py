@@ -57,7 +57,7 @@ def keys(informer: SharedIndexInformer[Any]) -> list[str]:
     return sorted(informer.get_store().list_keys())
 
 
-async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister(server: Namespaces) -> None:
+async def test_namespaces_share_one_cache_and_lister(server: Namespaces) -> None:
     server.having(one="a b", two="a", three="c")
     informer = server.informer("one", "two")
     recorder = Recorder()
@@ -72,7 +72,7 @@ async def test_objects_of_all_its_namespaces_are_in_one_cache_with_one_lister(se
     assert "three" not in informer.namespaces
 
 
-async def test_it_has_synced_when_every_namespace_has(server: Namespaces) -> None:
+async def test_informer_syncs_with_its_last_namespace(server: Namespaces) -> None:
     server.having(one="a", two="b")
     server["two"].gate.clear()
     informer = server.informer("one", "two")
@@ -85,7 +85,7 @@ async def test_it_has_synced_when_every_namespace_has(server: Namespaces) -> Non
         assert keys(informer) == ["one/a", "two/b"]
 
 
-async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers_are_told(server: Namespaces) -> None:
+async def test_added_namespace_is_cached_and_delivered(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one")
     recorder = Recorder()
@@ -101,7 +101,7 @@ async def test_a_namespace_that_is_added_is_in_the_cache_afterwards_and_handlers
     assert len(server["two"].requests) == len(server["one"].requests)
 
 
-async def test_everybody_who_adds_a_namespace_finds_its_objects_in_the_cache(server: Namespaces) -> None:
+async def test_concurrent_additions_all_wait_for_the_cache(server: Namespaces) -> None:
     server.having(two="b")["two"].gate.clear()
     informer = server.informer()
     async with informer:
@@ -113,7 +113,7 @@ async def test_everybody_who_adds_a_namespace_finds_its_objects_in_the_cache(ser
         assert keys(informer) == ["two/b"]
 
 
-async def test_everybody_who_removes_a_namespace_finds_its_objects_gone(server: Namespaces) -> None:
+async def test_concurrent_removals_all_wait_for_the_cache(server: Namespaces) -> None:
     server.having(one=" ".join(f"p{number}" for number in range(100)))
     informer = server.informer("one", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
@@ -124,7 +124,7 @@ async def test_everybody_who_removes_a_namespace_finds_its_objects_gone(server: 
         await removing[0]
 
 
-async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_came_before(server: Namespaces) -> None:
+async def test_removed_namespace_is_delivered_as_deletes(server: Namespaces) -> None:
     server.having(one="a", two="b c")
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     slow = Recorder(pace=10)
@@ -143,7 +143,7 @@ async def test_a_namespace_that_is_removed_is_told_as_deletions_after_all_that_c
     assert sorted(slow.told[4:]) == ["tombstone b 4", "tombstone c 3"]
 
 
-async def test_a_namespace_may_come_back(server: Namespaces) -> None:
+async def test_removed_namespace_may_be_added_again(server: Namespaces) -> None:
     server.having(one="a")
     informer = server.informer("one")
     recorder = Recorder()
@@ -160,9 +160,7 @@ async def test_a_namespace_may_come_back(server: Namespaces) -> None:
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 2))
-async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_history(
-    server: Namespaces, turns: int
-) -> None:
+async def test_handler_added_during_a_removal_gets_valid_history(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(100)))
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
@@ -182,7 +180,7 @@ async def test_a_handler_that_joins_while_a_namespace_goes_is_told_a_legal_histo
     assert seen == {"a"}
 
 
-async def test_a_relist_of_one_namespace_leaves_the_others_alone(server: Namespaces) -> None:
+async def test_relist_of_one_namespace_keeps_the_others(server: Namespaces) -> None:
     server.having(one="a b", two="c")
     informer = server.informer("one", "two")
     recorder = Recorder()
@@ -197,7 +195,7 @@ async def test_a_relist_of_one_namespace_leaves_the_others_alone(server: Namespa
     assert recorder.told[3:] == ["tombstone a 1"]
 
 
-async def test_a_relist_in_order_reaches_readers_in_one_piece_while_other_namespaces_go_on() -> None:
+async def test_in_order_relist_is_visible_at_once_beside_others() -> None:
     server = Namespaces(QueueKind.IN_ORDER).having(one=" ".join(f"p{number}" for number in range(200)), two="c")
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
@@ -223,7 +221,7 @@ async def test_a_relist_in_order_reaches_readers_in_one_piece_while_other_namesp
     assert sizes == {200, 1}
 
 
-async def test_a_namespace_that_cannot_be_listed_is_refused_and_nothing_is_changed(server: Namespaces) -> None:
+async def test_failing_lister_watcher_changes_nothing(server: Namespaces) -> None:
     server.having(one="a", two="b")
     refused = {"two"}
 
@@ -243,7 +241,7 @@ async def test_a_namespace_that_cannot_be_listed_is_refused_and_nothing_is_chang
         assert keys(informer) == ["one/a", "two/b"]
 
 
-async def test_the_version_of_the_cache_is_the_least_of_the_namespaces(server: Namespaces) -> None:
+async def test_cache_version_is_the_least_of_all_namespaces(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one", "two")
     async with informer:
@@ -259,7 +257,7 @@ async def test_the_version_of_the_cache_is_the_least_of_the_namespaces(server: N
         assert informer.last_sync_resource_version == "3"
 
 
-async def test_a_resync_tells_of_every_namespace_once(server: Namespaces) -> None:
+async def test_resync_delivers_every_namespace_once(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one", "two", resync_period=30)
     recorder = Recorder()
@@ -269,7 +267,7 @@ async def test_a_resync_tells_of_every_namespace_once(server: Namespaces) -> Non
     assert sorted(recorder.told[2:]) == ["update a 1 1", "update b 2 2"]
 
 
-async def test_the_state_names_the_namespace_that_is_not_well(server: Namespaces) -> None:
+async def test_state_names_the_failing_namespace(server: Namespaces) -> None:
     server.having(one="a", two="b")
     server["two"].refuse(403, "Forbidden")
     informer = server.informer("one", "two")
@@ -287,13 +285,13 @@ async def test_the_state_names_the_namespace_that_is_not_well(server: Namespaces
     assert phases == [Phase.NEW, Phase.FORBIDDEN, Phase.WATCHING, Phase.WATCHING, Phase.STOPPED]
 
 
-async def test_an_informer_of_no_namespaces_has_synced(server: Namespaces) -> None:
+async def test_informer_without_namespaces_has_synced(server: Namespaces) -> None:
     async with server.informer() as informer:
         await informer.wait_for_sync()
         assert keys(informer) == []
 
 
-async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looked_at(server: Namespaces) -> None:
+async def test_namespaces_can_be_set_before_the_start(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one")
     await informer.set_namespaces([])
@@ -304,7 +302,7 @@ async def test_namespaces_that_are_set_before_the_start_are_those_that_are_looke
         assert keys(informer) == ["two/b"]
 
 
-async def test_who_waits_for_a_namespace_is_told_of_the_stop(server: Namespaces) -> None:
+async def test_stop_fails_waits_for_a_namespace(server: Namespaces) -> None:
     server["slow"].gate.clear()
     informer = server.informer()
     async with informer:
@@ -316,7 +314,7 @@ async def test_who_waits_for_a_namespace_is_told_of_the_stop(server: Namespaces)
         await informer.add_namespace("other")
 
 
-async def test_a_removal_that_is_cancelled_is_finished_all_the_same(server: Namespaces) -> None:
+async def test_cancelled_removal_is_completed(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one", "two")
     async with informer:
@@ -330,9 +328,7 @@ async def test_a_removal_that_is_cancelled_is_finished_all_the_same(server: Name
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects(
-    server: Namespaces, turns: int
-) -> None:
+async def test_namespace_removed_and_added_at_once_is_complete(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(400)))
     informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
     async with informer:
@@ -348,9 +344,7 @@ async def test_a_namespace_that_is_removed_and_added_at_once_has_all_its_objects
         assert len(keys(informer)) == 401
 
 
-async def test_a_namespace_that_comes_back_waits_until_what_was_before_has_ended(
-    server: Namespaces, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_added_again_namespace_waits_for_its_removal(server: Namespaces, monkeypatch: pytest.MonkeyPatch) -> None:
     server.having(one="a")
     informer = server.informer("one")
 
@@ -370,7 +364,7 @@ async def test_a_namespace_that_comes_back_waits_until_what_was_before_has_ended
 
 
 @pytest.mark.conformance("FAC-13")
-async def test_of_each_namespace_only_the_metadata_is_asked_for_if_that_is_all_that_is_kept() -> None:
+async def test_metadata_tier_requests_metadata_per_namespace() -> None:
     cluster = Cluster()
     informer = MultiNamespaceInformer(
         lambda namespace: ListWatch(cluster, PODS, namespace), ["one", "two"], storage="metadata"
@@ -385,11 +379,11 @@ async def test_of_each_namespace_only_the_metadata_is_asked_for_if_that_is_all_t
     ("namespace", "message"),
     [("", "must be named one by one"), ("a/b", "'a/b' cannot be a namespace"), (None, "not None")],
 )
-def test_what_is_no_namespace_is_refused(namespace: Any, message: str) -> None:
+def test_invalid_namespace_is_refused(namespace: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Namespaces().informer(namespace)
 
 
-def test_a_resource_without_namespaces_is_refused() -> None:
+def test_cluster_scoped_resource_is_refused() -> None:
     with pytest.raises(UsageError, match="nodes is cluster-scoped"):
         MultiNamespaceInformer(lambda namespace: Collection(resource=built_in("v1/nodes")), ["one"])

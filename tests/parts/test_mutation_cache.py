@@ -29,14 +29,14 @@ def store(*objects: Obj) -> Indexer[Obj]:
 
 @pytest.mark.conformance("MUT-01", "MUT-02")
 @pytest.mark.parametrize(("stored", "written", "read"), [(1, 2, 2), (2, 2, 2), (3, 2, 3), (9, 10, 10)])
-def test_the_newer_of_store_and_write_is_read(stored: int, written: int, read: int) -> None:
+def test_newer_of_store_and_write_is_returned(stored: int, written: int, read: int) -> None:
     cache = MutationCache(store(obj(stored)))
     cache.mutation(obj(written))
     assert cache.get_by_key("a") == obj(read)
 
 
 @pytest.mark.conformance("MUT-01", "MUT-02")
-def test_a_write_that_the_store_has_overtaken_is_forgotten() -> None:
+def test_overtaken_write_is_dropped() -> None:
     cells = store(obj(3))
     cache = MutationCache(cells)
     cache.mutation(obj(2))
@@ -46,7 +46,7 @@ def test_a_write_that_the_store_has_overtaken_is_forgotten() -> None:
 
 
 @pytest.mark.conformance("MUT-01", "MUT-02")
-def test_what_the_store_lacks_is_there_only_on_request() -> None:
+def test_objects_not_in_the_store_need_include_adds() -> None:
     for include_adds, found in ((False, None), (True, obj(5))):
         cache = MutationCache(store(), include_adds=include_adds)
         cache.mutation(obj(5))
@@ -55,7 +55,7 @@ def test_what_the_store_lacks_is_there_only_on_request() -> None:
 
 
 @pytest.mark.conformance("MUT-02")
-def test_an_index_is_read_with_the_values_that_writes_have() -> None:
+def test_index_uses_the_values_of_writes() -> None:
     cache = MutationCache(store(obj(1, name="a"), obj(2, name="b"), obj(3, name="c", tag="y")))
     cache.mutation(obj(4, name="a", tag="y"))
     cache.mutation(obj(5, name="c", tag="y"))
@@ -66,7 +66,7 @@ def test_an_index_is_read_with_the_values_that_writes_have() -> None:
 
 
 @pytest.mark.conformance("MUT-03")
-def test_an_older_write_does_not_replace_a_newer_one() -> None:
+def test_older_write_does_not_replace_a_newer_one() -> None:
     cache = MutationCache(store(obj(1)))
     cache.mutation(obj(7))
     cache.mutation(obj(6))
@@ -76,7 +76,7 @@ def test_an_older_write_does_not_replace_a_newer_one() -> None:
 @pytest.mark.conformance("MUT-03", "MUT-04")
 @pytest.mark.parametrize("late", [obj(4), obj(5), obj(9), obj(5, "other")])
 @pytest.mark.parametrize("gone", [obj(5), DeletedFinalStateUnknown("a", obj(5))])
-def test_a_late_write_does_not_bring_back_what_was_deleted(late: Obj, gone: Any) -> None:
+def test_late_write_does_not_restore_a_deleted_object(late: Obj, gone: Any) -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.on_delete(gone)
     cache.mutation(late)
@@ -85,7 +85,7 @@ def test_a_late_write_does_not_bring_back_what_was_deleted(late: Obj, gone: Any)
 
 
 @pytest.mark.conformance("MUT-03", "MUT-04")
-def test_an_object_that_is_made_anew_after_a_deletion_is_there() -> None:
+def test_object_created_after_a_deletion_exists() -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.on_delete(obj(5, "u"))
     cache.mutation(obj(6, "other"))
@@ -94,7 +94,7 @@ def test_an_object_that_is_made_anew_after_a_deletion_is_there() -> None:
 
 @pytest.mark.conformance("MUT-04")
 @pytest.mark.parametrize(("told", "kept"), [(4, True), (5, False), (6, False)])
-def test_a_write_is_dropped_once_a_handler_is_told_of_it_or_something_newer(told: int, kept: bool) -> None:
+def test_notification_drops_the_same_or_an_older_write(told: int, kept: bool) -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.mutation(obj(5))
     cache.on_update(obj(1), obj(told))
@@ -105,7 +105,7 @@ def test_a_write_is_dropped_once_a_handler_is_told_of_it_or_something_newer(told
 @pytest.mark.parametrize(
     ("deleted", "kept"), [(obj(4, "u"), False), (obj(6, "other"), False), (obj(4, "other"), True), (obj(5, "u"), False)]
 )
-def test_a_deletion_drops_the_write_of_the_same_or_an_older_object(deleted: Obj, kept: bool) -> None:
+def test_deletion_drops_writes_up_to_its_object(deleted: Obj, kept: bool) -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.mutation(obj(5, "u"))
     cache.on_delete(deleted)
@@ -113,7 +113,7 @@ def test_a_deletion_drops_the_write_of_the_same_or_an_older_object(deleted: Obj,
 
 
 @pytest.mark.conformance("MUT-03", "MUT-04")
-def test_a_deletion_covers_all_that_was_written_before_it() -> None:
+def test_deletion_covers_all_earlier_writes() -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.mutation(obj(7, "u"))
     cache.on_delete(obj(4, "u"))
@@ -122,14 +122,14 @@ def test_a_deletion_covers_all_that_was_written_before_it() -> None:
 
 
 @pytest.mark.conformance("MUT-04")
-def test_what_the_store_has_again_is_read_whatever_was_deleted_before() -> None:
+def test_object_in_the_store_overrides_a_tombstone() -> None:
     cells = store(obj(8, "other"))
     cache = MutationCache(cells)
     cache.on_delete(obj(5, "u"))
     assert cache.get_by_key("a") == obj(8, "other")
 
 
-def test_a_deletion_of_which_nothing_is_known_changes_nothing() -> None:
+def test_deletion_of_an_unknown_object_changes_nothing() -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.mutation(obj(5))
     cache.on_delete(DeletedFinalStateUnknown("a", None))
@@ -137,7 +137,7 @@ def test_a_deletion_of_which_nothing_is_known_changes_nothing() -> None:
 
 
 @pytest.mark.conformance("MUT-01")
-def test_a_write_is_forgotten_when_its_time_is_over() -> None:
+def test_write_expires() -> None:
     now = [100.0]
     cache = MutationCache(store(obj(1)), ttl=10, clock=lambda: now[0])
     cache.mutation(obj(2))
@@ -148,7 +148,7 @@ def test_a_write_is_forgotten_when_its_time_is_over() -> None:
 
 
 @pytest.mark.conformance("MUT-01")
-def test_of_too_many_writes_the_one_that_was_unused_for_longest_is_forgotten() -> None:
+def test_least_recently_used_write_is_dropped() -> None:
     cache = MutationCache(store(obj(1, name="a"), obj(1, name="b"), obj(1, name="c")), max_size=2)
     cache.mutation(obj(2, name="a"))
     cache.mutation(obj(2, name="b"))
@@ -159,7 +159,7 @@ def test_of_too_many_writes_the_one_that_was_unused_for_longest_is_forgotten() -
 
 
 @pytest.mark.conformance("MUT-05")
-def test_a_write_whose_version_is_no_number_is_refused_and_a_store_without_numbers_is_right() -> None:
+def test_non_numeric_versions() -> None:
     cache = MutationCache(store(obj("opaque")))
     with pytest.raises(UsageError, match=r"a: metadata\.resourceVersion is not a number"):
         cache.mutation(obj("opaque"))
@@ -168,13 +168,13 @@ def test_a_write_whose_version_is_no_number_is_refused_and_a_store_without_numbe
 
 
 @pytest.mark.parametrize("options", [{"ttl": 0}, {"max_size": 0}])
-def test_limits_that_leave_nothing_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_limits_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"{next(iter(options))}=0 must be"):
         MutationCache(store(), **options)
 
 
 @pytest.mark.conformance("MUT-04")
-async def test_an_informer_that_tells_the_cache_makes_it_forget() -> None:
+async def test_cache_as_a_handler_drops_writes() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     cache = MutationCache(informer.get_indexer(), include_adds=True)

@@ -26,7 +26,7 @@ def store(*objects: Any) -> Indexer[Any]:
     return made
 
 
-def test_objects_that_are_replaced_and_not_changed_are_fine() -> None:
+def test_replaced_objects_are_not_reported() -> None:
     cells = store(obj("a"))
     detector = MutationDetector(cells, enabled=True)
     detector.compare()
@@ -39,7 +39,7 @@ def test_objects_that_are_replaced_and_not_changed_are_fine() -> None:
 
 
 @pytest.mark.conformance("DET-01")
-def test_an_object_that_is_changed_in_place_is_named_with_where_and_without_what() -> None:
+def test_changed_object_is_reported_without_values() -> None:
     mine = obj("a")
     detector = MutationDetector(store(mine, obj("b")), "pods", enabled=True)
     detector.compare()
@@ -55,7 +55,7 @@ def test_an_object_that_is_changed_in_place_is_named_with_where_and_without_what
 
 @pytest.mark.conformance("DET-01")
 @pytest.mark.parametrize(("after", "found"), [(119, True), (121, False)])
-def test_an_object_that_has_left_the_store_is_looked_at_for_a_while(after: float, found: bool) -> None:
+def test_deleted_objects_are_compared_for_a_while(after: float, found: bool) -> None:
     now = [0.0]
     mine = obj("a")
     cells = store(mine)
@@ -79,7 +79,7 @@ class Model:
 
 
 @pytest.mark.conformance("DET-01")
-def test_objects_of_classes_are_compared_by_their_attributes() -> None:
+def test_class_instances_are_compared_by_attributes() -> None:
     mine = Model({"name": "a"})
     detector = MutationDetector(store(mine), enabled=True)
     detector.compare()
@@ -89,7 +89,7 @@ def test_objects_of_classes_are_compared_by_their_attributes() -> None:
 
 
 @pytest.mark.conformance("DET-01")
-async def test_objects_that_a_decoder_made_are_looked_at() -> None:
+async def test_objects_of_a_decoder_are_compared() -> None:
     informer = SharedIndexInformer(Collection("a"), decoder=lambda raw: Model({"name": "a"}))
     detector = MutationDetector(informer.get_indexer(), enabled=True)
     async with informer:
@@ -104,7 +104,7 @@ async def test_objects_that_a_decoder_made_are_looked_at() -> None:
 
 
 @pytest.mark.conformance("DET-01")
-async def test_objects_kept_as_dicts_are_looked_at_for_writes_that_go_around_their_refusal() -> None:
+async def test_writes_that_bypass_frozen_dicts_are_detected() -> None:
     informer = SharedIndexInformer(Collection("a"), storage="dict")
     detector = MutationDetector(informer.get_indexer(), enabled=True)
     async with informer:
@@ -119,7 +119,7 @@ async def test_objects_kept_as_dicts_are_looked_at_for_writes_that_go_around_the
 
 
 @pytest.mark.parametrize("decoder", [msgspec.json.decode, None], ids=["dicts", "views"])
-async def test_objects_that_no_two_readers_share_are_not_kept(decoder: Any) -> None:
+async def test_unshared_objects_are_not_copied(decoder: Any) -> None:
     informer = SharedIndexInformer(Collection("a"), decoder=decoder)
     detector = MutationDetector(informer.get_indexer(), enabled=True)
     async with informer:
@@ -135,15 +135,13 @@ async def test_objects_that_no_two_readers_share_are_not_kept(decoder: Any) -> N
 @pytest.mark.parametrize(
     ("value", "enabled"), [("true", True), ("1", True), ("false", False), ("0", False), ("", False)]
 )
-def test_the_environment_decides_if_nobody_else_does(
-    monkeypatch: pytest.MonkeyPatch, value: str, enabled: bool
-) -> None:
+def test_environment_variable_is_the_default(monkeypatch: pytest.MonkeyPatch, value: str, enabled: bool) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
     assert MutationDetector(store()).enabled is enabled
     assert MutationDetector(store(), enabled=False).enabled is False
 
 
-async def test_nothing_is_done_unasked() -> None:
+async def test_disabled_detector_does_nothing() -> None:
     mine = obj("a")
     detector = MutationDetector(store(mine))
     detector.compare()
@@ -152,6 +150,6 @@ async def test_nothing_is_done_unasked() -> None:
     await detector.run()
 
 
-def test_a_period_that_is_none_is_refused() -> None:
+def test_invalid_period_is_refused() -> None:
     with pytest.raises(UsageError, match="period=0"):
         MutationDetector(store(), period=0)

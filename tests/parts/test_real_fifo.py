@@ -64,7 +64,7 @@ async def turns() -> None:
 
 
 @pytest.mark.conformance("RF-01", "RF-02", "RF-07")
-async def test_everything_is_told_in_the_order_in_which_it_came() -> None:
+async def test_items_are_processed_in_order_of_arrival() -> None:
     queue, consumer = made()
     await queue.add(obj("a", 1))
     await queue.update(obj("b", 2))
@@ -85,7 +85,7 @@ async def test_everything_is_told_in_the_order_in_which_it_came() -> None:
 
 
 @pytest.mark.conformance("RF-03")
-async def test_a_deletion_of_what_nobody_knows_is_queued() -> None:
+async def test_delete_of_an_unknown_object_is_queued() -> None:
     queue, consumer = made()
     await queue.delete(obj("a", 1))
     assert [kind for kind, _, _ in await drained(queue, consumer)] == ["Deleted"]
@@ -102,7 +102,7 @@ async def test_each_list_is_one_delta() -> None:
 
 
 @pytest.mark.conformance("RF-08", "RF-12")
-async def test_a_version_is_told_once_everything_before_it_was_processed_and_not_earlier() -> None:
+async def test_version_follows_all_earlier_items() -> None:
     queue, consumer = made(batch_size=2)
     await queue.apply([Delta(DeltaType.ADDED, obj("a", 1))], "1")
     await queue.apply([Delta(DeltaType.ADDED, obj("b", 2)), Delta(DeltaType.ADDED, obj("c", 3))], "3")
@@ -114,7 +114,7 @@ async def test_a_version_is_told_once_everything_before_it_was_processed_and_not
 
 
 @pytest.mark.conformance("RF-08")
-async def test_a_bookmark_is_no_population() -> None:
+async def test_bookmark_is_no_initial_population() -> None:
     queue, consumer = made()
     await queue.bookmark("5")
     assert await process_batch(queue, consumer.process) == "5"
@@ -122,7 +122,7 @@ async def test_a_bookmark_is_no_population() -> None:
 
 
 @pytest.mark.conformance("RF-11")
-async def test_what_waits_before_the_first_list_is_a_part_of_the_first_population() -> None:
+async def test_items_before_the_first_list_are_initial() -> None:
     queue, consumer = made()
     await queue.bookmark("5")
     await queue.replace([obj("a")], "7")
@@ -132,14 +132,14 @@ async def test_what_waits_before_the_first_list_is_a_part_of_the_first_populatio
     assert (before, queue.has_synced()) == (False, True)
 
 
-async def test_a_list_brings_its_version_once_it_is_processed() -> None:
+async def test_list_version_counts_once_it_is_processed() -> None:
     queue, consumer = made()
     await queue.replace([obj("a")], "7")
     assert await process_batch(queue, consumer.process) == "7"
 
 
 @pytest.mark.conformance("RF-09")
-async def test_every_object_is_transformed_on_its_way_in_but_not_tombstones() -> None:
+async def test_objects_are_transformed_tombstones_are_not() -> None:
     queue, consumer = made(transformer=lambda each: {**each, "value": each["value"] + 100})
     await queue.add(obj("a", 1))
     await queue.replace([obj("a", 2), obj("b", 3)])
@@ -149,7 +149,7 @@ async def test_every_object_is_transformed_on_its_way_in_but_not_tombstones() ->
 
 
 @pytest.mark.conformance("RF-09")
-async def test_a_list_with_an_object_that_cannot_be_transformed_is_not_queued() -> None:
+async def test_list_with_a_failing_transform_is_not_queued() -> None:
     queue, _ = made(transformer=lambda each: {**each, "value": 1 // each["value"]})
     with pytest.raises(ZeroDivisionError):
         await queue.replace([obj("a", 1), obj("b", 0)])
@@ -158,7 +158,7 @@ async def test_a_list_with_an_object_that_cannot_be_transformed_is_not_queued() 
 
 
 @pytest.mark.conformance("RF-10", "RF-11")
-async def test_an_empty_first_list_has_synced_when_it_was_processed() -> None:
+async def test_empty_first_list_syncs_when_processed() -> None:
     queue, consumer = made()
     await queue.replace([])
     assert not queue.has_synced()
@@ -168,7 +168,7 @@ async def test_an_empty_first_list_has_synced_when_it_was_processed() -> None:
 
 
 @pytest.mark.conformance("RF-11", "RF-12")
-async def test_a_batch_ends_with_the_first_population_and_what_follows_is_not_initial() -> None:
+async def test_batch_ends_with_the_initial_population() -> None:
     queue, consumer = made()
     await queue.bookmark("1")
     await queue.replace([obj("a", 1)], "2")
@@ -181,7 +181,7 @@ async def test_a_batch_ends_with_the_first_population_and_what_follows_is_not_in
 
 
 @pytest.mark.conformance("Q-04", "RF-11")
-async def test_a_queue_that_is_not_replaced_first_has_synced_at_once() -> None:
+async def test_queue_without_a_first_replace_has_synced() -> None:
     queue, consumer = made()
     await queue.add(obj("a", 1))
     assert queue.has_synced()
@@ -190,7 +190,7 @@ async def test_a_queue_that_is_not_replaced_first_has_synced_at_once() -> None:
 
 
 @pytest.mark.conformance("Q-02", "RF-12")
-async def test_a_batch_has_no_more_than_its_size_and_the_rest_is_the_next() -> None:
+async def test_batch_is_limited_to_its_size() -> None:
     queue, consumer = made(batch_size=3)
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}", number)) for number in range(7)])
     sizes = []
@@ -202,7 +202,7 @@ async def test_a_batch_has_no_more_than_its_size_and_the_rest_is_the_next() -> N
 
 
 @pytest.mark.conformance("RF-13")
-async def test_an_object_without_key_is_the_consumers_to_refuse() -> None:
+async def test_object_without_key_reaches_the_consumer() -> None:
     queue, _ = made()
     await queue.apply([Delta(DeltaType.ADDED, {"no": "metadata"}), Delta(DeltaType.ADDED, obj("b", 1))])
     keys: list[str] = []
@@ -217,7 +217,7 @@ async def test_an_object_without_key_is_the_consumers_to_refuse() -> None:
 
 
 @pytest.mark.conformance("RF-15")
-async def test_who_fills_the_queue_waits_for_the_batch_that_is_processed() -> None:
+async def test_producer_waits_for_the_current_batch() -> None:
     queue, consumer = made(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}", number) for number in range(100)])
     batch = asyncio.create_task(process_batch(queue, consumer.process))
@@ -231,7 +231,7 @@ async def test_who_fills_the_queue_waits_for_the_batch_that_is_processed() -> No
 
 
 @pytest.mark.conformance("RF-10", "Q-01")
-async def test_what_makes_the_consumer_raise_is_not_queued_again_and_counts_as_processed() -> None:
+async def test_failed_item_counts_as_processed() -> None:
     class Broken(Consumer):
         def replace_all(self, objects: list[Any], is_in_initial_list: bool) -> Iterator[None]:
             yield from super().replace_all(objects, is_in_initial_list)
@@ -246,7 +246,7 @@ async def test_what_makes_the_consumer_raise_is_not_queued_again_and_counts_as_p
     assert queue.has_synced()
 
 
-async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> None:
+async def test_batch_is_flushed_before_pauses_and_at_its_end() -> None:
     queue, _ = made(slice_seconds=1e-9)
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}")) for number in range(100)])
     log: list[str] = []
@@ -266,7 +266,7 @@ async def test_a_batch_is_flushed_before_the_loop_is_let_go_and_at_its_end() -> 
 
 
 @pytest.mark.conformance("RF-17", "Q-03")
-async def test_a_closed_queue_is_emptied_first_and_then_wakes_everybody() -> None:
+async def test_closed_queue_is_drained_before_waits_end() -> None:
     queue, consumer = made()
     await queue.add(obj("a"))
     await queue.close()
@@ -277,7 +277,7 @@ async def test_a_closed_queue_is_emptied_first_and_then_wakes_everybody() -> Non
 
 
 @pytest.mark.conformance("RF-17")
-async def test_closing_wakes_who_waits_already() -> None:
+async def test_close_wakes_current_waits() -> None:
     queue, consumer = made()
     waiting = asyncio.create_task(process_batch(queue, consumer.process))
     await turns()
@@ -288,13 +288,13 @@ async def test_closing_wakes_who_waits_already() -> None:
 
 
 @pytest.mark.conformance("RF-18")
-async def test_the_key_of_an_object_a_delta_deltas_or_a_tombstone() -> None:
+async def test_key_of_objects_deltas_and_tombstones() -> None:
     queue, _ = made()
     delta = Delta(DeltaType.ADDED, obj("a"))
     things = [obj("a"), delta, Deltas([delta]), DeletedFinalStateUnknown("a", None)]
     assert [queue.key_of(thing) for thing in things] == ["a"] * 4
 
 
-def test_a_batch_of_nothing_is_refused() -> None:
+def test_batch_size_of_zero_is_refused() -> None:
     with pytest.raises(UsageError, match="batch_size=0"):
         made(batch_size=0)

@@ -16,7 +16,7 @@ NOBODY: Any = None
 QUEUES = [DeltaFIFO(str), RealFIFO(NOBODY, str)]
 
 
-async def test_an_informer_and_its_readers_count_objects() -> None:
+async def test_informer_and_listers_show_object_counts() -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     assert repr(informer) == "<informer of pods, new, 0 objects, not synced>"
@@ -32,7 +32,7 @@ async def test_an_informer_and_its_readers_count_objects() -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUES, ids=["delta", "real"])
-async def test_a_queue_counts_what_waits(queue: Any) -> None:
+async def test_queue_shows_its_length(queue: Any) -> None:
     assert repr(queue) == f"<{type(queue).__name__}, 0 queued, not synced, version ''>"
     await queue.add("a")
     await queue.add("b")

@@ -31,7 +31,7 @@ def names(informer: ReselectingInformer[Any]) -> list[str]:
 
 @pytest.mark.conformance("WEAK-30")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_only_what_differs_between_two_selections_is_told(queue: str) -> None:
+async def test_only_differences_of_selections_are_delivered(queue: str) -> None:
     first, second = selections()
     recorder = Recorder()
     informer = ReselectingInformer(first, queue=queue)
@@ -48,7 +48,7 @@ async def test_only_what_differs_between_two_selections_is_told(queue: str) -> N
 
 
 @pytest.mark.conformance("WEAK-30")
-async def test_the_new_selection_is_followed_and_the_old_one_is_not() -> None:
+async def test_only_the_new_selection_is_watched() -> None:
     first, second = selections()
     async with ReselectingInformer(first) as informer:
         await informer.wait_for_sync()
@@ -59,7 +59,7 @@ async def test_the_new_selection_is_followed_and_the_old_one_is_not() -> None:
         assert names(informer) == ["b", "c", "d"]
 
 
-async def test_the_cache_shows_the_old_selection_until_the_new_one_has_come() -> None:
+async def test_cache_keeps_the_old_selection_until_the_new_list() -> None:
     first, second = selections()
     second.refuse(500, "InternalError")
     async with ReselectingInformer(first) as informer:
@@ -72,7 +72,7 @@ async def test_the_cache_shows_the_old_selection_until_the_new_one_has_come() ->
         assert names(informer) == ["b", "c"]
 
 
-async def test_of_several_selections_the_last_one_counts() -> None:
+async def test_last_of_several_selections_wins() -> None:
     first, second = selections()
     async with ReselectingInformer(first) as informer:
         await informer.wait_for_sync()
@@ -80,7 +80,7 @@ async def test_of_several_selections_the_last_one_counts() -> None:
         assert names(informer) == ["b", "c"]
 
 
-async def test_a_selection_before_the_start_is_the_first() -> None:
+async def test_selection_before_the_start_is_the_first() -> None:
     first, second = selections()
     informer = ReselectingInformer(first)
     await informer.select(second)
@@ -90,7 +90,7 @@ async def test_a_selection_before_the_start_is_the_first() -> None:
     assert first.requests == []
 
 
-async def test_who_waits_for_a_selection_is_told_that_the_informer_has_stopped() -> None:
+async def test_stop_fails_waits_for_a_selection() -> None:
     first, second = selections()
     second.refuse(500, "InternalError")
     async with ReselectingInformer(first) as informer:

@@ -43,7 +43,7 @@ class Following:
 
 
 @pytest.mark.conformance("TW-01")
-async def test_what_comes_after_the_version_is_had_once_and_in_order() -> None:
+async def test_events_after_the_version_come_once_in_order() -> None:
     pods = Collection("a")
     pods.put("b")
     async with Following(pods) as following:
@@ -56,7 +56,7 @@ async def test_what_comes_after_the_version_is_had_once_and_in_order() -> None:
 
 @pytest.mark.conformance("TW-01")
 @pytest.mark.parametrize("end", ["clean", "cut", "garbage", "500", "504", "silence"])
-async def test_the_watch_goes_on_from_the_last_event_whatever_ends_it(end: str) -> None:
+async def test_watch_resumes_after_the_last_event(end: str) -> None:
     pods = Collection("a")
     async with Following(pods) as following:
         pods.put("b")
@@ -77,7 +77,7 @@ async def test_the_watch_goes_on_from_the_last_event_whatever_ends_it(end: str) 
 
 
 @pytest.mark.conformance("TW-01")
-async def test_bookmarks_are_asked_for_and_kept_and_not_told() -> None:
+async def test_bookmarks_advance_the_version_silently() -> None:
     pods = Collection("a")
     async with Following(pods) as following:
         version = pods.bookmark()
@@ -100,7 +100,7 @@ async def test_watches_that_end_at_once_are_opened_once_a_second() -> None:
 
 
 @pytest.mark.conformance("TW-01")
-async def test_the_server_is_not_asked_before_it_wants_to_be() -> None:
+async def test_retry_after_is_respected() -> None:
     pods = Collection("a")
     pods.refuse(429, "TooManyRequests", Retry_After="30")
     async with Following(pods):
@@ -112,7 +112,7 @@ async def test_the_server_is_not_asked_before_it_wants_to_be() -> None:
 
 @pytest.mark.conformance("TW-02", "TW-03", "WEAK-28")
 @pytest.mark.parametrize("when", ["in the stream", "at the start"])
-async def test_a_version_that_is_lost_ends_the_watch(when: str) -> None:
+async def test_expired_version_ends_the_watch(when: str) -> None:
     pods = Collection("a")
     if when == "at the start":
         pods.refuse(410, "Expired")
@@ -125,7 +125,7 @@ async def test_a_version_that_is_lost_ends_the_watch(when: str) -> None:
 
 @pytest.mark.conformance("TW-02")
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_server_that_refuses_who_is_asking_ends_the_watch(status: int) -> None:
+async def test_unauthorized_and_forbidden_end_the_watch(status: int) -> None:
     pods = Collection("a")
     pods.refuse(status, "No")
     async with Following(pods) as following:
@@ -143,7 +143,7 @@ async def test_a_server_that_refuses_who_is_asking_ends_the_watch(status: int) -
         (line("ADDED", {"metadata": {"name": 7}}), "cannot be read"),
     ],
 )
-async def test_what_cannot_be_gone_on_from_ends_the_watch(sent: bytes, message: str) -> None:
+async def test_unrecoverable_events_end_the_watch(sent: bytes, message: str) -> None:
     pods = Collection("a")
     async with Following(pods) as following:
         pods.send(sent)
@@ -153,13 +153,13 @@ async def test_what_cannot_be_gone_on_from_ends_the_watch(sent: bytes, message: 
 
 @pytest.mark.parametrize("version", ["", "0"])
 @pytest.mark.conformance("TW-01")
-def test_a_version_that_is_none_is_refused(version: str) -> None:
+def test_invalid_version_is_refused(version: str) -> None:
     with pytest.raises(UsageError, match="is not a version to begin at"):
         RetryWatcher(Collection(), version)
 
 
 @pytest.mark.conformance("TW-04")
-async def test_who_leaves_early_lets_go_of_the_connection_and_may_close_again() -> None:
+async def test_early_exit_closes_the_connection() -> None:
     pods = Collection("a")
     pods.put("b")
     async with RetryWatcher(pods, "1") as events:
@@ -177,14 +177,14 @@ async def numbers(*values: int) -> AsyncIterator[int]:
 
 
 @pytest.mark.conformance("TW-05")
-async def test_conditions_come_true_one_after_the_other_and_one_event_may_do_for_several() -> None:
+async def test_one_event_may_satisfy_several_conditions() -> None:
     events = numbers(5, 1, 2, 7, 9)
     assert await until(events, lambda n: n == 1, lambda n: n > 4, lambda n: n > 6) == 7
     assert [number async for number in events] == [9]
 
 
 @pytest.mark.conformance("TW-05")
-async def test_events_that_end_too_early_are_an_error() -> None:
+async def test_events_that_end_early_raise() -> None:
     with pytest.raises(WatchClosed, match="before 1 of 2 conditions"):
         await until(numbers(1, 2), lambda n: n == 1, lambda n: n == 3)
     with pytest.raises(UsageError, match="needs at least one condition"):
@@ -192,7 +192,7 @@ async def test_events_that_end_too_early_are_an_error() -> None:
 
 
 @pytest.mark.conformance("TW-05", "TW-08")
-async def test_an_object_is_waited_for_with_a_limit_over_a_broken_connection() -> None:
+async def test_wait_with_a_timeout_survives_reconnects() -> None:
     pods = Collection("a")
 
     async def meanwhile() -> None:
@@ -211,7 +211,7 @@ async def test_an_object_is_waited_for_with_a_limit_over_a_broken_connection() -
                 await until(events, lambda event: True)
 
 
-async def test_a_model_of_ones_own_is_what_events_hold() -> None:
+async def test_events_have_objects_of_the_user_model() -> None:
     pods = Collection("a")
     pods.put("b")
     async with RetryWatcher(pods, "1", decoder=lambda raw: len(raw)) as events:

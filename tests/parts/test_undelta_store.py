@@ -14,7 +14,7 @@ def obj(name: str, value: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.conformance("UND-01")
-def test_each_write_tells_of_everything_once() -> None:
+def test_each_write_pushes_all_objects_once() -> None:
     pushed: list[list[Any]] = []
     store: UndeltaStore[Any] = UndeltaStore(pushed.append)
     store.add(obj("a", 1))
@@ -26,7 +26,7 @@ def test_each_write_tells_of_everything_once() -> None:
 
 
 @pytest.mark.conformance("UND-01")
-def test_reads_tell_nothing() -> None:
+def test_reads_push_nothing() -> None:
     pushed: list[list[Any]] = []
     store: UndeltaStore[Any] = UndeltaStore(pushed.append, indexers={"value": lambda each: [str(each["value"])]})
     store.add(obj("a", 1))

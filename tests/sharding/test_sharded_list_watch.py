@@ -82,9 +82,7 @@ def names(informer: SharedIndexInformer[Any]) -> set[str]:
 
 @pytest.mark.conformance("SHD-02", "SHD-03")
 @pytest.mark.parametrize("way", WAYS)
-async def test_each_informer_has_its_shard_and_all_together_have_everything(
-    server: ApiServer, transport: HttpTransport, way: str
-) -> None:
+async def test_shards_together_have_all_objects(server: ApiServer, transport: HttpTransport, way: str) -> None:
     uids = make(server, *(f"map-{number}" for number in range(40)))
     informers = [informer_of(transport, shard, options=WAYS[way]) for shard in SHARDS]
     async with informers[0], informers[1], informers[2]:
@@ -107,7 +105,7 @@ async def test_each_informer_has_its_shard_and_all_together_have_everything(
 
 
 @pytest.mark.conformance("SHD-02")
-async def test_what_other_shards_do_moves_the_version_on(server: ApiServer, transport: HttpTransport) -> None:
+async def test_changes_of_other_shards_advance_the_version(server: ApiServer, transport: HttpTransport) -> None:
     nothing = ShardSelector((ShardRange(0, 1),))
     informer = informer_of(transport, nothing)
     async with informer, asyncio.timeout(10):
@@ -119,12 +117,12 @@ async def test_what_other_shards_do_moves_the_version_on(server: ApiServer, tran
         assert informer._lister_watcher.left_out >= 2
 
 
-async def test_the_server_is_asked_for_the_shard(server: ApiServer, transport: HttpTransport) -> None:
+async def test_requests_name_the_shard(server: ApiServer, transport: HttpTransport) -> None:
     await ListPager(ShardedListWatch(transport, CONFIG_MAPS, SHARDS[1])).list()
     assert server.requests[-1].query["shardSelector"] == str(SHARDS[1])
 
 
-async def test_metadata_alone_can_be_asked_for(server: ApiServer, transport: HttpTransport) -> None:
+async def test_metadata_only_requests(server: ApiServer, transport: HttpTransport) -> None:
     uids = make(server, *(f"map-{number}" for number in range(10)))
     async with informer_of(transport, SHARDS[0], storage="metadata") as informer:
         await informer.wait_for_sync()
@@ -142,13 +140,13 @@ async def test_metadata_alone_can_be_asked_for(server: ApiServer, transport: Htt
         b"null",
     ],
 )
-async def test_what_is_no_list_does_not_become_one(body: bytes) -> None:
+async def test_other_bodies_pass_unchanged(body: bytes) -> None:
     with pytest.raises(DecodeError):
         await ListPager(ShardedListWatch(Scripted(body), CONFIG_MAPS, everything())).list()
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_an_item_that_cannot_be_read_is_left_for_others_to_judge(size: int) -> None:
+async def test_undecodable_item_is_passed_on(size: int) -> None:
     body = b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a","uid":7}},{"metadata":{"name":"b"}}]}'
     lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, everything())
     response = await lister.request(ListOptions())
@@ -159,7 +157,7 @@ async def test_an_item_that_cannot_be_read_is_left_for_others_to_judge(size: int
 
 @pytest.mark.conformance("SHD-02")
 @pytest.mark.parametrize("watch", [True, False])
-async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_the_same(watch: bool) -> None:
+async def test_deeply_nested_object_is_left_out(watch: bool) -> None:
     nested = b"[" * 20_000 + b"]" * 20_000
     deep = b'{"metadata":{"name":"a","uid":"u","resourceVersion":"8"},"spec":%b}' % nested
     body = b'{"type":"ADDED","object":%b}\n' if watch else b'{"metadata":{"resourceVersion":"9"},"items":[%b]}'
@@ -170,7 +168,7 @@ async def test_an_object_that_is_nested_deeper_than_decoders_go_is_left_out_all_
     assert (left.get("type"), lister.left_out) == ("BOOKMARK" if watch else None, 1)
 
 
-async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_does_without_shards(
+async def test_oversized_event_leads_to_a_list(
     server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aioinformer.reflector.sharding.ValueStream", partial(ValueStream, 2000))
@@ -183,7 +181,7 @@ async def test_an_event_that_is_too_large_to_be_looked_at_leads_to_a_list_as_it_
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_a_watch_is_passed_on_line_by_line_whatever_it_says(size: int) -> None:
+async def test_watch_lines_are_passed_on_unchanged(size: int) -> None:
     odd = b'{"type":"ADDED","object":{"metadata":{"uid":7}}}\n<html>\n{"type":"ERROR","object":{"code":410}}\n{"cut'
     lister = ShardedListWatch(Scripted(odd, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
     response = await lister.request(ListOptions(watch=True))
@@ -191,7 +189,7 @@ async def test_a_watch_is_passed_on_line_by_line_whatever_it_says(size: int) -> 
 
 
 @pytest.mark.parametrize("watch", [True, False])
-async def test_a_body_that_is_let_go_in_the_middle_leaves_nothing_for_the_loop_to_end(watch: bool) -> None:
+async def test_abandoned_body_leaves_no_open_generator(watch: bool) -> None:
     line = b'{"type":"ADDED","object":{"metadata":{"uid":"u"}}}\n'
     body = line * 9 if watch else b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{}},{"metadata":{}}]}'
     response = await ShardedListWatch(Scripted(body, 20), CONFIG_MAPS, everything()).request(ListOptions(watch=watch))
@@ -210,7 +208,7 @@ async def test_a_body_that_is_let_go_in_the_middle_leaves_nothing_for_the_loop_t
 
 @pytest.mark.conformance("SHD-02")
 @pytest.mark.parametrize("initial", [True, False])
-async def test_bookmarks_take_the_place_of_what_is_left_out_but_in_a_streaming_list(initial: bool) -> None:
+async def test_bookmarks_replace_events_except_in_streaming_lists(initial: bool) -> None:
     other = b'{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":"8"}}}\n'
     end = (
         b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9",'
@@ -225,7 +223,7 @@ async def test_bookmarks_take_the_place_of_what_is_left_out_but_in_a_streaming_l
 
 @pytest.mark.conformance("SHD-02")
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_events_of_several_lines_are_left_out_all_the_same(size: int) -> None:
+async def test_multiline_events_are_left_out(size: int) -> None:
     event = {"type": "ADDED", "object": {"metadata": {"name": "a", "uid": "u", "resourceVersion": "8"}}}
     body = json.dumps(event, indent=2).encode() * 2
     lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))

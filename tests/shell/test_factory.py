@@ -25,7 +25,7 @@ WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
 
 @pytest.mark.conformance("FAC-02")
-async def test_a_resource_has_one_informer_however_it_is_asked_for() -> None:
+async def test_resource_has_one_informer_on_every_path() -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer()
     assert factory.core.v1.pods.informer() is informer
@@ -37,7 +37,7 @@ async def test_a_resource_has_one_informer_however_it_is_asked_for() -> None:
 
 
 @pytest.mark.conformance("FAC-07", "FAC-10", "FAC-14")
-async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given_as_such() -> None:
+async def test_for_resource_needs_a_built_in_name_or_resource() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     for name in ("apps/v1/pods", "pods", "widgets.example.com", ""):
@@ -49,13 +49,13 @@ async def test_what_is_no_built_in_resource_is_refused_and_a_custom_one_is_given
     assert cluster.paths() == ["/apis/example.com/v1/widgets"]
 
 
-async def test_what_cannot_be_listed_is_refused_at_once() -> None:
+async def test_unlistable_resource_is_refused() -> None:
     factory = SharedInformerFactory(Cluster())
     with pytest.raises(UsageError, match=r"v1/bindings has no verb list, only create; .* --verbs=list"):
         factory.for_resource("v1/bindings").informer()
 
 
-async def test_what_cannot_be_watched_is_polled() -> None:
+async def test_unwatchable_resource_is_polled() -> None:
     statuses = Collection("scheduler", resource=built_in("v1/componentstatuses"))
     cluster = Cluster(statuses)
     factory = SharedInformerFactory(cluster)
@@ -72,7 +72,7 @@ async def test_what_cannot_be_watched_is_polled() -> None:
 
 
 @pytest.mark.conformance("FAC-04")
-async def test_entering_starts_what_was_asked_for_before_and_nothing_else() -> None:
+async def test_entry_starts_existing_informers_only() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     factory.core.v1.pods.informer()
@@ -83,7 +83,7 @@ async def test_entering_starts_what_was_asked_for_before_and_nothing_else() -> N
 
 
 @pytest.mark.conformance("FAC-04")
-async def test_starting_again_starts_what_is_new_and_nothing_twice(caplog: pytest.LogCaptureFixture) -> None:
+async def test_second_start_starts_new_informers_only(caplog: pytest.LogCaptureFixture) -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     factory.core.v1.pods.informer()
@@ -99,7 +99,7 @@ async def test_starting_again_starts_what_is_new_and_nothing_twice(caplog: pytes
 
 
 @pytest.mark.conformance("FAC-05", "FAC-11")
-async def test_waiting_for_the_sync_starts_what_is_new_and_says_of_each_whether_it_is_filled() -> None:
+async def test_wait_for_sync_starts_informers_and_reports_each() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods))
     async with factory:
@@ -110,7 +110,7 @@ async def test_waiting_for_the_sync_starts_what_is_new_and_says_of_each_whether_
 
 
 @pytest.mark.conformance("FAC-05")
-async def test_a_time_out_of_waiting_for_the_sync_is_an_answer() -> None:
+async def test_sync_timeout_is_a_result() -> None:
     pods = Collection("a")
     pods.gate.clear()
     factory = SharedInformerFactory(Cluster(pods))
@@ -122,7 +122,7 @@ async def test_a_time_out_of_waiting_for_the_sync_is_an_answer() -> None:
         assert await factory.wait_for_cache_sync(timeout=30) == {"v1/pods": True, "v1/nodes": True}
 
 
-async def test_a_time_out_around_the_wait_is_the_callers() -> None:
+async def test_outer_timeout_raises() -> None:
     pods = Collection()
     pods.gate.clear()
     factory = SharedInformerFactory(Cluster(pods))
@@ -133,7 +133,7 @@ async def test_a_time_out_around_the_wait_is_the_callers() -> None:
                 await factory.wait_for_cache_sync()
 
 
-async def test_a_factory_is_ready_while_all_its_informers_are_filled_and_run() -> None:
+async def test_factory_is_ready_while_all_informers_are() -> None:
     factory = SharedInformerFactory(Cluster())
     factory.core.v1.pods.informer()
     assert not factory.is_ready()
@@ -149,7 +149,7 @@ async def test_a_factory_is_ready_while_all_its_informers_are_filled_and_run() -
 
 
 @pytest.mark.conformance("FAC-01")
-async def test_the_namespace_limits_what_has_one_and_nothing_else() -> None:
+async def test_namespace_applies_to_namespaced_resources_only() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster, namespace="web")
     factory.core.v1.pods.informer()
@@ -160,7 +160,7 @@ async def test_the_namespace_limits_what_has_one_and_nothing_else() -> None:
 
 
 @pytest.mark.conformance("FAC-03", "FAC-01")
-async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
+async def test_tweak_applies_to_every_list_and_watch() -> None:
     cluster = Cluster(Collection("a", resource=PODS))
 
     def tweak(options: ListOptions) -> None:
@@ -175,7 +175,7 @@ async def test_the_tweak_function_is_applied_to_every_list_and_watch() -> None:
 
 
 @pytest.mark.conformance("FAC-02", "FAC-01")
-async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
+async def test_custom_resync_overrides_the_factory_period() -> None:
     pods, nodes = Collection("a"), Collection("n", resource=NODES)
     factory = SharedInformerFactory(Cluster(pods, nodes), 10, custom_resync={"v1/nodes": 25})
     of_pods, of_nodes = Recorder(), Recorder()
@@ -186,13 +186,13 @@ async def test_resync_periods_are_the_factorys_or_the_resources_own() -> None:
     assert (len(of_pods.told) - 1, len(of_nodes.told) - 1) == (5, 2)
 
 
-def test_a_custom_resync_that_is_no_period_is_refused_by_its_name() -> None:
+def test_invalid_custom_resync_is_refused() -> None:
     with pytest.raises(UsageError, match=r"custom_resync\['v1/pods'\] must be 0"):
         SharedInformerFactory(Cluster(), custom_resync={"v1/pods": -1})
 
 
 @pytest.mark.conformance("FAC-01", "FAC-14")
-async def test_a_transform_of_the_factory_is_every_informers_unless_it_has_its_own() -> None:
+async def test_informer_transform_overrides_the_factory() -> None:
     def named(name: str) -> Any:
         return lambda pod: {**pod.to_dict(), "status": {"phase": name}}
 

@@ -35,7 +35,7 @@ def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
 
 
 @pytest.mark.conformance("FAC-06")
-async def test_shutting_down_ends_all_informers_and_may_be_repeated() -> None:
+async def test_repeated_shutdown_stops_all_informers() -> None:
     factory = SharedInformerFactory(Cluster())
     informers: list[SharedIndexInformer[Any]] = [factory.core.v1.pods.informer(), factory.core.v1.nodes.informer()]
     factory.start()
@@ -45,7 +45,7 @@ async def test_shutting_down_ends_all_informers_and_may_be_repeated() -> None:
     assert [informer.is_stopped() for informer in informers] == [True, True]
 
 
-async def test_a_factory_that_never_started_may_be_shut_down() -> None:
+async def test_never_started_factory_can_be_shut_down() -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer()
     await factory.shutdown()
@@ -53,7 +53,7 @@ async def test_a_factory_that_never_started_may_be_shut_down() -> None:
 
 
 @pytest.mark.conformance("FAC-06")
-async def test_after_the_shutdown_what_is_known_can_be_read_and_nothing_new_begins() -> None:
+async def test_after_shutdown_caches_are_readable() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")))
     informer = factory.core.v1.pods.informer()
     async with factory:
@@ -68,7 +68,7 @@ async def test_after_the_shutdown_what_is_known_can_be_read_and_nothing_new_begi
         await factory.wait_for_cache_sync()
 
 
-async def test_a_factory_is_entered_and_left_in_different_tasks() -> None:
+async def test_different_tasks_may_enter_and_leave() -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer()
     await asyncio.create_task(factory.__aenter__())
@@ -78,7 +78,7 @@ async def test_a_factory_is_entered_and_left_in_different_tasks() -> None:
 
 
 @pytest.mark.parametrize("started", [False, True])
-async def test_who_waits_for_an_informer_that_never_began_is_told_of_the_shutdown(started: bool) -> None:
+async def test_shutdown_fails_waits_for_unstarted_informers(started: bool) -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer()
     waiting = asyncio.ensure_future(informer.wait_for_sync())
@@ -90,7 +90,7 @@ async def test_who_waits_for_an_informer_that_never_began_is_told_of_the_shutdow
         await waiting
 
 
-async def test_a_crash_of_an_informer_reaches_who_waits_and_the_exit() -> None:
+async def test_crash_reaches_waits_and_the_exit() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods))
     informer, other = factory.core.v1.pods.informer(), factory.core.v1.nodes.informer()
@@ -104,7 +104,7 @@ async def test_a_crash_of_an_informer_reaches_who_waits_and_the_exit() -> None:
         await factory.__aexit__(None, None, None)
 
 
-async def test_a_factory_that_crashed_does_not_start_anew_but_says_what_happened() -> None:
+async def test_crashed_factory_raises_the_crash_on_start() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods))
     informer = factory.core.v1.pods.informer()
@@ -121,7 +121,7 @@ async def test_a_factory_that_crashed_does_not_start_anew_but_says_what_happened
         await factory.shutdown()
 
 
-async def test_who_waits_for_what_is_asked_for_while_a_crashed_factory_ends_is_told() -> None:
+async def test_informer_created_during_a_crash_fails() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods, Collection("n", resource=NODES)), shutdown_grace=30)
     informer = factory.core.v1.pods.informer()
@@ -137,7 +137,7 @@ async def test_who_waits_for_what_is_asked_for_while_a_crashed_factory_ends_is_t
         await factory.shutdown()
 
 
-async def test_a_handler_that_shuts_its_own_factory_down_is_cut_after_the_grace_and_the_factory_ends() -> None:
+async def test_handler_may_shut_down_its_own_factory() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
     informer = factory.core.v1.pods.informer()
 
@@ -151,7 +151,7 @@ async def test_a_handler_that_shuts_its_own_factory_down_is_cut_after_the_grace_
     await asyncio.wait_for(factory.shutdown(), 1)
 
 
-def test_ctrl_c_ends_a_factory_in_order() -> None:
+def test_ctrl_c_stops_a_factory_cleanly() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
     finished: list[str] = []
 

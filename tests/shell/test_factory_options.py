@@ -49,7 +49,7 @@ def by_uid(pod: Any) -> list[str]:
     ("name", "nearest"),
     [("label_selectr", " (did you mean label_selector?)"), ("resync", " (did you mean resync_period?)"), ("xyz", "")],
 )
-async def test_an_unknown_option_is_refused_with_the_nearest_one(name: str, nearest: str) -> None:
+async def test_unknown_option_is_refused_with_a_suggestion(name: str, nearest: str) -> None:
     factory = SharedInformerFactory(Cluster())
     pods: Any = factory.core.v1.pods
     accessor: Any = factory.for_resource("v1/pods")
@@ -84,7 +84,7 @@ async def test_an_unknown_option_is_refused_with_the_nearest_one(name: str, near
         ({"options": {"page_size": 5}}, r"options must be a ReflectorOptions\(...\), not dict"),
     ],
 )
-async def test_a_value_that_makes_no_sense_is_refused_at_once(options: dict[str, Any], message: str) -> None:
+async def test_invalid_value_is_refused_at_once(options: dict[str, Any], message: str) -> None:
     factory = SharedInformerFactory(Cluster())
     for _ in range(2):  # the refusal leaves nothing behind
         with pytest.raises(UsageError, match=message):
@@ -119,7 +119,7 @@ MADE: dict[str, Any] = {
         ({"queue": "delta", "resync_period": 1}, "queue is .*; resync_period is 60.0, not 1.0"),
     ],
 )
-async def test_options_that_differ_from_the_informers_are_refused(options: dict[str, Any], message: str) -> None:
+async def test_options_that_differ_from_the_informer_are_refused(options: dict[str, Any], message: str) -> None:
     factory = SharedInformerFactory(Cluster())
     factory.core.v1.pods.informer(**MADE)
     with pytest.raises(UsageError, match=f"v1/pods already has an informer with other options: {message}"):
@@ -128,7 +128,7 @@ async def test_options_that_differ_from_the_informers_are_refused(options: dict[
 
 @pytest.mark.conformance("FAC-02")
 @pytest.mark.parametrize("name", MADE)
-async def test_the_same_options_and_none_get_the_informer_that_exists(name: str) -> None:
+async def test_equal_or_omitted_options_get_the_informer(name: str) -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer(**MADE)
     again: dict[str, Any] = {name: list(reversed(MADE[name])) if name == "fields" else MADE[name]}
@@ -137,7 +137,7 @@ async def test_the_same_options_and_none_get_the_informer_that_exists(name: str)
     assert factory.core.v1.pods.informer(decoder=None, transform=None, options=None, resync_period=None) is informer
 
 
-async def test_metadata_only_and_its_storage_are_the_same_option() -> None:
+async def test_metadata_only_equals_the_metadata_storage() -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer(metadata_only=True)
     assert factory.core.v1.pods.informer(storage="metadata") is informer
@@ -145,7 +145,7 @@ async def test_metadata_only_and_its_storage_are_the_same_option() -> None:
         factory.core.v1.pods.informer(metadata_only=False)
 
 
-async def test_what_the_factory_gives_is_compared_too() -> None:
+async def test_factory_defaults_are_compared() -> None:
     factory = SharedInformerFactory(Cluster(), 30, custom_resync={"v1/nodes": 5}, transform=unchanged)
     pods = factory.core.v1.pods.informer()
     assert factory.core.v1.pods.informer(resync_period=30, transform=unchanged) is pods
@@ -161,7 +161,7 @@ async def test_another_model_of_the_resource_is_refused() -> None:
         factory.informer_for(Resource("", "v1", "pods", "Pod"))
 
 
-async def test_indexers_are_merged_also_into_a_running_informer() -> None:
+async def test_indexers_are_merged_into_a_running_informer() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")))
     informer = factory.core.v1.pods.informer(indexers={"name": by_name})
     factory.core.v1.pods.informer(indexers={"node": "spec.nodeName"})
@@ -173,7 +173,7 @@ async def test_indexers_are_merged_also_into_a_running_informer() -> None:
 
 
 @pytest.mark.parametrize("other", [by_uid, "metadata.name"])
-async def test_an_index_of_the_same_name_with_another_function_is_refused(other: Any) -> None:
+async def test_same_index_name_with_another_function_is_refused(other: Any) -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer(indexers={"name": by_name})
     with pytest.raises(UsageError, match="index name exists already, with another function"):
@@ -181,7 +181,7 @@ async def test_an_index_of_the_same_name_with_another_function_is_refused(other:
     assert sorted(informer.get_indexer().get_indexers()) == ["name", "namespace"]
 
 
-async def test_functions_of_one_line_are_the_same_unless_they_hold_other_values() -> None:
+async def test_closures_are_equal_if_their_values_are() -> None:
     factory = SharedInformerFactory(Cluster())
 
     def ask(value: object) -> SharedIndexInformer[Any]:
@@ -207,7 +207,7 @@ async def test_functions_of_one_line_are_the_same_unless_they_hold_other_values(
         ({"max_undecodable": -0.1}, "max_undecodable must be a share from 0 to 1"),
     ],
 )
-def test_a_factory_and_an_informer_refuse_bad_values_alike(options: dict[str, Any], message: str) -> None:
+def test_factory_and_informer_refuse_the_same_values(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         SharedInformerFactory(Cluster(), **options)
     with pytest.raises(OptionError, match=message):
@@ -224,7 +224,7 @@ def test_a_factory_and_an_informer_refuse_bad_values_alike(options: dict[str, An
         ({"queue": "lifo"}, "queue='lifo' does not exist"),
     ],
 )
-def test_an_informer_refuses_bad_values(options: dict[str, Any], message: str) -> None:
+def test_informer_refuses_invalid_values(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         SharedIndexInformer(Collection(), **options)
 
@@ -238,14 +238,14 @@ def test_options_of_a_resource_belong_to_its_informer() -> None:
         factory.for_resource("v1/pods", label_selector="app=web")
 
 
-def test_a_tweak_that_nobody_would_await_is_refused() -> None:
+def test_coroutine_function_as_tweak_is_refused() -> None:
     with pytest.raises(UsageError, match="tweak_list_options: expected a plain function"):
         SharedInformerFactory(Cluster(), tweak_list_options=tweak)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="tweak: expected a plain function"):
         ListWatch(Cluster(), PODS, tweak=tweak)  # type: ignore[arg-type]
 
 
-async def test_a_list_watch_takes_selectors_in_any_form() -> None:
+async def test_list_watch_accepts_selectors_in_any_form() -> None:
     cluster = Cluster()
     informer = SharedIndexInformer(
         ListWatch(cluster, PODS, label_selector={"b": "2", "a": "1"}, field_selector={"metadata.name": "x,y"})
@@ -260,7 +260,7 @@ async def test_a_list_watch_takes_selectors_in_any_form() -> None:
 
 
 @pytest.mark.parametrize("resource", ["v1/pods", None])
-def test_what_is_no_resource_is_refused(resource: Any) -> None:
+def test_invalid_resource_is_refused(resource: Any) -> None:
     factory = SharedInformerFactory(Cluster())
     with pytest.raises(UsageError, match=r"resource: expected a Resource, not .*for_resource\(\) takes names"):
         factory.informer_for(resource)
@@ -280,13 +280,13 @@ def test_what_is_no_resource_is_refused(resource: Any) -> None:
         ("/pods", "write it as"),
     ],
 )
-def test_a_custom_resync_of_no_resource_is_refused(gvr: str, hint: str) -> None:
+def test_custom_resync_of_an_unknown_resource_is_refused(gvr: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         SharedInformerFactory(Cluster(), custom_resync={gvr: 5})
     assert str(caught.value).startswith(f"custom_resync: {gvr!r} is not a resource; {hint}")
 
 
-def test_a_custom_resync_of_a_custom_resource_is_taken() -> None:
+def test_custom_resync_of_a_custom_resource_is_accepted() -> None:
     SharedInformerFactory(Cluster(), custom_resync={"example.com/v1/widgets": 5, "apps/v9/things": 5})
 
 
@@ -299,7 +299,7 @@ def test_a_custom_resync_of_a_custom_resource_is_taken() -> None:
         ({"idle_timeout": float("nan")}, "idle_timeout must be positive"),
     ],
 )
-def test_options_of_a_reflector_that_are_no_numbers_are_refused(options: dict[str, Any], message: str) -> None:
+def test_non_numeric_reflector_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         ReflectorOptions(**options)
 
@@ -312,7 +312,7 @@ def test_options_of_a_reflector_that_are_no_numbers_are_refused(options: dict[st
         ({"on_new_leader": 5}, "on_new_leader: expected a function, not int"),
     ],
 )
-def test_an_elector_refuses_options_of_another_kind(options: dict[str, Any], message: str) -> None:
+def test_elector_refuses_invalid_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         LeaderElector(Cluster(), "a", **options)
 
@@ -327,12 +327,14 @@ def test_an_elector_refuses_options_of_another_kind(options: dict[str, Any], mes
         (lambda namespace: Cluster(), ["a"], "lister_watcher: expected what lists and watches"),
     ],
 )
-def test_an_informer_of_namespaces_refuses_bad_values(lister_watcher_for: Any, namespaces: Any, message: str) -> None:
+def test_multi_namespace_informer_refuses_invalid_values(
+    lister_watcher_for: Any, namespaces: Any, message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         MultiNamespaceInformer(lister_watcher_for, namespaces)
 
 
-def test_informers_of_other_kinds_refuse_unknown_options() -> None:
+def test_other_informers_refuse_unknown_options() -> None:
     made: Any
     for made in (ReselectingInformer, DynamicInformer):
         with pytest.raises(TypeError, match="unexpected keyword argument 'label_selector'"):

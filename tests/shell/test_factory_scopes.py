@@ -20,7 +20,7 @@ PODS, NODES = built_in("v1/pods"), built_in("v1/nodes")
 
 
 @pytest.mark.conformance("FAC-02", "FAC-01")
-async def test_each_scope_has_an_informer_of_its_own() -> None:
+async def test_each_scope_has_its_own_informer() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster)
     whole = factory.core.v1.pods.informer()
@@ -41,7 +41,7 @@ async def test_each_scope_has_an_informer_of_its_own() -> None:
 @pytest.mark.parametrize(
     "selector", ["tier in (b,a),app=web", "app==web, tier in (a,b)", parse_label_selector("app=web,tier in (a,b)")]
 )
-async def test_a_scope_is_the_same_however_its_selector_is_written(selector: Any) -> None:
+async def test_equal_selectors_are_the_same_scope(selector: Any) -> None:
     factory = SharedInformerFactory(Cluster())
     informer = factory.core.v1.pods.informer(label_selector="app=web,tier in (a,b)")
     assert factory.core.v1.pods.informer(label_selector=selector) is informer
@@ -50,7 +50,7 @@ async def test_a_scope_is_the_same_however_its_selector_is_written(selector: Any
     )
 
 
-async def test_what_a_scope_does_not_name_is_as_the_factory_has_it() -> None:
+async def test_scope_defaults_to_the_factory() -> None:
     cluster = Cluster()
     factory = SharedInformerFactory(cluster, namespace="shop")
     own = factory.core.v1.pods.informer()
@@ -71,7 +71,7 @@ async def test_what_a_scope_does_not_name_is_as_the_factory_has_it() -> None:
     }
 
 
-async def test_a_lister_of_a_scope_reads_its_informer() -> None:
+async def test_lister_of_a_scope_reads_its_informer() -> None:
     pods = Collection("a")
     factory = SharedInformerFactory(Cluster(pods))
     web = factory.core.v1.pods.lister(label_selector="app=web")
@@ -85,7 +85,7 @@ async def test_a_lister_of_a_scope_reads_its_informer() -> None:
 
 
 @pytest.mark.conformance("FAC-03")
-async def test_a_tweak_comes_on_top_of_a_scope() -> None:
+async def test_tweak_is_applied_after_the_scope() -> None:
     cluster = Cluster()
 
     def tweak(options: ListOptions) -> None:
@@ -98,7 +98,7 @@ async def test_a_tweak_comes_on_top_of_a_scope() -> None:
     assert cluster.selections() == {("/api/v1/pods", "app=web,tier=a", "")}
 
 
-async def test_the_log_tells_scopes_apart() -> None:
+async def test_log_names_the_scope() -> None:
     factory = SharedInformerFactory(Cluster())
     assert factory.core.v1.pods.informer().name == "informer of pods"
     scoped = factory.core.v1.pods.informer(namespace="shop", label_selector="app=web")
@@ -115,20 +115,18 @@ async def test_the_log_tells_scopes_apart() -> None:
         ({"namespace": "a/b"}, OptionError, "^namespace: 'a/b' cannot be a namespace"),
     ],
 )
-async def test_a_bad_scope_is_refused_by_the_name_of_its_option(
-    options: dict[str, Any], error: type[Exception], message: str
-) -> None:
+async def test_invalid_scope_names_the_option(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         SharedInformerFactory(Cluster()).core.v1.pods.informer(**options)
 
 
-async def test_a_namespace_is_refused_for_what_has_none() -> None:
+async def test_namespace_of_a_cluster_scoped_resource_is_refused() -> None:
     factory = SharedInformerFactory(Cluster(), namespace="shop")
     with pytest.raises(UsageError, match="v1/nodes is cluster-scoped: leave out namespace='shop'"):
         factory.core.v1.nodes.informer(namespace="shop")
 
 
 @pytest.mark.parametrize("namespace", [None, 5, "a/b", "A"])
-def test_a_factory_refuses_what_is_no_namespace(namespace: Any) -> None:
+def test_factory_refuses_an_invalid_namespace(namespace: Any) -> None:
     with pytest.raises(OptionError, match=r"^namespace"):
         SharedInformerFactory(Cluster(), namespace=namespace)

@@ -66,7 +66,7 @@ def change(pods: Collection, random: Random) -> None:
 
 @pytest.mark.conformance("SI-18", "SI-20", "SI-22")
 @pytest.mark.parametrize("seed", range(5))
-async def test_handlers_that_come_and_go_are_told_nothing_that_is_not_true(seed: int) -> None:
+async def test_handlers_that_come_and_go_get_valid_histories(seed: int) -> None:
     random = Random(seed)
     pods = Collection(*(f"p{number}" for number in range(40)))
     informer: SharedIndexInformer[object] = SharedIndexInformer(pods, options=ReflectorOptions(slice_seconds=1e-9))

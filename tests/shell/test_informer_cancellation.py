@@ -81,7 +81,7 @@ async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
 
 @pytest.mark.conformance("REF-22", "WEAK-11")
 @pytest.mark.parametrize("way", _WAYS)
-async def test_an_informer_that_is_cancelled_within_its_body(way: str) -> None:
+async def test_cancel_in_the_body_of_an_informer(way: str) -> None:
     def begin() -> Run:
         pods = Collection("p0", "p1", "p2", "p3", "p4")
         informer = SharedIndexInformer(pods, 10, options=_WAYS[way])
@@ -95,7 +95,7 @@ async def test_an_informer_that_is_cancelled_within_its_body(way: str) -> None:
     await cancelled_after_every_turn(begin)
 
 
-async def test_a_factory_that_is_cancelled_within_its_body() -> None:
+async def test_cancel_in_the_body_of_a_factory() -> None:
     def begin() -> Run:
         pods = Collection("p0", "p1", "p2", "p3", "p4")
         factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS["pages"])
@@ -112,7 +112,7 @@ async def test_a_factory_that_is_cancelled_within_its_body() -> None:
 
 
 @pytest.mark.conformance("REF-22")
-async def test_an_informer_that_is_cancelled_while_it_is_run() -> None:
+async def test_cancel_run() -> None:
     def begin() -> Run:
         pods = Collection("p0", "p1", "p2", "p3", "p4")
         informer = SharedIndexInformer(pods, 10, options=_WAYS["pages"])
@@ -130,7 +130,7 @@ async def test_an_informer_that_is_cancelled_while_it_is_run() -> None:
 
 
 @pytest.mark.parametrize("turns", range(1, 12))
-async def test_an_informer_that_is_cancelled_again_while_it_ends(turns: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_cancel_again_during_the_stop(turns: int, caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     pods = Collection("a", "b")
@@ -182,7 +182,7 @@ async def cancel_itself_and_return(obj: Any) -> None:
 @pytest.mark.parametrize(
     "function", [cancel_itself, cancel_itself_and_await, cancel_itself_and_raise, cancel_itself_and_return]
 )
-async def test_a_handler_that_cancels_its_own_task_gets_the_next_event(function: Callable[[Any], Any]) -> None:
+async def test_handler_that_cancels_its_task_gets_the_next_event(function: Callable[[Any], Any]) -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     calls: list[str] = []
@@ -203,7 +203,7 @@ async def test_a_handler_that_cancels_its_own_task_gets_the_next_event(function:
         assert registration.pending == 0
 
 
-async def test_a_handler_whose_task_is_cancelled_while_idle_gets_the_next_event() -> None:
+async def test_cancelled_idle_handler_gets_the_next_event() -> None:
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     calls: list[str] = []
@@ -220,7 +220,7 @@ async def test_a_handler_whose_task_is_cancelled_while_idle_gets_the_next_event(
         assert calls == ["a", "b"]
 
 
-async def test_all_tasks_cancelled_end_a_handler_that_swallows_it() -> None:
+async def test_cancel_of_all_tasks_ends_a_swallowing_handler() -> None:
     calls: list[str] = []
 
     async def on_add(obj: Any) -> None:

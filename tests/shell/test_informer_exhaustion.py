@@ -102,7 +102,7 @@ def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, k
 
 
 @pytest.mark.parametrize(("owner", "name"), PLACES, ids=lambda each: getattr(each, "__name__", each))
-async def test_a_call_that_runs_out_loses_nothing(owner: type, name: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_exhausted_call_loses_nothing(owner: type, name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="aioinformer")
     for nth in range(1, MOST_CALLS + 1):
         # In the user's code, a RecursionError says that the object is too deep: the object is passed over, and named.

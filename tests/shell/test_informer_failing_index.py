@@ -42,7 +42,7 @@ def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
     return seen
 
 
-async def test_the_state_names_function_and_keys_until_the_objects_index_well() -> None:
+async def test_state_names_function_and_keys_until_indexed() -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers={"owner": by_owner})
     states = states_of(informer)
@@ -60,7 +60,7 @@ async def test_the_state_names_function_and_keys_until_the_objects_index_well() 
         assert informer.state.healthy
 
 
-async def test_the_state_names_a_few_of_many_keys() -> None:
+async def test_state_names_a_few_of_many_keys() -> None:
     pods = Collection(*"abcde")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers={"owner": by_owner})
     async with informer:
@@ -83,7 +83,7 @@ async def test_the_state_names_a_few_of_many_keys() -> None:
     ],
     ids=["list", "dict", "text", "number", "raises", "exits"],
 )
-async def test_what_an_index_function_must_not_return_degrades(function: Callable[[Any], Any]) -> None:
+async def test_invalid_index_values_degrade(function: Callable[[Any], Any]) -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"), indexers={"bad": function})
     async with informer:
         await settled()
@@ -92,7 +92,7 @@ async def test_what_an_index_function_must_not_return_degrades(function: Callabl
         assert [pod.metadata.name for pod in informer.get_indexer().list()] == ["a"]
 
 
-async def test_texts_of_a_class_without_hash_are_texts() -> None:
+async def test_strings_of_an_unhashable_class_are_strings() -> None:
     indexers = {"odd": lambda pod: [Unhashable("x")]}
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"), indexers=indexers)
     async with informer:
@@ -102,7 +102,7 @@ async def test_texts_of_a_class_without_hash_are_texts() -> None:
 
 
 @pytest.mark.parametrize("sliced", [True, False])
-async def test_an_index_that_is_added_later_degrades_at_once(sliced: bool) -> None:
+async def test_failing_index_added_later_degrades_at_once(sliced: bool) -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"))
     states = states_of(informer)
     async with informer:
@@ -114,7 +114,7 @@ async def test_an_index_that_is_added_later_degrades_at_once(sliced: bool) -> No
         assert str(informer.state) == states[-1] == f"degraded: {NAME} raises for 1 object (default/a)"
 
 
-async def test_an_informer_of_namespaces_is_degraded_too() -> None:
+async def test_multi_namespace_informer_is_degraded() -> None:
     pods = Collection("a")
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
         lambda namespace: pods, ["default"], indexers={"owner": by_owner}
@@ -125,7 +125,7 @@ async def test_an_informer_of_namespaces_is_degraded_too() -> None:
         assert str(informer.state) == states[-1] == f"degraded: {NAME} raises for 1 object (default/a)"
 
 
-async def test_readers_who_ask_for_an_odd_object_degrade_nothing() -> None:
+async def test_reader_with_an_invalid_object_degrades_nothing() -> None:
     pods = Collection()
     pods.put("a", metadata={"labels": {"owner": "x"}})
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers={"owner": by_owner})
@@ -135,7 +135,7 @@ async def test_readers_who_ask_for_an_odd_object_degrade_nothing() -> None:
         assert informer.state.healthy
 
 
-def test_a_store_that_is_filled_by_hand_tells_what_fails() -> None:
+def test_manual_store_reports_failing_indices() -> None:
     store: Indexer[Any] = Indexer(indexers={"tag": lambda item: [item["tag"]]})
     store.add({"metadata": {"name": "a"}})
     store.add({"metadata": {"name": "b"}, "tag": "x"})

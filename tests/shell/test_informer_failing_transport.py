@@ -58,7 +58,7 @@ async def follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_a_request_that_raises_is_sent_again(error: BaseException, streaming: bool) -> None:
+async def test_raising_request_is_retried(error: BaseException, streaming: bool) -> None:
     pods = Collection("a")
     pods.refusals.append(error)
     informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=streaming))
@@ -67,7 +67,7 @@ async def test_a_request_that_raises_is_sent_again(error: BaseException, streami
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
-async def test_a_watch_that_raises_is_opened_again(error: BaseException) -> None:
+async def test_raising_watch_is_reopened(error: BaseException) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -81,7 +81,7 @@ async def test_a_watch_that_raises_is_opened_again(error: BaseException) -> None
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
-async def test_a_response_that_cannot_be_closed_is_left(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unclosable_response_is_abandoned(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
     pods = Faulty("a")
     pods.error = error
     informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
@@ -93,7 +93,7 @@ async def test_a_response_that_cannot_be_closed_is_left(error: BaseException, ca
     assert "a response could not be closed" in caplog.text
 
 
-async def test_a_refusal_whose_body_raises_is_a_failure() -> None:
+async def test_error_response_with_raising_body_is_a_failure() -> None:
     pods = Collection("a")
     refusal = Answer(503)
     refusal.end(asyncio.CancelledError())

@@ -20,7 +20,7 @@ PAGES = ReflectorOptions(streaming_list=False)
 
 @pytest.mark.conformance("WEAK-10")
 @pytest.mark.parametrize("options", [ReflectorOptions(), PAGES], ids=["stream", "pages"])
-async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -> None:
+async def test_phases_without_failures(options: ReflectorOptions) -> None:
     informer = SharedIndexInformer(Collection("a"), options=options)
     states = states_of(informer)
     async with informer:
@@ -30,7 +30,7 @@ async def test_the_phases_of_a_life_without_trouble(options: ReflectorOptions) -
 
 
 @pytest.mark.conformance("REF-06", "REF-10")
-async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_ever() -> None:
+async def test_unreachable_server_is_retried_with_backoff() -> None:
     pods = Collection("a")
     pods.refusals.extend(cut() for _ in range(50))
     informer = SharedIndexInformer(pods)
@@ -53,7 +53,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_ever_more_rarely_for_eve
         (500, Phase.BACKING_OFF),
     ],
 )
-async def test_a_refusal_is_shown_until_the_server_accepts(status: int, phase: Phase) -> None:
+async def test_state_shows_a_refusal_until_it_ends(status: int, phase: Phase) -> None:
     pods = Collection("a")
     pods.refuse(status, "Whatever")
     informer = SharedIndexInformer(pods)
@@ -64,7 +64,7 @@ async def test_a_refusal_is_shown_until_the_server_accepts(status: int, phase: P
     assert states == ["syncing", f"{phase}: {status} Whatever", "watching", "stopped"]
 
 
-async def test_nothing_is_asked_before_the_time_that_the_server_named() -> None:
+async def test_retry_after_is_respected() -> None:
     pods = Collection("a")
     pods.refuse(429, "TooManyRequests", Retry_After="17")
     informer = SharedIndexInformer(pods)
@@ -75,7 +75,7 @@ async def test_nothing_is_asked_before_the_time_that_the_server_named() -> None:
         assert len(pods.requests) == 2
 
 
-async def test_a_refusal_that_never_ends_is_given_up() -> None:
+async def test_endless_refusal_body_is_abandoned() -> None:
     pods = Collection("a")
     endless = Answer(503)
     pods.refusals.append(endless)
@@ -88,7 +88,7 @@ async def test_a_refusal_that_never_ends_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("breaks", [False, True], ids=["silent", "broken"])
-async def test_a_refusal_whose_body_does_not_come_names_the_next_time_all_the_same(breaks: bool) -> None:
+async def test_refusal_without_body_keeps_retry_after(breaks: bool) -> None:
     pods = Collection("a")
     answer = Answer(503, {"Retry-After": "40"})
     if breaks:
@@ -99,7 +99,7 @@ async def test_a_refusal_whose_body_does_not_come_names_the_next_time_all_the_sa
         assert len(pods.requests) == 1
 
 
-async def test_a_request_that_cannot_be_made_is_tried_again_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_request_is_retried_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     pods = Collection("a")
     pods.refusals.append(ZeroDivisionError("in a tweak function"))
     informer = SharedIndexInformer(pods)
@@ -111,7 +111,7 @@ async def test_a_request_that_cannot_be_made_is_tried_again_and_logged(caplog: p
     assert "in a tweak function" in caplog.text
 
 
-async def test_an_answer_that_breaks_with_an_error_of_the_transports_own_is_a_broken_connection(
+async def test_foreign_transport_error_is_a_broken_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a")
@@ -127,7 +127,7 @@ async def test_an_answer_that_breaks_with_an_error_of_the_transports_own_is_a_br
 
 
 @pytest.mark.conformance("ARC-07")
-async def test_the_cache_and_the_handlers_keep_what_they_have_while_the_server_is_away() -> None:
+async def test_cache_stays_during_an_outage() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -149,7 +149,7 @@ async def test_the_cache_and_the_handlers_keep_what_they_have_while_the_server_i
 
 
 @pytest.mark.conformance("ARC-03")
-async def test_an_object_deleted_and_made_again_unseen_is_one_update_with_two_uids() -> None:
+async def test_missed_recreation_is_one_update_with_two_uids() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     uids: list[tuple[str, str]] = []
@@ -164,7 +164,7 @@ async def test_an_object_deleted_and_made_again_unseen_is_one_update_with_two_ui
     assert uids == [("uid-1", "uid-3")]
 
 
-async def test_the_deletion_of_an_object_that_was_never_seen_tells_nothing() -> None:
+async def test_deletion_of_an_unseen_object_is_not_delivered() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -177,7 +177,7 @@ async def test_the_deletion_of_an_object_that_was_never_seen_tells_nothing() -> 
     assert recorder.told == ["add! a 1"]
 
 
-async def test_an_object_made_and_deleted_between_two_reads_is_told_as_both_or_not_at_all() -> None:
+async def test_short_lived_object_is_added_and_deleted_or_neither() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -192,7 +192,7 @@ async def test_an_object_made_and_deleted_between_two_reads_is_told_as_both_or_n
 
 
 @pytest.mark.conformance("SI-09", "REF-48", "REF-41", "WEAK-10")
-async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(caplog: pytest.LogCaptureFixture) -> None:
+async def test_watch_error_handler_gets_every_failure(caplog: pytest.LogCaptureFixture) -> None:
     pods = Collection("a")
     pods.refuse(500, "InternalError")
     informer = SharedIndexInformer(pods)
@@ -218,7 +218,7 @@ async def test_the_watch_error_handler_is_told_of_every_failure_and_may_raise(ca
     assert "the watch error handler raised" in caplog.text
 
 
-async def test_a_state_handler_that_raises_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_state_handler_is_harmless(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"))
 
     def broken(state: InformerState) -> None:
@@ -233,7 +233,7 @@ async def test_a_state_handler_that_raises_harms_nobody(caplog: pytest.LogCaptur
     assert "a state handler raised" in caplog.text
 
 
-async def test_what_goes_wrong_is_a_warning_in_the_log_and_what_goes_right_is_none(
+async def test_only_failures_are_logged_as_warnings(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a")

@@ -38,7 +38,7 @@ HANDLERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("made", HANDLERS.values(), ids=HANDLERS.keys())
-async def test_a_handler_that_raises_it_gets_the_next_event(made: Callable[[], Any]) -> None:
+async def test_raising_handler_gets_the_next_event(made: Callable[[], Any]) -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -54,7 +54,7 @@ async def test_a_handler_that_raises_it_gets_the_next_event(made: Callable[[], A
 
 
 @pytest.mark.parametrize("function", [leave, leave_later])
-async def test_a_coalescing_handler_goes_on(function: Callable[..., Any]) -> None:
+async def test_coalescing_handler_continues(function: Callable[..., Any]) -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=function)) as latest, informer:
@@ -63,7 +63,7 @@ async def test_a_coalescing_handler_goes_on(function: Callable[..., Any]) -> Non
         assert (latest.errors, latest.pending) == (2, 0)
 
 
-async def test_other_functions_of_the_user_cost_themselves_alone() -> None:
+async def test_other_user_functions_fail_alone() -> None:
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, indexers={"bad": leave}, watch_error_handler=leave)
     informer.add_state_handler(leave)
@@ -79,7 +79,7 @@ async def test_other_functions_of_the_user_cost_themselves_alone() -> None:
         assert recorder.told == ["add! a 1", "add b 2"]
 
 
-async def test_a_transform_that_raises_it_refuses_the_object() -> None:
+async def test_raising_transform_refuses_the_object() -> None:
     def transform(pod: Any) -> Any:
         return leave() if pod.metadata.name == "b" else pod
 
@@ -90,7 +90,7 @@ async def test_a_transform_that_raises_it_refuses_the_object() -> None:
         assert "default/b" in informer.state.reason
 
 
-async def test_a_decoder_that_raises_it_refuses_the_object() -> None:
+async def test_raising_decoder_refuses_the_object() -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"), decoder=leave)
     async with informer:
         await settled()
@@ -98,7 +98,7 @@ async def test_a_decoder_that_raises_it_refuses_the_object() -> None:
         assert "default/a" in informer.state.reason
 
 
-async def test_closing_a_listener_that_awaits_is_no_error_of_its_handler() -> None:
+async def test_closing_an_awaiting_listener_is_no_handler_error() -> None:
     listener: ProcessorListener[str] = ProcessorListener("x", lambda told: asyncio.Event().wait(), ResyncSchedule(0))
     listener._next.put_nowait(Batch.of([AddNotification("a")]))
     task: asyncio.Task[None] = asyncio.create_task(listener.run(), name="x: run")
@@ -111,7 +111,7 @@ async def test_closing_a_listener_that_awaits_is_no_error_of_its_handler() -> No
         await task
 
 
-def test_a_handler_in_a_thread_that_raises_it_gets_the_next_event() -> None:
+def test_raising_threaded_handler_gets_the_next_event() -> None:
     async def run() -> int:
         informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b"))
         with ThreadPoolExecutor(1) as executor:
@@ -154,7 +154,7 @@ AWAITING = [await_failed_future, await_failed_task, await_it_and_clean_up, await
 
 
 @pytest.mark.parametrize("function", AWAITING)
-async def test_a_handler_that_awaits_what_failed_with_it_gets_the_next_event(function: Callable[..., Any]) -> None:
+async def test_handler_awaiting_a_failed_task_gets_the_next_event(function: Callable[..., Any]) -> None:
     pods = Collection("a", "b")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -170,7 +170,7 @@ async def test_a_handler_that_awaits_what_failed_with_it_gets_the_next_event(fun
 
 
 @pytest.mark.parametrize("function", AWAITING)
-async def test_a_coalescing_handler_that_awaits_what_failed_with_it_goes_on(function: Callable[..., Any]) -> None:
+async def test_coalescing_handler_awaiting_a_failed_task_continues(function: Callable[..., Any]) -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b"))
     async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=function)) as latest, informer:
         informer.add_event_handler(latest)
@@ -178,7 +178,7 @@ async def test_a_coalescing_handler_that_awaits_what_failed_with_it_goes_on(func
         assert (latest.errors, latest.pending) == (2, 0)
 
 
-async def test_what_a_handler_awaits_in_vain_is_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_names_what_the_handler_awaited(caplog: pytest.LogCaptureFixture) -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"))
     registration = informer.add_event_handler(on_add=await_failed_future)
     async with informer:

@@ -26,7 +26,7 @@ def name_of(obj: Any) -> str:
 
 
 @pytest.mark.conformance("CTL-12", "ARC-07")
-async def test_a_handler_is_told_of_what_is_there_and_of_every_change() -> None:
+async def test_handler_gets_existing_objects_and_changes() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -41,7 +41,7 @@ async def test_a_handler_is_told_of_what_is_there_and_of_every_change() -> None:
 
 
 @pytest.mark.conformance("CTL-06", "WEAK-05")
-async def test_functions_may_be_sync_or_async_and_may_be_left_out() -> None:
+async def test_functions_may_be_sync_async_or_omitted() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     told: list[str] = []
@@ -61,7 +61,7 @@ async def test_functions_may_be_sync_or_async_and_may_be_left_out() -> None:
 
 
 @pytest.mark.conformance("CTL-06")
-async def test_the_detailed_form_is_told_whether_an_add_belongs_to_the_initial_list() -> None:
+async def test_detailed_add_has_the_initial_list_flag() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     told: list[tuple[str, bool]] = []
@@ -75,7 +75,7 @@ async def test_the_detailed_form_is_told_whether_an_add_belongs_to_the_initial_l
     assert told == [("a", True), ("b", False)]
 
 
-async def test_what_is_no_handler_is_refused_with_the_remedy() -> None:
+async def test_invalid_handler_is_refused_with_a_remedy() -> None:
     informer = SharedIndexInformer(Collection())
     with pytest.raises(UsageError, match="give on_add, on_update or on_delete"):
         informer.add_event_handler(object())
@@ -92,7 +92,7 @@ async def test_what_is_no_handler_is_refused_with_the_remedy() -> None:
 
 
 @pytest.mark.conformance("CTL-07")
-async def test_a_filter_makes_adds_and_deletes_of_updates_that_cross_it() -> None:
+async def test_filter_turns_crossing_updates_into_adds_and_deletes() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -115,7 +115,7 @@ async def test_a_filter_makes_adds_and_deletes_of_updates_that_cross_it() -> Non
     assert recorder.told == ["add! in 1", "update in 1 3", "add out 5", "delete in 3", "delete out 8"]
 
 
-async def test_a_filter_that_raises_counts_as_the_handler_raising(caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_filter_counts_as_a_handler_error(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"))
     registration = informer.add_event_handler(FilteringResourceEventHandler(lambda pod: pod.nothing, Recorder()))
     async with informer:
@@ -125,7 +125,7 @@ async def test_a_filter_that_raises_counts_as_the_handler_raising(caplog: pytest
 
 
 @pytest.mark.conformance("ARC-04")
-async def test_the_cache_has_changed_before_a_handler_is_told() -> None:
+async def test_cache_changes_before_the_handler_is_called() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, indexers={"uid": lambda pod: [pod.metadata.uid]})
     seen: list[Any] = []
@@ -142,7 +142,7 @@ async def test_the_cache_has_changed_before_a_handler_is_told() -> None:
 
 
 @pytest.mark.conformance("ARC-05")
-async def test_a_handler_is_called_once_at_a_time_and_in_order() -> None:
+async def test_handler_calls_are_sequential_and_in_order() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     running, most = 0, 0
@@ -165,7 +165,7 @@ async def test_a_handler_is_called_once_at_a_time_and_in_order() -> None:
 
 
 @pytest.mark.conformance("ARC-10", "SI-31", "CTL-11")
-async def test_a_slow_handler_slows_neither_the_cache_nor_other_handlers() -> None:
+async def test_slow_handler_delays_no_cache_and_no_other_handler() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     slow, quick = Recorder(pace=3600), Recorder()
@@ -181,7 +181,7 @@ async def test_a_slow_handler_slows_neither_the_cache_nor_other_handlers() -> No
 
 
 @pytest.mark.conformance("SI-32", "SI-16", "WEAK-06")
-async def test_what_a_handler_raises_is_logged_with_the_key_and_counted_and_the_next_is_delivered(
+async def test_handler_error_is_logged_counted_and_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a", "b")
@@ -206,7 +206,7 @@ async def test_what_a_handler_raises_is_logged_with_the_key_and_counted_and_the_
     assert other.told == ["add! a 1", "add! b 2"]
 
 
-async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_raises(
+async def test_awaiting_a_cancelled_task_counts_as_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a", "b")
@@ -229,13 +229,13 @@ async def test_a_handler_that_awaits_something_cancelled_goes_on_like_one_that_r
 
 
 @pytest.mark.conformance("SI-34")
-async def test_a_handler_is_named_after_its_function_or_class() -> None:
+async def test_handler_is_named_after_its_function_or_class() -> None:
     informer = SharedIndexInformer(Collection())
     assert "Recorder.on_add" in informer.add_event_handler(Recorder()).name
     assert "name_of" in informer.add_event_handler(on_add=name_of).name
 
 
-async def test_a_backlog_that_a_handler_works_off_without_waiting_does_not_hold_the_loop() -> None:
+async def test_backlog_does_not_block_the_loop() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     pods = Collection("a")
@@ -257,7 +257,7 @@ async def test_a_backlog_that_a_handler_works_off_without_waiting_does_not_hold_
     assert len(set(turns)) == 50
 
 
-async def test_a_filter_that_would_have_to_be_awaited_is_refused() -> None:
+async def test_coroutine_function_as_filter_is_refused() -> None:
     async def passes(obj: Any) -> bool:
         return False
 

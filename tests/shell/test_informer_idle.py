@@ -13,7 +13,7 @@ from tests.shell.virtual_time import settled
 PAGES = ReflectorOptions(streaming_list=False)
 
 
-async def test_an_idle_watch_is_opened_again_at_once_from_the_last_version_and_shows_nothing() -> None:
+async def test_idle_watch_is_reopened_at_once_silently() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     states = states_of(informer)
@@ -26,7 +26,7 @@ async def test_an_idle_watch_is_opened_again_at_once_from_the_last_version_and_s
     assert states == ["syncing", "watching", "stopped"]
 
 
-async def test_a_quiet_collection_costs_one_request_in_ten_minutes_and_shows_nothing() -> None:
+async def test_quiet_collection_costs_one_request_in_10_minutes() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     states, errors = states_of(informer), list[Exception]()
@@ -45,7 +45,7 @@ async def test_a_quiet_collection_costs_one_request_in_ten_minutes_and_shows_not
     assert errors == []
 
 
-async def test_a_quiet_watch_that_the_server_ends_is_opened_again_at_once() -> None:
+async def test_quiet_watch_ended_by_the_server_is_reopened() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     states = states_of(informer)
@@ -61,7 +61,7 @@ async def test_a_quiet_watch_that_the_server_ends_is_opened_again_at_once() -> N
     assert states == ["syncing", "watching", "stopped"]
 
 
-async def test_a_byte_in_between_makes_the_next_idle_watch_the_first() -> None:
+async def test_any_byte_resets_the_count_of_idle_watches() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     states = states_of(informer)
@@ -84,7 +84,7 @@ async def test_bookmarks_keep_a_quiet_watch_open() -> None:
         assert len(pods.requests) == 1
 
 
-async def test_a_restored_server_that_is_silent_is_found_out_by_its_version() -> None:
+async def test_silent_restored_server_is_detected_by_version() -> None:
     pods = Collection("a", "b", "c", "d")
     informer = SharedIndexInformer(pods, options=PAGES)
     states = states_of(informer)
@@ -108,7 +108,7 @@ async def test_a_restored_server_that_is_silent_is_found_out_by_its_version() ->
     assert states == ["syncing", "watching", "backing_off: the connection broke", "watching", "stopped"]
 
 
-async def test_a_silent_server_that_was_lost_is_checked_once_and_not_listed() -> None:
+async def test_silent_server_after_an_outage_is_checked_once() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     async with informer:
@@ -120,7 +120,7 @@ async def test_a_silent_server_that_was_lost_is_checked_once_and_not_listed() ->
         assert lists == [500, 1]
 
 
-async def test_a_stream_that_falls_silent_before_its_end_is_followed_by_pages() -> None:
+async def test_silent_streaming_list_falls_back_to_pages() -> None:
     pods = Collection("a")
     silent = Answer()
     pods.refusals.append(silent)

@@ -21,7 +21,7 @@ def by_name(pod: Any) -> list[str]:
     return [pod.metadata.name]
 
 
-async def test_others_have_their_turn_while_indexers_are_added_in_slices() -> None:
+async def test_adding_indexers_yields_to_other_tasks() -> None:
     informer = SharedIndexInformer(Collection(*NAMES), options=TINY)
     async with informer:
         await informer.wait_for_sync()
@@ -35,7 +35,7 @@ async def test_others_have_their_turn_while_indexers_are_added_in_slices() -> No
     assert [pod.metadata.name for pod in informer.get_indexer().by_index("name", "pod-7")] == ["pod-7"]
 
 
-async def test_who_stops_waiting_for_indexers_has_added_none() -> None:
+async def test_cancelled_addition_adds_no_indexers() -> None:
     informer = SharedIndexInformer(Collection(*NAMES), options=TINY)
     async with informer:
         await informer.wait_for_sync()
@@ -47,7 +47,7 @@ async def test_who_stops_waiting_for_indexers_has_added_none() -> None:
         informer.add_indexers({"name": by_name})
 
 
-async def test_a_cache_that_nobody_has_any_more_is_freed_beside_the_loop() -> None:
+async def test_unreferenced_cache_is_freed_outside_the_loop() -> None:
     informer = SharedIndexInformer(Collection(*NAMES))
     async with informer:
         await informer.wait_for_sync()

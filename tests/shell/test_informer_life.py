@@ -25,7 +25,7 @@ def names_of_tasks() -> list[str]:
 
 
 @pytest.mark.conformance("SI-03")
-async def test_an_informer_is_new_then_runs_then_has_stopped() -> None:
+async def test_phases_are_new_running_stopped() -> None:
     informer = SharedIndexInformer(Collection("a"))
     assert (informer.state.phase, informer.is_stopped()) == (Phase.NEW, False)
     async with informer:
@@ -34,7 +34,7 @@ async def test_an_informer_is_new_then_runs_then_has_stopped() -> None:
     assert (informer.state.phase, informer.is_stopped()) == (Phase.STOPPED, True)
 
 
-async def test_the_cache_can_be_read_after_the_stop() -> None:
+async def test_cache_is_readable_after_the_stop() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with informer:
         await settled()
@@ -43,7 +43,7 @@ async def test_the_cache_can_be_read_after_the_stop() -> None:
 
 
 @pytest.mark.conformance("SI-07", "ARC-09")
-async def test_a_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) -> None:
+async def test_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
         await informer.run()
@@ -53,7 +53,7 @@ async def test_a_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.conformance("ARC-09")
-async def test_an_informer_is_entered_once() -> None:
+async def test_informer_can_be_entered_once() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
         with pytest.raises(UsageError, match="runs once; make a new informer"):
@@ -62,7 +62,7 @@ async def test_an_informer_is_entered_once() -> None:
         await informer.__aenter__()
 
 
-async def test_of_two_that_enter_an_informer_at_once_the_second_is_refused() -> None:
+async def test_concurrent_second_entry_is_refused() -> None:
     informer = SharedIndexInformer(Collection("a"))
     results = await asyncio.gather(informer.__aenter__(), informer.__aenter__(), return_exceptions=True)
     assert results[0] is informer
@@ -70,7 +70,7 @@ async def test_of_two_that_enter_an_informer_at_once_the_second_is_refused() -> 
     await informer.__aexit__(None, None, None)
 
 
-async def test_who_waits_for_an_informer_that_was_cancelled_while_it_was_entered_is_told() -> None:
+async def test_cancelled_entry_fails_waits() -> None:
     informer = SharedIndexInformer(Collection("a"))
     waiting = asyncio.create_task(informer.wait_for_sync())
     entering = asyncio.create_task(informer.__aenter__())
@@ -82,7 +82,7 @@ async def test_who_waits_for_an_informer_that_was_cancelled_while_it_was_entered
     assert informer.is_stopped()
 
 
-async def test_an_informer_is_entered_and_left_in_different_tasks() -> None:
+async def test_different_tasks_may_enter_and_leave() -> None:
     informer = SharedIndexInformer(Collection("a"))
     await asyncio.create_task(informer.__aenter__())
     await informer.wait_for_sync()
@@ -90,7 +90,7 @@ async def test_an_informer_is_entered_and_left_in_different_tasks() -> None:
     assert informer.is_stopped()
 
 
-async def test_run_may_be_cancelled_by_its_caller() -> None:
+async def test_run_can_be_cancelled() -> None:
     informer = SharedIndexInformer(Collection("a"))
     running = asyncio.create_task(informer.run())
     await informer.wait_for_sync()
@@ -100,7 +100,7 @@ async def test_run_may_be_cancelled_by_its_caller() -> None:
     assert informer.is_stopped()
 
 
-async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -> None:
+async def test_tasks_have_the_informer_name_and_end_with_it() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, 10, name="the pods")
     informer.add_event_handler(Recorder())
@@ -129,7 +129,7 @@ async def test_every_task_of_an_informer_bears_its_name_and_none_outlives_it() -
 
 
 @pytest.mark.conformance("REF-16", "LW-02")
-async def test_every_answer_is_closed_at_the_stop() -> None:
+async def test_stop_closes_every_response() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -143,7 +143,7 @@ async def test_every_answer_is_closed_at_the_stop() -> None:
 
 
 @pytest.mark.conformance("SI-05")
-async def test_a_handler_that_runs_at_the_stop_may_finish_within_the_grace() -> None:
+async def test_running_handler_may_finish_within_the_grace() -> None:
     informer = SharedIndexInformer(Collection("a", "b"), shutdown_grace=5)
     finished: list[str] = []
 
@@ -157,7 +157,7 @@ async def test_a_handler_that_runs_at_the_stop_may_finish_within_the_grace() -> 
     assert finished == ["a"]
 
 
-async def test_the_end_of_a_cancelled_scope_is_waited_for_and_not_asked_for_again_and_again() -> None:
+async def test_stop_in_a_cancelled_scope_cancels_once() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
@@ -174,9 +174,7 @@ async def test_the_end_of_a_cancelled_scope_is_waited_for_and_not_asked_for_agai
 
 @pytest.mark.conformance("SI-05", "WEAK-12")
 @pytest.mark.parametrize("removed", [False, True])
-async def test_a_handler_that_hangs_at_the_stop_is_cut_after_the_grace_and_named(
-    caplog: pytest.LogCaptureFixture, removed: bool
-) -> None:
+async def test_hanging_handler_is_cancelled_after_the_grace(caplog: pytest.LogCaptureFixture, removed: bool) -> None:
     informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
     cut: list[float] = []
     loop = asyncio.get_running_loop()
@@ -198,7 +196,7 @@ async def test_a_handler_that_hangs_at_the_stop_is_cut_after_the_grace_and_named
     assert re.search(r"\(Hanging\.on_add at .*\) did not finish within 5 s of the stop: cancelled", caplog.text)
 
 
-async def test_a_handler_that_cannot_be_cancelled_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_uncancellable_handler_is_abandoned_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
     loop, relented = asyncio.get_running_loop(), asyncio.Event()
 
@@ -219,7 +217,7 @@ async def test_a_handler_that_cannot_be_cancelled_is_left_behind_and_named(caplo
 
 
 @pytest.mark.conformance("SI-04")
-async def test_while_the_last_handlers_finish_nobody_joins_and_nothing_is_asked() -> None:
+async def test_stop_accepts_no_handlers_and_sends_no_requests() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, shutdown_grace=5)
     informer.add_event_handler(Recorder(pace=3))
@@ -234,7 +232,7 @@ async def test_while_the_last_handlers_finish_nobody_joins_and_nothing_is_asked(
     await leaving
 
 
-async def test_who_waits_when_an_informer_stops_is_told() -> None:
+async def test_stop_fails_waits() -> None:
     pods = Collection()
     pods.gate.clear()
     informer = SharedIndexInformer(pods)
@@ -279,7 +277,7 @@ def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
 
 @pytest.mark.conformance("CTL-02")
 @pytest.mark.parametrize("method", ["replace_owned", "batch"])
-async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> None:
+async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     registration = informer.add_event_handler(Recorder())
@@ -300,7 +298,7 @@ async def test_a_crash_of_a_part_reaches_who_waits_and_the_exit(method: str) -> 
         await informer.__aexit__(None, None, None)
 
 
-async def test_a_crash_after_the_sync_reaches_the_exit() -> None:
+async def test_crash_after_the_sync_reaches_the_exit() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     await informer.__aenter__()
@@ -313,7 +311,7 @@ async def test_a_crash_after_the_sync_reaches_the_exit() -> None:
         await informer.__aexit__(None, None, None)
 
 
-async def test_the_cause_of_a_crash_is_kept() -> None:
+async def test_crash_keeps_its_cause() -> None:
     informer = SharedIndexInformer(Collection("a"))
 
     async def broken(*args: Any) -> None:
@@ -326,7 +324,7 @@ async def test_the_cause_of_a_crash_is_kept() -> None:
 
 
 @pytest.mark.conformance("CTL-03")
-async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_costs_no_other(
+async def test_unprocessable_object_is_logged_and_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a")
@@ -351,7 +349,7 @@ async def test_an_object_that_cannot_be_processed_is_logged_with_its_key_and_cos
     assert [record.levelno for record in caplog.records if "default/b" in record.getMessage()] == [logging.ERROR]
 
 
-async def test_a_body_that_raises_stops_the_informer() -> None:
+async def test_raising_body_stops_the_informer() -> None:
     informer = SharedIndexInformer(Collection("a"))
 
     async def body() -> None:
@@ -364,7 +362,7 @@ async def test_a_body_that_raises_stops_the_informer() -> None:
     assert informer.is_stopped()
 
 
-async def test_a_coroutine_function_where_nothing_is_awaited_is_refused() -> None:
+async def test_coroutine_functions_are_refused() -> None:
     async def handler(_: Any) -> None: ...
 
     informer = SharedIndexInformer(Collection())

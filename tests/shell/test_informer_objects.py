@@ -31,7 +31,7 @@ def node_of(pod: Any) -> list[str]:
 
 
 @pytest.mark.conformance("SI-10", "CTL-16", "STO-02")
-async def test_a_transform_sees_each_object_before_anybody_else_and_what_it_returns_is_cached() -> None:
+async def test_transform_result_is_cached_and_delivered() -> None:
     pods = Collection()
     pods.put("a", spec={"nodeName": "n1"}, status={"phase": "Running"})
     informer = SharedIndexInformer(pods)
@@ -57,7 +57,7 @@ async def test_a_transform_sees_each_object_before_anybody_else_and_what_it_retu
 
 
 @pytest.mark.conformance("WEAK-08")
-async def test_an_object_that_a_transform_refuses_is_skipped_and_shown_until_a_version_of_it_passes(
+async def test_refused_object_is_skipped_until_a_version_passes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pods = Collection("a", "b")
@@ -89,7 +89,7 @@ async def test_an_object_that_a_transform_refuses_is_skipped_and_shown_until_a_v
     assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4", "update a 1 5"]
 
 
-async def test_an_object_refused_in_the_first_list_does_not_keep_the_others_from_the_cache() -> None:
+async def test_object_refused_in_the_first_list_affects_no_other() -> None:
     informer = SharedIndexInformer(
         Collection("a", "b"), transform=lambda pod: pod if pod.metadata.name == "b" else None
     )
@@ -99,7 +99,7 @@ async def test_an_object_refused_in_the_first_list_does_not_keep_the_others_from
         assert informer.get_store().list_keys() == ["default/b"]
 
 
-async def test_an_object_refused_in_a_relist_is_not_taken_for_deleted() -> None:
+async def test_object_refused_in_a_relist_is_not_deleted() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -125,9 +125,7 @@ async def test_an_object_refused_in_a_relist_is_not_taken_for_deleted() -> None:
 
 @pytest.mark.parametrize("queue", QueueKind)
 @pytest.mark.parametrize("nameless", [{}, {"metadata": {"namespace": "default"}}, {"metadata": {"name": 5}}])
-async def test_a_list_with_an_item_whose_name_cannot_be_read_removes_nothing_until_one_comes_without(
-    queue: QueueKind, nameless: dict[str, Any]
-) -> None:
+async def test_list_with_an_unnamed_item_removes_nothing(queue: QueueKind, nameless: dict[str, Any]) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods, queue=queue)
     recorder = Recorder()
@@ -149,7 +147,7 @@ async def test_a_list_with_an_item_whose_name_cannot_be_read_removes_nothing_unt
     assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "tombstone b 2"]
 
 
-async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_that_was_cached() -> None:
+async def test_delete_of_a_refused_object_has_the_cached_state() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -164,7 +162,7 @@ async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_
     assert recorder.told == ["add! a 1", "tombstone a 1"]
 
 
-async def test_the_deletion_of_an_object_that_is_refused_is_told_with_the_state_that_was_told_last() -> None:
+async def test_delete_of_a_refused_object_has_the_last_state() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -194,7 +192,7 @@ class Pod(msgspec.Struct):
     status: Status = msgspec.field(default_factory=Status)
 
 
-async def test_objects_may_be_of_a_class_of_the_users() -> None:
+async def test_objects_may_have_a_user_class() -> None:
     pods = Collection()
     pods.put("a", status={"phase": "Running"})
     informer = SharedIndexInformer(pods, decoder=Pod)
@@ -205,7 +203,7 @@ async def test_objects_may_be_of_a_class_of_the_users() -> None:
         assert pod.status.phase == "Running"
 
 
-async def test_an_object_that_does_not_fit_the_users_class_is_skipped_and_counted() -> None:
+async def test_object_that_does_not_fit_the_class_is_skipped() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods, decoder=Pod)
     recorder = Recorder()
@@ -219,7 +217,7 @@ async def test_an_object_that_does_not_fit_the_users_class_is_skipped_and_counte
     assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4"]
 
 
-async def test_an_event_whose_object_cannot_be_read_is_skipped_and_the_watch_goes_on() -> None:
+async def test_undecodable_event_is_skipped() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -233,7 +231,7 @@ async def test_an_event_whose_object_cannot_be_read_is_skipped_and_the_watch_goe
 
 
 @pytest.mark.conformance("SI-11")
-async def test_an_index_added_while_the_informer_runs_is_complete_at_once_and_stays_so() -> None:
+async def test_index_added_while_running_is_complete() -> None:
     pods = Collection()
     pods.put("a", spec={"nodeName": "n1"})
     informer = SharedIndexInformer(pods)
@@ -252,7 +250,7 @@ async def test_an_index_added_while_the_informer_runs_is_complete_at_once_and_st
 
 
 @pytest.mark.conformance("WEAK-09")
-async def test_an_object_whose_index_function_raises_is_cached_and_told_all_the_same(
+async def test_object_with_a_failing_index_is_delivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     informer = SharedIndexInformer(Collection("a"), indexers={"node": lambda pod: [pod.spec.node_name]})
@@ -266,7 +264,7 @@ async def test_an_object_whose_index_function_raises_is_cached_and_told_all_the_
 
 
 @pytest.mark.conformance("SI-09", "SI-10")
-async def test_what_must_be_set_before_the_start_is_refused_after_it() -> None:
+async def test_settings_are_refused_after_the_start() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
         await asyncio.sleep(0)
@@ -276,7 +274,7 @@ async def test_what_must_be_set_before_the_start_is_refused_after_it() -> None:
             informer.set_watch_error_handler(lambda error: None)
 
 
-async def test_an_object_that_does_not_decode_in_a_list_keeps_the_version_that_still_waits_for_its_turn(
+async def test_undecodable_item_keeps_the_queued_version(
     queue: str,
 ) -> None:
     pods = Collection("a")

@@ -70,7 +70,7 @@ def told_by(informer: SharedIndexInformer[Any]) -> list[str]:
     return told
 
 
-async def test_a_list_without_versions_is_polled_and_compared() -> None:
+async def test_list_without_versions_is_polled_and_compared() -> None:
     pods = Unversioned()
     informer = SharedIndexInformer(pods, indexers={"cpu": lambda pod: [pod.metadata.labels["cpu"]]})
     states, told = states_of(informer), told_by(informer)
@@ -92,7 +92,7 @@ async def test_a_list_without_versions_is_polled_and_compared() -> None:
     assert [state.partition(":")[0] for state in states] == ["syncing", "polling", "stopped"]
 
 
-async def test_a_watch_without_versions_is_followed() -> None:
+async def test_watch_without_versions_is_followed() -> None:
     pods = Unversioned(watched=True)
     informer = SharedIndexInformer(pods, options=PAGES)
     told = told_by(informer)
@@ -109,7 +109,7 @@ async def test_a_watch_without_versions_is_followed() -> None:
     assert told == ["add a", "update a 2", "delete a"]
 
 
-async def test_events_with_lower_versions_are_delivered_and_cost_no_list() -> None:
+async def test_lower_versions_are_delivered_without_a_list() -> None:
     pods = Collection("a", "b")
     pods.version = 100
     informer = SharedIndexInformer(pods, options=PAGES)
@@ -126,7 +126,7 @@ async def test_events_with_lower_versions_are_delivered_and_cost_no_list() -> No
 
 
 @pytest.mark.parametrize("seconds", [0.7, 3.0, 60.0])
-async def test_watches_that_are_cut_after_each_event_keep_the_cache_fresh(seconds: float) -> None:
+async def test_watches_cut_after_each_event_keep_the_cache_fresh(seconds: float) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     states, errors = states_of(informer), list[Exception]()
@@ -144,7 +144,7 @@ async def test_watches_that_are_cut_after_each_event_keep_the_cache_fresh(second
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["stream", "pages"])
-async def test_a_relist_takes_over_another_representation_of_the_same_version(streaming: bool) -> None:
+async def test_relist_adopts_another_form_of_the_same_version(streaming: bool) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(
         pods,
@@ -168,7 +168,7 @@ async def test_a_relist_takes_over_another_representation_of_the_same_version(st
     assert recorder.told == ["add! a 1", "add! b 2", "update a 1 1"]
 
 
-async def test_a_watch_whose_head_is_held_back_counts_as_open_after_ten_seconds() -> None:
+async def test_watch_without_head_counts_as_open_after_10_s() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     states = states_of(informer)
@@ -202,7 +202,7 @@ class HoldsBack(Collection):
         return answer
 
 
-async def test_the_first_watch_without_a_head_shows_watching_after_ten_seconds() -> None:
+async def test_first_watch_without_head_is_watching_after_10_s() -> None:
     pods = HoldsBack("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     async with informer:
@@ -212,7 +212,7 @@ async def test_the_first_watch_without_a_head_shows_watching_after_ten_seconds()
         assert [before, informer.state.phase] == [Phase.SYNCING, Phase.WATCHING]
 
 
-async def test_heads_that_never_come_are_asked_for_again_like_silent_watches() -> None:
+async def test_missing_heads_are_retried_like_idle_watches() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     states = states_of(informer)
@@ -233,7 +233,7 @@ def opaque(name: str, version: str) -> bytes:
     return line("MODIFIED", {"metadata": {"name": name, "namespace": "default", "resourceVersion": version}})
 
 
-async def test_waiting_for_an_opaque_version_ends_once_it_was_seen() -> None:
+async def test_wait_for_an_opaque_version_ends_when_seen() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, options=PAGES)
     async with informer:
@@ -250,7 +250,7 @@ async def test_waiting_for_an_opaque_version_ends_once_it_was_seen() -> None:
         await informer.wait_for_resource_version("later")
 
 
-async def test_an_opaque_version_that_is_in_the_cache_was_seen() -> None:
+async def test_cached_opaque_version_counts_as_seen() -> None:
     pods = Collection("a")
     pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
     informer = SharedIndexInformer(pods, options=PAGES)
@@ -262,7 +262,7 @@ async def test_an_opaque_version_that_is_in_the_cache_was_seen() -> None:
 @pytest.mark.parametrize(
     ("version", "hint"), [("x-9", "only seeing exactly this version"), ("77", "the cache is at '1'")]
 )
-async def test_waiting_for_a_version_that_never_comes_ends_with_a_clear_error(version: str, hint: str) -> None:
+async def test_wait_for_an_unseen_version_has_a_clear_error(version: str, hint: str) -> None:
     informer = SharedIndexInformer(Collection("a"), name="pods", options=PAGES)
     async with informer:
         await informer.wait_for_sync()

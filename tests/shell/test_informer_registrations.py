@@ -19,7 +19,7 @@ FINE = ReflectorOptions(slice_seconds=1e-9)
 
 
 @pytest.mark.conformance("SI-20")
-async def test_a_late_joiner_is_told_of_everything_as_an_initial_list() -> None:
+async def test_late_handler_gets_the_cache_as_initial_list() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     first, late = Recorder(), Recorder()
@@ -39,7 +39,7 @@ async def test_a_late_joiner_is_told_of_everything_as_an_initial_list() -> None:
 
 @pytest.mark.conformance("SI-20", "SI-21", "SI-35")
 @pytest.mark.parametrize("turns", range(0, 120, 3))
-async def test_a_joiner_at_any_moment_of_a_long_list_is_told_of_each_object_once(turns: int) -> None:
+async def test_handler_added_during_a_list_gets_each_object_once(turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(300)))
     informer = SharedIndexInformer(pods, options=FINE)
     async with informer:
@@ -53,7 +53,7 @@ async def test_a_joiner_at_any_moment_of_a_long_list_is_told_of_each_object_once
 
 @pytest.mark.conformance("SI-20")
 @pytest.mark.parametrize("turns", range(0, 60, 3))
-async def test_a_joiner_in_the_middle_of_many_changes_sees_each_object_in_order_to_its_last_version(turns: int) -> None:
+async def test_handler_added_during_changes_gets_valid_history(turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(100)))
     informer = SharedIndexInformer(pods, options=FINE)
     async with informer:
@@ -73,7 +73,7 @@ async def test_a_joiner_in_the_middle_of_many_changes_sees_each_object_in_order_
 
 
 @pytest.mark.conformance("SI-20")
-async def test_a_joiner_whom_a_predicate_brings_in_is_told_of_the_object_once() -> None:
+async def test_handler_added_by_a_predicate_gets_the_object_once() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     late = Recorder()
@@ -93,7 +93,7 @@ async def test_a_joiner_whom_a_predicate_brings_in_is_told_of_the_object_once() 
 
 
 @pytest.mark.conformance("SI-18")
-async def test_one_handler_may_be_registered_twice_and_each_registration_is_on_its_own() -> None:
+async def test_handler_may_be_registered_twice() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
@@ -108,7 +108,7 @@ async def test_one_handler_may_be_registered_twice_and_each_registration_is_on_i
 
 
 @pytest.mark.conformance("SI-22")
-async def test_a_handler_removed_before_the_start_is_told_nothing() -> None:
+async def test_handler_removed_before_the_start_is_not_called() -> None:
     informer = SharedIndexInformer(Collection("a"))
     recorder = Recorder()
     informer.remove_event_handler(informer.add_event_handler(recorder))
@@ -118,7 +118,7 @@ async def test_a_handler_removed_before_the_start_is_told_nothing() -> None:
 
 
 @pytest.mark.conformance("SI-22")
-async def test_handlers_removed_at_once_leave_nothing_behind_that_the_stop_would_wait_for() -> None:
+async def test_handlers_removed_at_once_do_not_delay_the_stop() -> None:
     loop = asyncio.get_running_loop()
     informer = SharedIndexInformer(Collection("a"), shutdown_grace=60)
     async with informer:
@@ -130,7 +130,7 @@ async def test_handlers_removed_at_once_leave_nothing_behind_that_the_stop_would
 
 
 @pytest.mark.conformance("SI-22", "SI-06")
-async def test_a_call_under_way_at_the_removal_finishes_and_what_waits_is_dropped() -> None:
+async def test_removal_finishes_the_call_and_drops_the_rest() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     finished: list[str] = []
@@ -148,7 +148,7 @@ async def test_a_call_under_way_at_the_removal_finishes_and_what_waits_is_droppe
 
 
 @pytest.mark.conformance("SI-22")
-async def test_a_handler_may_remove_itself() -> None:
+async def test_handler_may_remove_itself() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     told: list[str] = []
@@ -164,7 +164,7 @@ async def test_a_handler_may_remove_itself() -> None:
 
 
 @pytest.mark.conformance("SI-22")
-async def test_removing_again_or_after_the_stop_or_from_another_informer_does_nothing() -> None:
+async def test_redundant_removal_does_nothing() -> None:
     pods = Collection("a")
     informer, other = SharedIndexInformer(pods), SharedIndexInformer(Collection("a"))
     recorder = Recorder()
@@ -180,13 +180,13 @@ async def test_removing_again_or_after_the_stop_or_from_another_informer_does_no
     informer.remove_event_handler(registration)
 
 
-async def test_removing_what_is_no_registration_is_an_error() -> None:
+async def test_removing_an_invalid_registration_raises() -> None:
     with pytest.raises(UsageError, match="the result of add_event_handler, not Recorder"):
         SharedIndexInformer(Collection()).remove_event_handler(Recorder())  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("SI-19", "ARC-09")
-async def test_nothing_is_registered_with_an_informer_that_has_stopped() -> None:
+async def test_stopped_informer_refuses_handlers() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
         await settled()
@@ -195,7 +195,7 @@ async def test_nothing_is_registered_with_an_informer_that_has_stopped() -> None
 
 
 @pytest.mark.conformance("SI-15")
-async def test_before_the_start_nothing_is_synced() -> None:
+async def test_nothing_has_synced_before_the_start() -> None:
     informer = SharedIndexInformer(Collection())
     registration = informer.add_event_handler(Recorder())
     await settled()
@@ -204,7 +204,7 @@ async def test_before_the_start_nothing_is_synced() -> None:
 
 
 @pytest.mark.conformance("SI-13", "SI-14", "ST-01", "FAC-09")
-async def test_a_handler_is_synced_once_it_was_called_for_the_whole_initial_list() -> None:
+async def test_handler_syncs_after_the_initial_list() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     slow = informer.add_event_handler(Recorder(pace=10))
@@ -222,7 +222,7 @@ async def test_a_handler_is_synced_once_it_was_called_for_the_whole_initial_list
 
 
 @pytest.mark.conformance("SI-14", "ST-01")
-async def test_a_handler_of_an_empty_collection_is_synced_with_the_informer() -> None:
+async def test_handler_of_an_empty_collection_syncs_at_once() -> None:
     informer = SharedIndexInformer(Collection())
     registration = informer.add_event_handler(Recorder())
     async with informer:
@@ -231,7 +231,7 @@ async def test_a_handler_of_an_empty_collection_is_synced_with_the_informer() ->
 
 
 @pytest.mark.conformance("SI-14")
-async def test_a_late_joiner_is_synced_by_its_own_initial_list() -> None:
+async def test_late_handler_syncs_after_its_own_initial_list() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with informer:
         await informer.wait_for_sync()
@@ -242,7 +242,7 @@ async def test_a_late_joiner_is_synced_by_its_own_initial_list() -> None:
         assert registration.has_synced()
 
 
-async def test_who_waits_for_the_sync_of_a_handler_that_is_removed_is_told() -> None:
+async def test_removal_fails_waits_for_the_handler() -> None:
     informer = SharedIndexInformer(Collection("a"))
     registration = informer.add_event_handler(Recorder(pace=3600))
     async with informer:
@@ -262,7 +262,7 @@ async def test_who_waits_for_the_sync_of_a_handler_that_is_removed_is_told() -> 
         {"on_delete": lambda old, new: None},
     ],
 )
-async def test_a_function_that_cannot_be_called_like_a_handler_is_refused_by_name(functions: dict[str, Any]) -> None:
+async def test_function_with_another_signature_is_refused(functions: dict[str, Any]) -> None:
     informer = SharedIndexInformer(Collection())
     with pytest.raises(UsageError, match=rf"handler\.{next(iter(functions))}\(.*cannot be called: it is given"):
         informer.add_event_handler(**functions)

@@ -31,9 +31,7 @@ class IndexWork:
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["stream", "pages"])
-async def test_a_relist_of_unchanged_objects_is_told_to_nobody_and_touches_no_index_and_no_body(
-    streaming: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_relist_of_unchanged_objects_has_no_effect(streaming: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     work = IndexWork(monkeypatch)
     pods = Collection("a", "b", "c")
     informer = SharedIndexInformer(

@@ -27,7 +27,7 @@ class Clocked(Recorder):
 
 
 @pytest.mark.conformance("SI-28", "SI-29")
-async def test_each_handler_resyncs_at_its_own_period_rounded_up_to_looks_of_the_informer() -> None:
+async def test_period_is_rounded_up_to_the_check_period() -> None:
     informer = SharedIndexInformer(Collection("a"), 1)
     never, second, third, uneven = (Clocked() for _ in range(4))
     for handler, period in ((never, 0), (second, 2), (third, 3), (uneven, 2.5)):
@@ -38,7 +38,7 @@ async def test_each_handler_resyncs_at_its_own_period_rounded_up_to_looks_of_the
 
 
 @pytest.mark.conformance("SI-17", "SI-01")
-async def test_a_handler_that_names_no_period_has_the_informers() -> None:
+async def test_default_period_is_that_of_the_informer() -> None:
     informer = SharedIndexInformer(Collection("a"), 10)
     handler = Clocked()
     informer.add_event_handler(handler)
@@ -48,7 +48,7 @@ async def test_a_handler_that_names_no_period_has_the_informers() -> None:
 
 
 @pytest.mark.conformance("SI-25")
-async def test_periods_below_a_second_are_raised_to_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_periods_below_a_second_are_raised(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"), 0.01)
     handler = Clocked()
     informer.add_event_handler(handler, resync_period=0.5)
@@ -59,9 +59,7 @@ async def test_periods_below_a_second_are_raised_to_it(caplog: pytest.LogCapture
 
 
 @pytest.mark.conformance("SI-26")
-async def test_a_shorter_period_before_the_start_makes_the_informer_look_more_often_and_changes_no_other_handler() -> (
-    None
-):
+async def test_shorter_period_before_the_start_shortens_checks() -> None:
     informer = SharedIndexInformer(Collection("a"), 60)
     usual, short = Clocked(), Clocked()
     informer.add_event_handler(usual)
@@ -73,7 +71,7 @@ async def test_a_shorter_period_before_the_start_makes_the_informer_look_more_of
 
 
 @pytest.mark.conformance("SI-26")
-async def test_a_shorter_period_after_the_start_is_raised_to_the_informers(caplog: pytest.LogCaptureFixture) -> None:
+async def test_shorter_period_after_the_start_is_raised(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"), 10)
     async with informer:
         await settled()
@@ -85,7 +83,7 @@ async def test_a_shorter_period_after_the_start_is_raised_to_the_informers(caplo
 
 
 @pytest.mark.conformance("SI-27")
-async def test_an_informer_without_resync_gives_none_to_its_handlers_and_says_so(
+async def test_informer_without_resync_warns_its_handlers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     informer = SharedIndexInformer(Collection("a"))
@@ -99,7 +97,7 @@ async def test_an_informer_without_resync_gives_none_to_its_handlers_and_says_so
 
 @pytest.mark.conformance("SI-29", "SI-30", "WEAK-21", "WEAK-16")
 @pytest.mark.parametrize("resync", [0, 30])
-async def test_a_relist_tells_nobody_of_objects_that_did_not_change(resync: float) -> None:
+async def test_relist_does_not_deliver_unchanged_objects(resync: float) -> None:
     pods = Collection("a", "b", "c")
     informer = SharedIndexInformer(pods, resync)
     handlers = [Recorder(), Recorder()]
@@ -117,7 +115,7 @@ async def test_a_relist_tells_nobody_of_objects_that_did_not_change(resync: floa
 
 
 @pytest.mark.conformance("SI-29")
-async def test_a_change_reaches_handlers_that_do_not_resync_in_a_round_of_resync() -> None:
+async def test_changes_reach_all_handlers_during_a_resync() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods, 10)
     handler = Recorder()
@@ -131,6 +129,6 @@ async def test_a_change_reaches_handlers_that_do_not_resync_in_a_round_of_resync
 
 
 @pytest.mark.parametrize("period", [-1, float("nan"), "60"])
-def test_what_is_no_period_is_refused(period: float) -> None:
+def test_invalid_period_is_refused(period: float) -> None:
     with pytest.raises(UsageError, match="resync_period must be 0"):
         SharedIndexInformer(Collection(), period)

@@ -32,7 +32,7 @@ def names(objects: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("storage", ["bytes", "stripped", "compressed", "projection", "metadata"])
-async def test_handlers_are_told_the_same_story_in_every_tier(storage: str) -> None:
+async def test_every_tier_delivers_the_same_notifications(storage: str) -> None:
     pods = some_pods()
     informer = SharedIndexInformer(pods, storage=storage, fields=["spec.nodeName"])
     recorder = Recorder()
@@ -47,7 +47,7 @@ async def test_handlers_are_told_the_same_story_in_every_tier(storage: str) -> N
 
 
 @pytest.mark.conformance("SI-01", "WEAK-22")
-async def test_an_index_by_path_needs_no_function_and_follows_changes() -> None:
+async def test_path_index_follows_changes() -> None:
     pods = some_pods()
     informer = SharedIndexInformer(pods, indexers={"node": "spec.nodeName"})
     async with informer:
@@ -58,7 +58,7 @@ async def test_an_index_by_path_needs_no_function_and_follows_changes() -> None:
         assert names(informer.get_indexer().by_index("node", "node-1")) == ["pod-3", "pod-5"]
 
 
-async def test_an_index_by_path_that_is_added_to_a_running_informer_finds_what_is_cached() -> None:
+async def test_path_index_added_while_running_is_complete() -> None:
     informer = SharedIndexInformer(some_pods())
     async with informer:
         await settled()
@@ -67,7 +67,7 @@ async def test_an_index_by_path_that_is_added_to_a_running_informer_finds_what_i
 
 
 @pytest.mark.parametrize("indexers", [{}, {"app": "metadata.labels.app", "node": "spec.nodeName"}])
-async def test_a_list_is_the_same_with_and_without_an_index_for_it(indexers: dict[str, str]) -> None:
+async def test_list_is_equal_with_and_without_an_index(indexers: dict[str, str]) -> None:
     pods = some_pods(12)
     pods.put("pod-1", "elsewhere", metadata={"labels": {"app": "app-1"}}, spec={"nodeName": "node-1"})
     informer = SharedIndexInformer(pods, indexers=indexers)
@@ -83,7 +83,7 @@ async def test_a_list_is_the_same_with_and_without_an_index_for_it(indexers: dic
         ]  # fmt: skip
 
 
-async def test_an_index_is_used_instead_of_looking_at_every_object(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_list_by_index_visits_matching_objects_only(monkeypatch: pytest.MonkeyPatch) -> None:
     import aioinformer.cache.lister
 
     looked_at: list[Any] = []
@@ -100,7 +100,7 @@ async def test_an_index_is_used_instead_of_looking_at_every_object(monkeypatch: 
     assert len(looked_at) == 10
 
 
-async def test_what_came_before_there_was_a_dictionary_is_packed_when_there_is_one() -> None:
+async def test_earlier_objects_are_packed_with_the_dictionary() -> None:
     pods = some_pods(SAMPLES + 50)
     informer = SharedIndexInformer(pods, storage="compressed")
     async with informer:
@@ -115,6 +115,6 @@ async def test_what_came_before_there_was_a_dictionary_is_packed_when_there_is_o
         assert informer.lister().namespaced("default").get("pod-7").spec.node_name == "node-1"
 
 
-async def test_a_path_that_does_not_parse_is_refused_when_the_informer_is_made() -> None:
+async def test_invalid_path_is_refused_at_construction() -> None:
     with pytest.raises(UsageError, match="field path"):
         SharedIndexInformer(some_pods(), fields=["spec..nodeName"])

@@ -45,7 +45,7 @@ def pods_of(**specs: Any) -> Collection:
 
 
 @pytest.mark.conformance("WEAK-08")
-async def test_a_model_that_fits_no_object_is_neither_healthy_nor_ready() -> None:
+async def test_informer_is_not_ready_if_no_object_fits_the_model() -> None:
     pods = pods_of(a=BAD, b=BAD)
     factory = SharedInformerFactory(Cluster(pods))
     informer = factory.informer_for(PODS, decoder=Pod)
@@ -69,13 +69,13 @@ async def test_a_model_that_fits_no_object_is_neither_healthy_nor_ready() -> Non
             lister.get("default/c")
 
 
-async def test_an_empty_collection_is_ready() -> None:
+async def test_empty_collection_is_ready() -> None:
     async with SharedIndexInformer(Collection(), decoder=Pod, max_undecodable=0) as informer:
         await settled()
         assert informer.is_ready()
 
 
-async def test_one_object_that_decodes_makes_an_informer_ready_and_it_stays_so() -> None:
+async def test_one_decodable_object_makes_the_informer_ready() -> None:
     pods = pods_of(a=BAD)
     async with SharedIndexInformer(pods, decoder=Pod) as informer:
         await settled()
@@ -91,7 +91,7 @@ async def test_one_object_that_decodes_makes_an_informer_ready_and_it_stays_so()
 
 
 @pytest.mark.parametrize(("limit", "ready"), [(None, True), (0.5, True), (0.49, False), (0, False), (1, True)])
-async def test_a_larger_share_than_allowed_makes_an_informer_not_ready(limit: float | None, ready: bool) -> None:
+async def test_informer_above_max_undecodable_is_not_ready(limit: float | None, ready: bool) -> None:
     pods = pods_of(a={}, b={})
     async with SharedIndexInformer(pods, decoder=Pod, max_undecodable=limit) as informer:
         await settled()
@@ -107,7 +107,7 @@ async def test_a_larger_share_than_allowed_makes_an_informer_not_ready(limit: fl
         assert (informer.is_ready(), informer.state.healthy) == (True, True)
 
 
-async def test_the_limit_of_a_factory_is_every_informers_unless_it_has_its_own() -> None:
+async def test_informer_max_undecodable_overrides_the_factory() -> None:
     pods = pods_of(a=BAD, b={})
     factory = SharedInformerFactory(Cluster(pods), max_undecodable=0.1)
     strict = factory.informer_for(PODS, decoder=Pod)
@@ -117,7 +117,7 @@ async def test_the_limit_of_a_factory_is_every_informers_unless_it_has_its_own()
         assert (strict.is_ready(), lenient.is_ready(), factory.is_ready()) == (False, True, False)
 
 
-async def test_an_earlier_version_is_served_and_its_key_listed() -> None:
+async def test_earlier_version_is_served_and_its_key_reported() -> None:
     pods = pods_of(a={"size": 1})
     async with SharedIndexInformer(pods, decoder=Pod) as informer:
         await settled()
@@ -132,7 +132,7 @@ async def test_an_earlier_version_is_served_and_its_key_listed() -> None:
         assert (lister.get("default/a").spec.size, lister.undecodable()) == (2, [])
 
 
-async def test_a_deleted_object_is_not_found_at_once(queue: str) -> None:
+async def test_deleted_object_is_not_found_at_once(queue: str) -> None:
     pods = pods_of(a=BAD, b=BAD)
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
         await settled()
@@ -147,7 +147,7 @@ async def test_a_deleted_object_is_not_found_at_once(queue: str) -> None:
         assert informer.state.healthy
 
 
-async def test_no_read_during_a_relist_takes_an_object_for_deleted(queue: str) -> None:
+async def test_no_read_during_a_relist_misses_an_object(queue: str) -> None:
     pods = pods_of(a=BAD, **{f"p{number}": {} for number in range(20)})
     seen: set[str] = set()
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
@@ -167,7 +167,7 @@ async def test_no_read_during_a_relist_takes_an_object_for_deleted(queue: str) -
     assert seen <= {"there", "undecodable"}
 
 
-async def test_an_object_that_decodes_again_is_never_not_found_meanwhile(queue: str) -> None:
+async def test_object_that_decodes_again_is_always_found(queue: str) -> None:
     pods = pods_of(a=BAD)
     seen: list[str] = []
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
@@ -184,7 +184,7 @@ async def test_an_object_that_decodes_again_is_never_not_found_meanwhile(queue: 
     assert list(dict.fromkeys(seen)) == ["undecodable", "there"]
 
 
-async def test_an_object_without_a_readable_name_counts_and_has_no_key() -> None:
+async def test_object_without_a_readable_name_has_no_key() -> None:
     pods = Collection()
     async with SharedIndexInformer(pods) as informer:
         await settled()
@@ -197,7 +197,7 @@ async def test_an_object_without_a_readable_name_counts_and_has_no_key() -> None
 # Bodies that are decoded when they are read.
 
 
-async def test_a_body_that_fails_on_reading_counts_from_then_until_the_next_version() -> None:
+async def test_failed_read_counts_until_the_next_version() -> None:
     pods = pods_of(a={"nodeName": 5}, b={"nodeName": "n1"})
     informer = SharedIndexInformer(pods)
     states: list[str] = []
@@ -224,7 +224,7 @@ async def test_a_body_that_fails_on_reading_counts_from_then_until_the_next_vers
 
 
 @pytest.mark.parametrize("change", ["delete", "relist"])
-async def test_a_failed_read_is_forgotten_with_the_object(change: str, queue: str) -> None:
+async def test_failed_read_ends_with_the_object(change: str, queue: str) -> None:
     pods = pods_of(a={"nodeName": 5}, b={})
     async with SharedIndexInformer(pods, queue=queue) as informer:
         await settled()
@@ -239,7 +239,7 @@ async def test_a_failed_read_is_forgotten_with_the_object(change: str, queue: st
         assert (informer.state.healthy, informer.undecodable()) == (True, {})
 
 
-async def test_failed_reads_of_other_threads_count_for_every_informer_that_holds_the_object() -> None:
+async def test_failed_read_in_a_thread_counts_for_every_informer() -> None:
     pods = pods_of(**{f"p{number}": {"nodeName": 5} for number in range(50)})
     informer, other = SharedIndexInformer(pods), SharedIndexInformer(Collection("x"))
     states: list[Phase] = []
@@ -263,7 +263,7 @@ async def test_failed_reads_of_other_threads_count_for_every_informer_that_holds
         assert states[-1] is Phase.DEGRADED
 
 
-async def test_mappings_that_fail_on_reading_count_too() -> None:
+async def test_failed_reads_of_mappings_count() -> None:
     pods = Collection(resource=WIDGETS)
     deep = "[" * 2000 + "]" * 2000
     metadata = '{"name":"a","namespace":"default","uid":"u","resourceVersion":"9"}'
@@ -279,7 +279,7 @@ async def test_mappings_that_fail_on_reading_count_too() -> None:
         assert informer.lister().undecodable() == ["default/a"]
 
 
-async def test_an_object_that_cannot_be_shown_to_handlers_is_not_taken_for_deleted() -> None:
+async def test_object_with_a_failing_view_is_not_deleted() -> None:
     calls: list[bytes] = []
 
     def fickle(body: bytes) -> Any:
@@ -299,7 +299,7 @@ async def test_an_object_that_cannot_be_shown_to_handlers_is_not_taken_for_delet
         assert not informer.state.healthy
 
 
-async def test_several_namespaces_count_together_until_one_is_removed() -> None:
+async def test_namespaces_count_together_until_removed() -> None:
     one, two = Collection(), Collection()
     one.put("a", namespace="one", spec={})
     two.put("b", namespace="two", spec=BAD)

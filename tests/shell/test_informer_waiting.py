@@ -33,7 +33,7 @@ def waiters_of(informer: SharedIndexInformer[Any]) -> int:
     return len(informer._keys._waiters) + len(informer._versions._waiters)
 
 
-async def test_what_is_true_already_is_returned_at_once() -> None:
+async def test_true_condition_returns_at_once() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with informer:
         await informer.wait_for_sync()
@@ -43,7 +43,7 @@ async def test_what_is_true_already_is_returned_at_once() -> None:
         await informer.wait_for_resource_version("1")
 
 
-async def test_waiting_for_an_object_ends_when_it_exists() -> None:
+async def test_wait_ends_when_the_object_exists() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -57,7 +57,7 @@ async def test_waiting_for_an_object_ends_when_it_exists() -> None:
 
 
 @pytest.mark.conformance("TW-06")
-async def test_waiting_for_a_condition_passes_over_the_states_that_do_not_meet_it() -> None:
+async def test_wait_skips_states_that_do_not_match() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -72,7 +72,7 @@ async def test_waiting_for_a_condition_passes_over_the_states_that_do_not_meet_i
 
 
 @pytest.mark.conformance("TW-06")
-async def test_waiting_for_an_absence_ends_with_the_deletion() -> None:
+async def test_wait_for_absence_ends_with_the_deletion() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -84,7 +84,7 @@ async def test_waiting_for_an_absence_ends_with_the_deletion() -> None:
         assert await waiting is None
 
 
-async def test_waiting_may_begin_before_the_informer_does() -> None:
+async def test_wait_may_begin_before_the_start() -> None:
     informer = SharedIndexInformer(Collection("a"))
     waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(informer.wait_for("default/a"))]
     waiting.append(asyncio.ensure_future(informer.wait_for_resource_version("1")))
@@ -94,7 +94,7 @@ async def test_waiting_may_begin_before_the_informer_does() -> None:
 
 
 @pytest.mark.conformance("TW-08")
-async def test_a_time_out_is_a_timeout_error_and_leaves_no_waiter() -> None:
+async def test_timeout_raises_and_leaves_no_waiter() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
         with pytest.raises(TimeoutError, match=r"informer of pods: default/a was not there within 30 s"):
@@ -102,7 +102,7 @@ async def test_a_time_out_is_a_timeout_error_and_leaves_no_waiter() -> None:
         assert waiters_of(informer) == 0
 
 
-async def test_a_time_out_says_what_did_not_come_true() -> None:
+async def test_timeout_names_the_condition() -> None:
     informer = SharedIndexInformer(Collection("a"))
 
     def is_running(pod: Any) -> bool:
@@ -113,7 +113,7 @@ async def test_a_time_out_says_what_did_not_come_true() -> None:
             await informer.wait_for("default/a", is_running, timeout=30)
 
 
-async def test_what_a_predicate_raises_reaches_its_caller_and_nobody_else() -> None:
+async def test_predicate_error_reaches_its_caller_only() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
 
@@ -135,7 +135,7 @@ async def test_what_a_predicate_raises_reaches_its_caller_and_nobody_else() -> N
 
 
 @pytest.mark.parametrize("what", ["object", "version"])
-async def test_a_wait_that_is_cancelled_leaves_no_waiter(what: str) -> None:
+async def test_cancelled_wait_leaves_no_waiter(what: str) -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -156,7 +156,7 @@ async def test_a_wait_that_is_cancelled_leaves_no_waiter(what: str) -> None:
 
 
 @pytest.mark.conformance("STO-13", "SI-08", "WEAK-19")
-async def test_waiting_for_a_version_ends_with_any_later_one() -> None:
+async def test_version_wait_ends_with_any_later_version() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -177,7 +177,7 @@ async def test_waiting_for_a_version_ends_with_any_later_one() -> None:
 
 
 @pytest.mark.conformance("STO-13")
-async def test_a_bookmark_and_a_relist_bring_a_version_as_well_as_an_event_does() -> None:
+async def test_bookmarks_and_relists_end_version_waits() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -193,7 +193,7 @@ async def _soon(action: Any) -> None:
 
 
 @pytest.mark.conformance("WEAK-19")
-async def test_a_version_that_is_reached_shows_the_write() -> None:
+async def test_reached_version_shows_the_write() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -204,12 +204,12 @@ async def test_a_version_that_is_reached_shows_the_write() -> None:
 
 
 @pytest.mark.parametrize("version", ["", None, 7])
-async def test_what_is_no_version_is_refused(version: Any) -> None:
+async def test_invalid_version_is_refused(version: Any) -> None:
     with pytest.raises(UsageError, match="resource_version must be what the server called it"):
         await SharedIndexInformer(Collection()).wait_for_resource_version(version)
 
 
-async def test_after_the_stop_what_the_cache_shows_is_still_answered_and_the_rest_is_refused() -> None:
+async def test_waits_after_the_stop_are_answered_from_the_cache() -> None:
     informer = SharedIndexInformer(Collection("a"))
     async with informer:
         await informer.wait_for_sync()
@@ -221,7 +221,7 @@ async def test_after_the_stop_what_the_cache_shows_is_still_answered_and_the_res
         await informer.wait_for_resource_version("2")
 
 
-async def test_a_waiter_cancelled_in_the_moment_of_its_answer_leaves_nothing_unretrieved() -> None:
+async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
 

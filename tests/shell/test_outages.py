@@ -38,7 +38,7 @@ class Lost(Cluster):
         return await super().request(request)
 
 
-async def test_an_outage_is_one_line_a_minute_for_a_factory(lines: Callable[[], list[str]]) -> None:
+async def test_factory_logs_an_outage_once_a_minute(lines: Callable[[], list[str]]) -> None:
     cluster = Lost()
     async with SharedInformerFactory(cluster) as factory:
         for accessor in (
@@ -66,7 +66,7 @@ async def test_an_outage_is_one_line_a_minute_for_a_factory(lines: Callable[[], 
         assert len(lines()) == count
 
 
-async def test_a_single_informer_repeats_its_own(lines: Callable[[], list[str]]) -> None:
+async def test_single_informer_logs_its_outage(lines: Callable[[], list[str]]) -> None:
     pods = Collection("a")
     for _ in range(100):
         pods.refuse(403, "Forbidden")
@@ -77,7 +77,7 @@ async def test_a_single_informer_repeats_its_own(lines: Callable[[], list[str]])
     assert "for 2 min:" in second
 
 
-async def test_a_short_outage_is_not_repeated(lines: Callable[[], list[str]]) -> None:
+async def test_short_outage_is_not_logged_again(lines: Callable[[], list[str]]) -> None:
     pods = Collection("a")
     pods.refusals.extend(TransportError("lost") for _ in range(3))
     async with SharedIndexInformer(pods):
@@ -85,7 +85,7 @@ async def test_a_short_outage_is_not_repeated(lines: Callable[[], list[str]]) ->
     assert lines() == []
 
 
-async def test_a_resource_that_is_not_served_is_no_outage(lines: Callable[[], list[str]]) -> None:
+async def test_unserved_resource_is_no_outage(lines: Callable[[], list[str]]) -> None:
     informer = DynamicInformer(Collection("a"))
     async with informer:
         await settled()
@@ -94,7 +94,7 @@ async def test_a_resource_that_is_not_served_is_no_outage(lines: Callable[[], li
     assert lines() == []
 
 
-async def test_attempts_count_delays_in_a_row() -> None:
+async def test_attempts_count_consecutive_delays() -> None:
     pods = Collection("a")
     pods.refusals.extend(TransportError("lost") for _ in range(3))
     informer = SharedIndexInformer(pods)
@@ -116,5 +116,5 @@ async def test_attempts_count_delays_in_a_row() -> None:
     ("seconds", "text"),
     [(59.4, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min")],
 )
-def test_durations_are_for_people(seconds: float, text: str) -> None:
+def test_duration_format(seconds: float, text: str) -> None:
     assert duration(seconds) == text

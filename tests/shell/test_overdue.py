@@ -31,7 +31,7 @@ async def hang(obj: Any) -> None:
     await asyncio.sleep(3600 if obj.metadata.name == "b" else 0)
 
 
-async def test_a_call_is_named_after_30_s_and_then_each_minute(warnings: Callable[[], list[str]]) -> None:
+async def test_call_is_logged_after_30_s_and_then_each_minute(warnings: Callable[[], list[str]]) -> None:
     informer = SharedIndexInformer(Collection("a", "b", "c"), shutdown_grace=0)
     informer.add_event_handler(on_add=hang)
     async with informer:
@@ -54,7 +54,7 @@ async def test_a_call_is_named_after_30_s_and_then_each_minute(warnings: Callabl
         ]
 
 
-async def test_calls_that_return_in_time_are_not_named(warnings: Callable[[], list[str]]) -> None:
+async def test_timely_calls_are_not_logged(warnings: Callable[[], list[str]]) -> None:
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(29)
 
@@ -65,7 +65,7 @@ async def test_calls_that_return_in_time_are_not_named(warnings: Callable[[], li
     assert warnings() == []
 
 
-async def test_a_call_that_begins_late_in_a_batch_is_named_30_s_later(warnings: Callable[[], list[str]]) -> None:
+async def test_late_call_of_a_batch_is_logged_after_30_s(warnings: Callable[[], list[str]]) -> None:
     async def on_add(obj: Any) -> None:
         await asyncio.sleep({"a": 20, "b": 15, "c": 31}[obj.metadata.name])
 
@@ -77,7 +77,7 @@ async def test_a_call_that_begins_late_in_a_batch_is_named_30_s_later(warnings: 
     assert "for 30 s: it was called for default/c" in line
 
 
-async def test_an_idle_informer_has_no_timer_for_handlers() -> None:
+async def test_idle_informer_has_no_timer() -> None:
     informer = SharedIndexInformer(Collection("a", "b"))
     before = timers()
     informer.add_event_handler(on_add=lambda obj: None)
@@ -90,7 +90,7 @@ async def test_an_idle_informer_has_no_timer_for_handlers() -> None:
     assert timers() == before
 
 
-async def test_the_stop_leaves_no_timer() -> None:
+async def test_stop_leaves_no_timer() -> None:
     before = timers()
     informer = SharedIndexInformer(Collection("a", "b"), shutdown_grace=0)
     informer.add_event_handler(on_add=hang)
@@ -100,7 +100,7 @@ async def test_the_stop_leaves_no_timer() -> None:
     assert timers() == before
 
 
-async def test_a_removed_handler_at_its_last_call_is_named(warnings: Callable[[], list[str]]) -> None:
+async def test_last_call_of_a_removed_handler_is_logged(warnings: Callable[[], list[str]]) -> None:
     informer = SharedIndexInformer(Collection("b"), shutdown_grace=0)
     registration = informer.add_event_handler(on_add=hang)
     async with informer:
@@ -110,7 +110,7 @@ async def test_a_removed_handler_at_its_last_call_is_named(warnings: Callable[[]
         assert len(warnings()) == 1
 
 
-async def test_a_call_behind_a_coalescing_handler_is_named(warnings: Callable[[], list[str]]) -> None:
+async def test_call_behind_a_coalescing_handler_is_logged(warnings: Callable[[], list[str]]) -> None:
     class Slow:
         async def on_add(self, obj: Any) -> None:
             await hang(obj)

@@ -26,7 +26,7 @@ def informer_of(*names: str, **options: Any) -> tuple[Collection, SharedIndexInf
     return pods, SharedIndexInformer(pods, **options)
 
 
-async def test_an_informer_that_follows_says_so() -> None:
+async def test_healthy_informer() -> None:
     pods, informer = informer_of("a", "b", storage="stripped", indexers={"app": lambda obj: []})
     async with informer:
         await informer.wait_for_resource_version(pods.put("c"))
@@ -46,7 +46,7 @@ async def test_an_informer_that_follows_says_so() -> None:
     assert abs(snapshot["since"] - time.time()) < 60
 
 
-async def test_an_informer_before_its_start_has_a_snapshot() -> None:
+async def test_unstarted_informer() -> None:
     _, informer = informer_of("a")
     informer.add_event_handler(on_add=print)
     snapshot = informer.snapshot()
@@ -56,7 +56,7 @@ async def test_an_informer_before_its_start_has_a_snapshot() -> None:
     assert (handler["synced"], handler["pending"], handler["calls"], handler["current"]) == (False, 0, 0, None)
 
 
-async def test_a_failing_informer_names_reason_attempts_and_next_retry() -> None:
+async def test_failing_informer_has_reason_attempts_and_retry() -> None:
     pods, informer = informer_of("a")
     pods.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
     async with informer:
@@ -69,7 +69,7 @@ async def test_a_failing_informer_names_reason_attempts_and_next_retry() -> None
     assert snapshot["next_retry"] > time.time() - 1
 
 
-async def test_skipped_objects_are_named_by_key() -> None:
+async def test_skipped_objects_have_keys() -> None:
     def refuse(obj: Any) -> Any:
         if obj.metadata.name == "b":
             raise ValueError("secret")
@@ -84,7 +84,7 @@ async def test_skipped_objects_are_named_by_key() -> None:
     assert "secret" not in json.dumps(snapshot)
 
 
-async def test_a_handler_says_what_it_is_at_and_since_when() -> None:
+async def test_running_call_of_a_handler() -> None:
     _, informer = informer_of("a", "b", "c", shutdown_grace=0)
 
     async def on_add(obj: Any) -> None:
@@ -109,7 +109,7 @@ async def test_a_handler_says_what_it_is_at_and_since_when() -> None:
         assert "2 pending" in repr(registration)
 
 
-async def test_errors_are_named_by_type_and_place() -> None:
+async def test_errors_have_type_and_place() -> None:
     _, informer = informer_of("a", "b")
 
     def on_add(obj: Any) -> None:
@@ -129,7 +129,7 @@ async def test_errors_are_named_by_type_and_place() -> None:
     assert "secret" not in json.dumps(snapshot) + repr(informer) + repr(registration)
 
 
-async def test_a_late_handler_counts_down_what_it_was_not_told_of() -> None:
+async def test_late_handler_counts_its_pending_notifications() -> None:
     _, informer = informer_of(*"abcdef", shutdown_grace=0)
     async with informer:
         await informer.wait_for_sync()
@@ -145,7 +145,7 @@ async def test_a_late_handler_counts_down_what_it_was_not_told_of() -> None:
         assert (registration.pending, registration.calls, registration.current) == (0, 6, None)
 
 
-async def test_namespaces_are_shown_one_by_one() -> None:
+async def test_multi_namespace_informer_has_each_namespace() -> None:
     pods = {"one": Collection("a"), "two": Collection("b"), "": Collection()}
     pods["two"].refusals.extend(TransportError("lost") for _ in range(50))
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(lambda namespace: pods[namespace], ["one", "two"])
@@ -161,7 +161,7 @@ async def test_namespaces_are_shown_one_by_one() -> None:
     assert json.dumps(snapshot)
 
 
-async def test_a_factory_shows_all_its_informers() -> None:
+async def test_factory_has_all_informers() -> None:
     async with SharedInformerFactory(Cluster()) as factory:
         pods = factory.core.v1.pods.informer()
         factory.apps.v1.deployments.informer()

@@ -52,7 +52,7 @@ def of(function: Any) -> str:
     return f"at shell/test_stalls.py:{function.__code__.co_firstlineno}"
 
 
-async def test_a_plain_handler_that_blocks_is_named(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_blocking_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     def on_add(obj: Any) -> None:
         clock.block(0.25 if obj.metadata.name == "b" else 0.0)
 
@@ -68,7 +68,7 @@ async def test_a_plain_handler_that_blocks_is_named(clock: Blocks, warnings: Cal
 
 
 @pytest.mark.parametrize("before", [0, 1, 2], ids=["no await", "one await", "two awaits"])
-async def test_a_coroutine_that_blocks_is_named_wherever_it_does(
+async def test_blocking_coroutine_is_logged_at_each_step(
     clock: Blocks, warnings: Callable[[], list[str]], before: int
 ) -> None:
     async def on_add(obj: Any) -> None:
@@ -86,7 +86,7 @@ async def test_a_coroutine_that_blocks_is_named_wherever_it_does(
     assert "0.25 s with default/b" in line
 
 
-async def test_waiting_is_not_blocking(warnings: Callable[[], list[str]]) -> None:
+async def test_awaiting_is_not_blocking(warnings: Callable[[], list[str]]) -> None:
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(20)
 
@@ -98,7 +98,7 @@ async def test_waiting_is_not_blocking(warnings: Callable[[], list[str]]) -> Non
     assert warnings() == []
 
 
-async def test_calls_that_are_quick_together_are_not_named(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_many_quick_calls_are_not_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     informer = SharedIndexInformer(Collection(*"abcdefgh"))
     informer.add_event_handler(on_add=lambda obj: clock.block(0.01))
     async with informer:
@@ -106,7 +106,7 @@ async def test_calls_that_are_quick_together_are_not_named(clock: Blocks, warnin
     assert warnings() == []
 
 
-async def test_a_handler_is_named_once_a_minute(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_handler_is_logged_once_a_minute(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     informer.add_event_handler(on_add=lambda obj: None, on_update=lambda old, new: clock.block(0.5))
@@ -117,7 +117,7 @@ async def test_a_handler_is_named_once_a_minute(clock: Blocks, warnings: Callabl
     assert len(warnings()) == 2
 
 
-async def test_the_function_for_the_notification_is_named(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_log_names_the_called_function(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     class Shop:
         def on_add(self, obj: Any) -> None: ...
 
@@ -161,7 +161,7 @@ def transform(clock: Blocks, obj: Any) -> Any:
     ],
     ids=["transform", "decoder", "index function"],
 )
-async def test_what_runs_for_each_object_is_named(
+async def test_blocking_functions_of_objects_are_logged(
     clock: Blocks, warnings: Callable[[], list[str]], what: str, function: Any, options: Any
 ) -> None:
     informer = SharedIndexInformer(Collection("a", "b"), **options(functools.partial(function, clock)))
@@ -173,7 +173,7 @@ async def test_what_runs_for_each_object_is_named(
     assert "blocked the event loop for 0.30 s with default/a" in line
 
 
-async def test_a_slow_decoder_is_not_blamed_on_the_handler(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_slow_decoder_is_not_attributed_to_the_handler(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     armed = False
 
     def decode(raw: bytes) -> bytes:
@@ -195,7 +195,7 @@ async def test_a_slow_decoder_is_not_blamed_on_the_handler(clock: Blocks, warnin
     assert [line for line in warnings() if "handler" in line] == []
 
 
-async def test_a_threaded_handler_blocks_nobody(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_threaded_handler_does_not_block(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection())
     with ThreadPoolExecutor(1) as executor:
 
@@ -207,7 +207,7 @@ async def test_a_threaded_handler_blocks_nobody(clock: Blocks, warnings: Callabl
     assert warnings() == []
 
 
-async def test_a_coalescing_handler_that_blocks_is_named(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+async def test_blocking_coalescing_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     def on_add(obj: Any) -> None:
         clock.block(0.4)
 

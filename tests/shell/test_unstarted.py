@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 
-async def test_a_lister_of_a_factory_that_was_never_started_says_so() -> None:
+async def test_lister_of_an_unstarted_factory_raises() -> None:
     lister = SharedInformerFactory(Cluster(Collection("a"))).core.v1.pods.lister()
     reads: list[Callable[[], Any]] = [
         lister.list,
@@ -43,13 +43,13 @@ async def test_a_lister_of_a_factory_that_was_never_started_says_so() -> None:
         )
 
 
-async def test_a_lister_of_an_informer_that_was_never_started_says_so() -> None:
+async def test_lister_of_an_unstarted_informer_raises() -> None:
     informer = SharedIndexInformer(Collection("a"))
     with pytest.raises(UsageError, match="never started: enter `async with informer`, or await"):
         informer.lister().list()
 
 
-async def test_start_counts_before_anything_has_run() -> None:
+async def test_start_counts_before_the_first_step() -> None:
     factory = SharedInformerFactory(Cluster(Collection("a")))
     lister = factory.core.v1.pods.lister()
     factory.start()
@@ -67,7 +67,7 @@ async def test_start_counts_before_anything_has_run() -> None:
     assert len(lister.list()) == 1
 
 
-async def test_entering_and_running_count() -> None:
+async def test_entry_and_run_count_as_started() -> None:
     factory = SharedInformerFactory(Cluster())
     lister = factory.core.v1.pods.lister()
     async with factory:
@@ -83,14 +83,14 @@ async def test_entering_and_running_count() -> None:
     await asyncio.wait({task})
 
 
-async def test_a_factory_that_was_stopped_before_its_start_can_be_read() -> None:
+async def test_factory_stopped_before_its_start_is_readable() -> None:
     factory = SharedInformerFactory(Cluster())
     lister = factory.core.v1.pods.lister()
     await factory.shutdown()
     assert lister.list() == []
 
 
-async def test_a_cache_that_was_filled_by_hand_can_be_read() -> None:
+async def test_manually_filled_cache_is_readable() -> None:
     informer = SharedIndexInformer(Collection())
     indexer = informer.get_indexer()
     indexer.add({"metadata": {"name": "a", "namespace": "default"}, "spec": {"nodeName": "n1"}})
@@ -132,7 +132,7 @@ def starts() -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("name", starts())
-def test_starting_without_asyncio_is_a_clear_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_without_asyncio_raises_clearly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"in a running event loop of asyncio, and none runs in this thread"):
         starts()[name]()
     monkeypatch.setitem(sys.modules, "sniffio", SimpleNamespace(current_async_library=lambda: "trio"))
@@ -140,7 +140,7 @@ def test_starting_without_asyncio_is_a_clear_error(name: str, monkeypatch: pytes
         starts()[name]()
 
 
-def test_an_event_that_another_thread_records_is_a_clear_error() -> None:
+def test_event_from_another_thread_raises_clearly() -> None:
     broadcaster = EventBroadcaster()
     broadcaster.start_recording_to_sink(CoreEventSink(Cluster()))
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}}
@@ -157,13 +157,13 @@ def test_an_event_that_another_thread_records_is_a_clear_error() -> None:
         (({}, "Normal", "Started", None), "message of an event must be a string, not None"),
     ],
 )
-def test_an_event_about_nothing_is_a_clear_error(arguments: Any, message: str) -> None:
+def test_invalid_event_raises_clearly(arguments: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         FakeRecorder().event(*arguments)
 
 
 @pytest.mark.parametrize("sink", [None, Cluster()])
-def test_what_is_no_sink_is_refused(sink: Any) -> None:
+def test_invalid_sink_is_refused(sink: Any) -> None:
     with pytest.raises(UsageError, match="sink: expected a sink such as CoreEventSink"):
         EventBroadcaster().start_recording_to_sink(sink)
     unawaited: Any = discover_event_sink(Cluster())

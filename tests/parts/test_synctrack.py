@@ -13,7 +13,7 @@ from aioinformer.handlers.synctrack import AsyncTracker, Lazy, SingleFileTracker
 
 @pytest.mark.conformance("ST-01", "ST-03")
 @pytest.mark.parametrize("order", [each for each in permutations("sfu") if each.index("s") < each.index("f")])
-def test_a_list_is_through_when_upstream_has_synced_and_what_was_started_is_finished(order: tuple[str, ...]) -> None:
+def test_tracker_syncs_after_upstream_and_all_objects(order: tuple[str, ...]) -> None:
     tracker = SingleFileTracker()
     tracker.start()
     do = {"s": tracker.start, "f": tracker.finished, "u": tracker.upstream_has_synced}
@@ -25,7 +25,7 @@ def test_a_list_is_through_when_upstream_has_synced_and_what_was_started_is_fini
 
 
 @pytest.mark.conformance("ST-01")
-def test_an_empty_list_is_through_at_once() -> None:
+def test_empty_list_syncs_at_once() -> None:
     tracker = SingleFileTracker()
     assert not tracker.has_synced()
     tracker.upstream_has_synced()
@@ -33,7 +33,7 @@ def test_an_empty_list_is_through_at_once() -> None:
 
 
 @pytest.mark.conformance("ST-01", "ST-02")
-def test_what_has_synced_stays_synced() -> None:
+def test_tracker_stays_synced() -> None:
     tracker, keyed = SingleFileTracker(), AsyncTracker[str]()
     tracker.upstream_has_synced()
     keyed.upstream_has_synced()
@@ -44,7 +44,7 @@ def test_what_has_synced_stays_synced() -> None:
 
 
 @pytest.mark.conformance("ST-01")
-def test_finishing_more_than_was_started_is_an_error() -> None:
+def test_finishing_more_than_was_started_raises() -> None:
     tracker = SingleFileTracker("pods")
     tracker.start()
     tracker.finished()
@@ -53,7 +53,7 @@ def test_finishing_more_than_was_started_is_an_error() -> None:
 
 
 @pytest.mark.conformance("ST-02")
-def test_keys_are_finished_in_any_order_and_each_once() -> None:
+def test_keys_finish_in_any_order() -> None:
     tracker = AsyncTracker[str]()
     for key in ("a", "b", "a"):
         tracker.start(key)
@@ -89,7 +89,7 @@ class Slow:
 
 
 @pytest.mark.conformance("ST-04")
-async def test_a_value_is_worked_out_once_for_all_who_ask() -> None:
+async def test_concurrent_gets_share_one_evaluation() -> None:
     slow = Slow()
     lazy = Lazy(slow)
     assert await asyncio.gather(*(lazy.get() for _ in range(20))) == [1] * 20
@@ -98,7 +98,7 @@ async def test_a_value_is_worked_out_once_for_all_who_ask() -> None:
 
 
 @pytest.mark.conformance("ST-04")
-async def test_a_value_is_worked_out_again_after_a_change_and_not_before_it_is_asked_for() -> None:
+async def test_value_is_evaluated_on_demand_after_a_change() -> None:
     slow = Slow()
     lazy = Lazy(slow)
     await lazy.get()
@@ -109,7 +109,7 @@ async def test_a_value_is_worked_out_again_after_a_change_and_not_before_it_is_a
 
 
 @pytest.mark.conformance("ST-04")
-async def test_who_asks_after_a_change_never_gets_what_was_begun_before_it() -> None:
+async def test_get_after_a_change_returns_a_later_evaluation() -> None:
     slow = Slow()
     lazy = Lazy(slow)
     before = asyncio.create_task(lazy.get())
@@ -121,7 +121,7 @@ async def test_who_asks_after_a_change_never_gets_what_was_begun_before_it() -> 
 
 
 @pytest.mark.conformance("ST-04")
-async def test_an_error_is_raised_and_not_kept() -> None:
+async def test_error_is_raised_and_not_cached() -> None:
     divisors = [0, 1]
 
     async def evaluate() -> int:
@@ -134,7 +134,7 @@ async def test_an_error_is_raised_and_not_kept() -> None:
 
 
 @pytest.mark.conformance("ST-04")
-async def test_who_is_cancelled_at_the_evaluation_leaves_it_to_the_next() -> None:
+async def test_cancelled_evaluation_is_left_to_the_next_get() -> None:
     lazy = Lazy(Slow())
     first, second = (asyncio.create_task(lazy.get()) for _ in range(2))
     await asyncio.sleep(0.5)

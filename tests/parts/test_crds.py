@@ -32,7 +32,7 @@ def definition(status: dict[str, Any] | None, scope: str = "Namespaced") -> Cust
     return msgspec.json.decode(json.dumps(document), type=CustomResourceDefinition)
 
 
-def test_what_is_served_is_said_with_the_stored_version_first() -> None:
+def test_stored_version_is_served_first() -> None:
     assert definition(ESTABLISHED).served() == [
         Resource("example.com", version, "widgets", "Widget", short_names=("wd",)) for version in ("v1", "v1beta1")
     ]
@@ -49,5 +49,5 @@ def test_what_is_served_is_said_with_the_stored_version_first() -> None:
         {"conditions": [{"type": "Established", "status": "False"}, {"type": "NamesAccepted", "status": "True"}]},
     ],
 )
-def test_a_definition_that_is_not_established_serves_nothing(status: dict[str, Any] | None) -> None:
+def test_unestablished_definition_serves_nothing(status: dict[str, Any] | None) -> None:
     assert definition(status).served() == []

@@ -27,7 +27,7 @@ def informers() -> tuple[SharedIndexInformer[Any], SharedIndexInformer[Any], Col
 
 
 @pytest.mark.conformance("WAIT-01")
-async def test_a_wait_ends_when_the_last_has_synced() -> None:
+async def test_wait_ends_with_the_last_sync() -> None:
     quick, slow, server = informers()
     handler = slow.add_event_handler(Recorder(pace=5))
     async with quick, slow:
@@ -43,7 +43,7 @@ async def test_a_wait_ends_when_the_last_has_synced() -> None:
 
 
 @pytest.mark.conformance("WAIT-02", "WAIT-03")
-async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_timeout_names_and_logs_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
     quick, slow, _ = informers()
     other = SingleFileTracker("another")
     async with quick, slow:
@@ -56,7 +56,7 @@ async def test_a_wait_that_ends_early_says_and_logs_who_is_missing(caplog: pytes
 
 
 @pytest.mark.conformance("WAIT-02", "WAIT-03", "RF-19")
-async def test_a_wait_with_a_name_logs_each_that_syncs(caplog: pytest.LogCaptureFixture) -> None:
+async def test_named_wait_logs_each_sync(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aioinformer.informer")
     done, later = SingleFileTracker("done"), SingleFileTracker("later")
     done.upstream_has_synced()
@@ -68,7 +68,7 @@ async def test_a_wait_with_a_name_logs_each_that_syncs(caplog: pytest.LogCapture
 
 
 @pytest.mark.conformance("WAIT-03")
-async def test_what_has_synced_already_counts_in_no_time_at_all() -> None:
+async def test_synced_informers_count_with_a_timeout_of_zero() -> None:
     done = SingleFileTracker()
     done.upstream_has_synced()
     assert await wait_for_cache_sync(done, timeout=0)
@@ -76,12 +76,12 @@ async def test_what_has_synced_already_counts_in_no_time_at_all() -> None:
 
 
 @pytest.mark.conformance("WAIT-03")
-async def test_nothing_to_wait_for_has_synced() -> None:
+async def test_wait_for_nothing_has_synced() -> None:
     assert await wait_for_cache_sync()
 
 
 @pytest.mark.conformance("WAIT-03")
-async def test_a_wait_takes_no_longer_than_what_it_waits_for() -> None:
+async def test_wait_takes_no_longer_than_its_informers() -> None:
     tracker = SingleFileTracker()
     loop = asyncio.get_running_loop()
     loop.call_later(0.03, tracker.upstream_has_synced)
@@ -90,7 +90,7 @@ async def test_a_wait_takes_no_longer_than_what_it_waits_for() -> None:
     assert loop.time() - began == pytest.approx(0.03)
 
 
-async def test_an_informer_that_stops_ends_the_wait_with_its_error() -> None:
+async def test_stopped_informer_fails_the_wait() -> None:
     quick, slow, _ = informers()
     async with quick:
         wait = asyncio.create_task(wait_for_cache_sync(quick, slow))
@@ -100,7 +100,7 @@ async def test_an_informer_that_stops_ends_the_wait_with_its_error() -> None:
             await wait
 
 
-async def test_a_wait_can_be_cancelled() -> None:
+async def test_wait_can_be_cancelled() -> None:
     wait = asyncio.create_task(wait_for_cache_sync(SingleFileTracker(), SingleFileTracker()))
     await asyncio.sleep(1)
     wait.cancel()
@@ -109,7 +109,7 @@ async def test_a_wait_can_be_cancelled() -> None:
 
 
 @pytest.mark.conformance("WAIT-04")
-def test_a_result_names_those_that_are_missing_in_an_error() -> None:
+def test_check_raises_with_the_pending_names() -> None:
     SyncResult({"a": True}).check()
     with pytest.raises(TimeoutError, match=r"not synced in time: b, c$"):
         SyncResult({"c": False, "a": True, "b": False}).check()
@@ -124,20 +124,20 @@ def test_a_result_names_those_that_are_missing_in_an_error() -> None:
         (lambda informer: SharedInformerFactory(Cluster()), r"call its own wait_for_cache_sync\(\)"),
     ],
 )
-async def test_what_cannot_be_waited_for_is_refused(choose: Any, remedy: str) -> None:
+async def test_invalid_argument_is_refused(choose: Any, remedy: str) -> None:
     quick, _, _ = informers()
     with pytest.raises(UsageError, match=remedy):
         await wait_for_cache_sync(choose(quick))
 
 
-async def test_a_timeout_that_is_no_number_is_refused() -> None:
+async def test_invalid_timeout_is_refused() -> None:
     quick, _, _ = informers()
     timeout: Any = "5s"
     with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
         await wait_for_cache_sync(quick, timeout=timeout)
 
 
-async def test_who_has_not_synced_is_named_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+async def test_pending_informers_have_reasons(caplog: pytest.LogCaptureFixture) -> None:
     refusing = Collection("a")
     refusing.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
     async with SharedIndexInformer(refusing, name="pods") as informer:

@@ -36,9 +36,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("count", [1, 10, 100, 300])
-async def test_handlers_with_a_backlog_hold_the_loop_for_ten_milliseconds_at_most(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(slices, "perf_counter", clock)
     processor: SharedProcessor[Any] = SharedProcessor()
@@ -60,7 +58,7 @@ async def test_handlers_with_a_backlog_hold_the_loop_for_ten_milliseconds_at_mos
     await asyncio.wait({running})
 
 
-async def test_what_waits_for_many_handlers_is_walked_once_by_the_garbage_collector() -> None:
+async def test_pending_batches_are_tracked_once_by_the_collector() -> None:
     processor: SharedProcessor[Any] = SharedProcessor()
     for number in range(100):
         processor.add_listener(ProcessorListener(f"handler {number}", lambda _: None, ResyncSchedule(0.0)))
@@ -77,7 +75,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_handler_that_waits_keeps_no_batch_alive() -> None:
+async def test_idle_handler_keeps_no_batch_alive() -> None:
     processor: SharedProcessor[Any] = SharedProcessor()
     processor.add_listener(ProcessorListener("handler", lambda _: None, ResyncSchedule(0.0)))
     ready = asyncio.Event()
@@ -97,7 +95,7 @@ async def test_a_handler_that_waits_keeps_no_batch_alive() -> None:
     assert not any(alive)
 
 
-async def test_what_waits_for_a_handler_that_is_removed_is_dropped_even_if_its_registration_is_kept() -> None:
+async def test_removal_drops_pending_notifications() -> None:
     processor: SharedProcessor[Any] = SharedProcessor()
     go_on = asyncio.Event()
     listener: ProcessorListener[Any] = ProcessorListener("handler", lambda _: go_on.wait(), ResyncSchedule(0.0))

@@ -32,7 +32,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return states
 
 
-async def test_a_late_handler_is_told_of_the_others_and_becomes_synced(hidden: set[str]) -> None:
+async def test_late_handler_gets_the_others_and_syncs(hidden: set[str]) -> None:
     errors: list[str] = []
     informer = SharedIndexInformer(
         Collection("a", "b", "c"), watch_error_handler=lambda error: errors.append(str(error))
@@ -48,7 +48,7 @@ async def test_a_late_handler_is_told_of_the_others_and_becomes_synced(hidden: s
     assert errors == ["default/b cannot be shown: ValueError"]
 
 
-async def test_a_state_that_cannot_be_shown_is_told_to_nobody_and_the_cached_one_stays(hidden: set[str]) -> None:
+async def test_failing_update_is_not_delivered_or_cached(hidden: set[str]) -> None:
     pods, recorder = Collection("a"), Recorder()
     hidden.add("a 2")
     informer = SharedIndexInformer(pods)
@@ -64,7 +64,7 @@ async def test_a_state_that_cannot_be_shown_is_told_to_nobody_and_the_cached_one
     assert recorder.told == ["add! a 1", "add b 3", "update a 1 4"]
 
 
-async def test_a_list_passes_over_what_cannot_be_shown(hidden: set[str]) -> None:
+async def test_list_skips_failing_objects(hidden: set[str]) -> None:
     hidden.add("a 1")
     informer = SharedIndexInformer(Collection("a", "b"))
     async with informer:
@@ -73,7 +73,7 @@ async def test_a_list_passes_over_what_cannot_be_shown(hidden: set[str]) -> None
         assert informer.skipped == 1
 
 
-async def test_what_was_before_and_cannot_be_shown_is_left_out_of_what_is_told(hidden: set[str]) -> None:
+async def test_failing_old_state_is_left_out(hidden: set[str]) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
     told: list[str] = []
@@ -91,7 +91,7 @@ async def test_what_was_before_and_cannot_be_shown_is_left_out_of_what_is_told(h
     assert told == ["add a 1", "add b 2", "add a 3", "delete default/b None"]
 
 
-async def test_a_resync_passes_over_what_cannot_be_shown(hidden: set[str]) -> None:
+async def test_resync_skips_failing_objects(hidden: set[str]) -> None:
     informer = SharedIndexInformer(Collection("a", "b"), 10)
     recorder = Recorder()
     informer.add_event_handler(recorder)
