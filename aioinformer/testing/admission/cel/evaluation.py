@@ -132,7 +132,7 @@ def _require_bool(value: Any) -> bool:
 
 
 def _short_circuit(parts: Iterator[tuple[Evaluator, Scope]], deciding: bool) -> bool:
-    """Return whether a part has the deciding value. Errors count only if no part has it."""
+    """Return `deciding` if a part has this value, else its opposite. Errors of parts count only in the second case."""
     failed: EvaluationError | None = None
     for part, scope in parts:
         try:
