@@ -25,7 +25,7 @@ from aioinformer.testing.admission.specs.network.services import address_causes,
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.addresses import address_of, family_of
 from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.api.statuses import Cause, StatusError, shown
+from aioinformer.testing.api.statuses import Cause, StatusError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ class ServiceNetwork:
             if address_of(asked) in _RANGE:
                 why = f"provided IP is {_TAKEN}" if self._used[asked] else ""
             if why:
-                said = shown(spec["clusterIPs"])
+                said = quote(spec["clusterIPs"])
                 cause = Cause.invalid("spec.clusterIPs", said, f"failed to allocate IP {asked}: {why}")
                 raise _RefusedError(cause)
 
@@ -220,21 +220,21 @@ def _mismatched(policy: str, families: Sequence[str], addresses: Sequence[str]) 
     for what, values in (("cluster IPs", addresses), ("IP families", families)):
         if policy == "SingleStack" and len(values) == len(_FAMILIES):
             why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
-            yield Cause.invalid("spec.ipFamilyPolicy", shown(policy), why)
+            yield Cause.invalid("spec.ipFamilyPolicy", quote(policy), why)
     for index, address in enumerate(addresses):
         family = family_of(address)
         if index >= len(families) and family not in ("", _FAMILY):
             why = f"{family} is not configured on this cluster"
-            yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses), why)
+            yield Cause.invalid(f"spec.clusterIPs[{index}]", quote(addresses), why)
 
 
 def _unserved(policy: str, families: Sequence[str]) -> Iterator[Cause]:
     if policy == "RequireDualStack":
         why = "this cluster is not configured for dual-stack services"
-        yield Cause.invalid("spec.ipFamilyPolicy", shown(policy), why)
+        yield Cause.invalid("spec.ipFamilyPolicy", quote(policy), why)
     for index, family in enumerate(families):
         if family != _FAMILY:
-            yield Cause.invalid(f"spec.ipFamilies[{index}]", shown(family), "not configured on this cluster")
+            yield Cause.invalid(f"spec.ipFamilies[{index}]", quote(family), "not configured on this cluster")
 
 
 def _around(key: str, numbers: range) -> Iterator[int]:

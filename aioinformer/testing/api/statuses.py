@@ -25,21 +25,21 @@ class Cause:
         reason: "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" or "FieldValueNotSupported".
         field: path of the field, "metadata.name".
         message: what the API says of it, "Required value: …".
-        left_out: whether it is wrong only because something is not there.
+        missing: whether the fault is only that a value is missing.
     """
 
     reason: str
     field: str
     message: str
-    left_out: bool = False
+    missing: bool = False
 
     @classmethod
-    def invalid(cls, field: str, value: str, why: str, *, left_out: bool = False) -> Cause:
-        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}", left_out)
+    def invalid(cls, field: str, value: str, why: str, *, missing: bool = False) -> Cause:
+        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}", missing)
 
     @classmethod
     def required(cls, field: str, why: str = "") -> Cause:
-        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value", left_out=True)
+        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value", missing=True)
 
     @classmethod
     def forbidden(cls, field: str, why: str) -> Cause:
@@ -59,8 +59,8 @@ class Cause:
         return cls("FieldValueTooLong", field, f"Too long: may not be more than {most} bytes")
 
 
-def shown(value: Any) -> str:
-    """A value as causes quote it."""
+def quote(value: Any) -> str:
+    """Return a value as causes quote it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

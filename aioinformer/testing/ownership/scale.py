@@ -136,11 +136,11 @@ def note_scaling(
     """Record the owners after a write of a scale that changes nothing, or whose replicas no manager owned.
 
     Args:
-        metadata: of the object as it will be stored.
+        metadata: of the object to store.
         owners: before the write.
-        names: where the number is.
-        old: the object as it was.
-        new: as it will be.
+        names: the path of the replicas field.
+        old: the object before the write.
+        new: the object after the write.
 
     Returns:
         Whether it was such a write.

@@ -1,8 +1,7 @@
-"""Quantities: amounts of memory, CPU and the like, and the one way in which the API writes each of them.
+"""Quantities, such as amounts of memory and CPU, in their canonical form.
 
-A quantity keeps its kind of suffix (binary, decimal or an exponent), and takes the largest one of that kind that leaves
-an integer. Nothing below a nano is kept; what is, is rounded up. Nothing is more than an integer of 64 bits holds: what
-would be is that much.
+A quantity keeps its suffix format (binary, decimal or exponent) and gets the largest suffix that leaves an integer.
+Fractions below a nano are rounded up. Values beyond a 64-bit integer become its largest value.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ _FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)"
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
 _NANO = Decimal(1).scaleb(-9)
 _MOST = Decimal(2**63 - 1)
-# Beyond this exponents make no difference, and numbers that are no use to anybody.
+# Exponents beyond this only lead to zero or to the largest value.
 _LARGEST_EXPONENT = Decimal(1000)
-#: How many are remembered: those of many pods are alike.
-_KNOWN = 1024
+#: Size of the cache; quantities of many pods are equal.
+_CACHE_SIZE = 1024
 
 
 class QuantityError(ValueError):
-    """Text that is no quantity; the message is the API's."""
+    """The text is not a quantity. The message is the API's."""
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHE_SIZE)
 def canonical(text: str) -> str:
-    """A quantity as the API writes it: "1000m" is "1", and "2048Mi" is "2Gi".
+    """Return a quantity in canonical form: "1000m" becomes "1", and "2048Mi" becomes "2Gi".
 
     Raises:
-        QuantityError: it is none.
+        QuantityError: the text is not a quantity.
     """
     found = _FORM.fullmatch(text.strip())
     if found is None or not (found[2] or found[3]):
@@ -51,12 +50,12 @@ def canonical(text: str) -> str:
     raise QuantityError("unable to parse quantity's suffix")
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHE_SIZE)
 def amount(text: str) -> Decimal:
-    """How much a quantity is.
+    """Return the value of a quantity.
 
     Raises:
-        QuantityError: it is none.
+        QuantityError: the text is not a quantity.
     """
     found = _FORM.fullmatch(canonical(text))
     assert found is not None

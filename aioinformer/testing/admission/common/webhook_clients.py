@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from aioinformer.testing.api.addresses import port_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def review_version_causes(versions: Sequence[str], path: str, needed: str = "") 
     for index, version in enumerate(versions):
         again = version in versions[:index]
         for why in ["duplicate version"] if again else letter_label_faults(version):
-            yield Cause.invalid(f"{path}[{index}]", shown(version), why)
+            yield Cause.invalid(f"{path}[{index}]", quote(version), why)
     if not set(REVIEW_VERSIONS).intersection(versions):
-        yield Cause.invalid(path, shown(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
+        yield Cause.invalid(path, quote(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
 
 
 def client_causes(client: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -48,7 +48,7 @@ def _url_causes(url: str, path: str) -> Iterator[Cause]:
     try:
         parts = urlsplit(url)
     except ValueError:
-        yield Cause.required(path, f"url must be a valid URL: parse {shown(url)}: missing ']' in host{_URL_FORM}")
+        yield Cause.required(path, f"url must be a valid URL: parse {quote(url)}: missing ']' in host{_URL_FORM}")
         return
     user, at, host = parts.netloc.rpartition("@")
     for wrong, value, why in (
@@ -59,7 +59,7 @@ def _url_causes(url: str, path: str) -> Iterator[Cause]:
         (parts.query, parts.query, "query parameters are not permitted in the URL"),
     ):
         if wrong:
-            yield Cause.invalid(path, shown(value), why)
+            yield Cause.invalid(path, quote(value), why)
 
 
 def _service_causes(service: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -76,10 +76,10 @@ def _path_causes(text: str, path: str) -> Iterator[Cause]:
     if text in ("", "/"):
         return
     if text == "//":
-        yield Cause.invalid(path, shown(text), "segment[0] may not be empty")
+        yield Cause.invalid(path, quote(text), "segment[0] may not be empty")
         return
     if not text.startswith("/"):
-        yield Cause.invalid(path, shown(text), "must start with a '/'")
+        yield Cause.invalid(path, quote(text), "must start with a '/'")
     for index, step in enumerate(text[1:].removesuffix("/").split("/")):
         faults = [f": {fault}" for fault in subdomain_faults(step)] if step else [" may not be empty"]
-        yield from (Cause.invalid(path, shown(text), f"segment[{index}]{fault}") for fault in faults)
+        yield from (Cause.invalid(path, quote(text), f"segment[{index}]{fault}") for fault in faults)

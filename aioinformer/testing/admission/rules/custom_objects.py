@@ -1,4 +1,4 @@
-"""Evaluate the rules of a custom resource's schema on an object that is about to be stored."""
+"""Evaluation of a schema's rules for a custom resource that is about to be stored."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def rule_faults(
 
     Args:
         served: the resource.
-        obj: about to be stored.
-        old: what it replaces.
-        causes: what is wrong with its values.
+        obj: the object to store.
+        old: the object that it replaces.
+        causes: the faults of its values.
 
     Raises:
-        StatusError: 501, a rule cannot be evaluated here.
+        StatusError: 501, a rule cannot be evaluated by this server.
     """
     rules = _rules(served)
     if rules is None:

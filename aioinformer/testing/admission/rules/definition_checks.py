@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.common.webhook_clients import client_causes, review_version_causes
 from aioinformer.testing.admission.rules.schema_checks import schema_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _causes(obj: Mapping[str, Any], stored: Sequence[str]) -> Iterator[Cause]:
         yield Cause.invalid("status.storedVersions", "null", "must have at least one stored version")
     elif storages and storages[-1] not in stored:
         why = f"must have the storage version {storages[-1]}"
-        yield Cause.invalid("status.storedVersions", shown(list(stored)), why)
+        yield Cause.invalid("status.storedVersions", quote(list(stored)), why)
 
 
 def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
@@ -82,7 +82,7 @@ def _name_causes(names: Mapping[str, Any]) -> Iterator[Cause]:
             yield from _labels(name, f"spec.names.{field}[{index}]", empty=True)
     yield from _labels(names.get("listKind"), "spec.names.listKind", _MIXED_CASE)
     if (kind := names.get("kind")) and kind == names.get("listKind"):
-        yield Cause.invalid("spec.names.listKind", shown(kind), "kind and listKind may not be the same")
+        yield Cause.invalid("spec.names.listKind", quote(kind), "kind and listKind may not be the same")
 
 
 def _conversion_causes(conversion: Mapping[str, Any]) -> Iterator[Cause]:
@@ -106,9 +106,9 @@ def _group_causes(group: str) -> Iterator[Cause]:
     if not group:
         yield Cause.required("spec.group")
     elif faults := subdomain_faults(group):
-        yield Cause.invalid("spec.group", shown(group), ",".join(faults))
+        yield Cause.invalid("spec.group", quote(group), ",".join(faults))
     elif "." not in group:
-        yield Cause.invalid("spec.group", shown(group), "should be a domain with at least one dot")
+        yield Cause.invalid("spec.group", quote(group), "should be a domain with at least one dot")
 
 
 def _warning_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -116,16 +116,16 @@ def _warning_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
     if text is None:
         return
     if not version.get("deprecated"):
-        yield Cause.invalid(path, shown(text), "can only be set for deprecated versions")
+        yield Cause.invalid(path, quote(text), "can only be set for deprecated versions")
         return
     if len(text) > _LONGEST_WARNING:
-        yield Cause.invalid(path, shown(text), f"must be <= {_LONGEST_WARNING} characters long")
+        yield Cause.invalid(path, quote(text), f"must be <= {_LONGEST_WARNING} characters long")
     if not text:
-        yield Cause.invalid(path, shown(text), "must not be an empty string")
+        yield Cause.invalid(path, quote(text), "must not be an empty string")
     at = next((index for index, each in enumerate(text) if not each.isprintable()), None)
     if at is not None:
         why = f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
-        yield Cause.invalid(path, shown(text), why)
+        yield Cause.invalid(path, quote(text), why)
 
 
 def _shared_or_each(
@@ -158,12 +158,12 @@ def _subresource_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause
             yield from wrong
         elif not where.startswith(tuple(f"{root}." for root in roots)):
             either = "either " if len(roots) > 1 else ""
-            yield Cause.invalid(field, shown(where), f"should be a json path under {either}{' or '.join(roots)}")
+            yield Cause.invalid(field, quote(where), f"should be a json path under {either}{' or '.join(roots)}")
 
 
 def _path_causes(where: str, field: str) -> Iterator[Cause]:
     if not where.startswith("."):
-        yield Cause.invalid(field, shown(where), "must be a simple json path starting with .")
+        yield Cause.invalid(field, quote(where), "must be a simple json path starting with .")
 
 
 def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -174,11 +174,11 @@ def _column_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]:
         if type_ not in _COLUMN_TYPES:
             why = f"must be one of {','.join(_COLUMN_TYPES)}"
             if type_:
-                yield Cause.invalid(f"{path}[{index}].type", shown(type_), why)
+                yield Cause.invalid(f"{path}[{index}].type", quote(type_), why)
             else:
                 yield Cause.required(f"{path}[{index}].type", why)
         if form and form not in _COLUMN_FORMATS:
-            yield Cause.invalid(f"{path}[{index}].format", shown(form), f"must be one of {','.join(_COLUMN_FORMATS)}")
+            yield Cause.invalid(f"{path}[{index}].format", quote(form), f"must be one of {','.join(_COLUMN_FORMATS)}")
         if not where:
             yield Cause.required(f"{path}[{index}].JSONPath")
         else:
@@ -194,9 +194,9 @@ def _selectable_causes(version: Mapping[str, Any], path: str) -> Iterator[Cause]
         if not where:
             yield Cause.required(field)
         elif why := _selectable_fault(where, schema):
-            yield Cause.invalid(field, shown(where), why)
+            yield Cause.invalid(field, quote(where), why)
         elif where in known:
-            yield Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(where)}")
+            yield Cause("FieldValueDuplicate", field, f"Duplicate value: {quote(where)}")
         known.append(where)
 
 
@@ -227,20 +227,20 @@ _PARTS = {
 def _labels(value: Any, field: str, lead: str = "", *, empty: bool = False) -> Iterator[Cause]:
     text = str(value or "")
     for why in letter_label_faults(text.lower() if lead else text) if text or empty else ():
-        yield Cause.invalid(field, shown(text), lead + why)
+        yield Cause.invalid(field, quote(text), lead + why)
 
 
 def _choice(value: Any, field: str, known: Sequence[str]) -> Iterator[Cause]:
     if not value:
         yield Cause.required(field)
     elif value not in known:
-        yield Cause.unsupported(field, shown(value), known)
+        yield Cause.unsupported(field, quote(value), known)
 
 
 def _shown_versions(versions: Any) -> str:
     """Return the versions as Go shows them, without their shared parts."""
     if not versions:
-        return shown(versions)
+        return quote(versions)
     shown_fields = [
         {
             "Name": version["name"],
@@ -252,4 +252,4 @@ def _shown_versions(versions: Any) -> str:
         }
         for version in versions
     ]
-    return shown(shown_fields)
+    return quote(shown_fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,14 +37,14 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 def root_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check what only the root of a schema must satisfy."""
     if (type_ := schema.get("type")) and type_ != "object":
-        yield Cause.invalid(f"{path}.type", shown(type_), "must be object at the root")
+        yield Cause.invalid(f"{path}.type", quote(type_), "must be object at the root")
     if schema.get("nullable"):
         yield Cause.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
     metadata, here = (schema.get("properties") or {}).get("metadata"), f"{path}.properties[metadata]"
     if metadata is None:
         return
     if metadata.get("type") != "object":
-        yield Cause.invalid(f"{here}.type", shown(metadata.get("type", "")), "must be object")
+        yield Cause.invalid(f"{here}.type", quote(metadata.get("type", "")), "must be object")
     if set(metadata.get("properties") or ()) - {"name", "generateName"}:
         why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield Cause.forbidden(here, why)
@@ -69,9 +69,9 @@ def shape_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for key, wanted, known in ((_LIST_TYPE, "array", _LIST_TYPES), (_MAP_TYPE, "object", _MAP_TYPES)):
         given = schema.get(key)
         if given is not None and type_ != wanted:
-            yield Cause.invalid(f"{path}.type", shown(type_), f"must be {wanted} if {key} is specified")
+            yield Cause.invalid(f"{path}.type", quote(type_), f"must be {wanted} if {key} is specified")
         if given is not None and given not in known:
-            yield Cause.unsupported(f"{path}.{key}", shown(given), known)
+            yield Cause.unsupported(f"{path}.{key}", quote(given), known)
     if schema.get(_PRESERVE) is False:
         yield Cause.invalid(f"{path}.{_PRESERVE}", "false", "must be true or undefined")
     if schema.get("x-kubernetes-embedded-resource") and not schema.get(_PRESERVE) and not schema.get("properties"):
@@ -94,19 +94,19 @@ def _set_faults(items: Mapping[str, Any], path: str) -> Iterator[Cause]:
     where = "as item of a list with x-kubernetes-list-type=set"
     for type_, key in (("object", _MAP_TYPE), ("array", _LIST_TYPE)):
         if items.get("type") == type_ and items.get(key) != "atomic":
-            yield Cause.invalid(f"{path}.{key}", shown(items.get(key)), f"must be atomic {where}")
+            yield Cause.invalid(f"{path}.{key}", quote(items.get(key)), f"must be atomic {where}")
 
 
 def _map_faults(schema: Mapping[str, Any], items: Mapping[str, Any], path: str) -> Iterator[Cause]:
     keys, properties = schema[_KEYS], items.get("properties") or {}
     if items.get("type") != "object":
         why = f"must be object if parent array's {_LIST_TYPE} is map"
-        yield Cause.invalid(f"{path}.items.type", shown(items.get("type", "")), why)
+        yield Cause.invalid(f"{path}.items.type", quote(items.get("type", "")), why)
         return
     if len(set(keys)) < len(keys):
-        yield Cause.invalid(f"{path}.{_KEYS}", shown(keys), "must not contain duplicate entries")
+        yield Cause.invalid(f"{path}.{_KEYS}", quote(keys), "must not contain duplicate entries")
     if not set(keys).issubset(properties):
-        yield Cause.invalid(f"{path}.{_KEYS}", shown(keys), "entries must all be names of item properties")
+        yield Cause.invalid(f"{path}.{_KEYS}", quote(keys), "entries must all be names of item properties")
     for key in dict.fromkeys(keys):
         below = properties.get(key)
         if below is not None and key not in (items.get("required") or ()) and below.get("default") is None:

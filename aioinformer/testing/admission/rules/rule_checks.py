@@ -11,7 +11,7 @@ from aioinformer.testing.admission.cel.checking import CheckFault
 from aioinformer.testing.admission.rules.field_names import FieldNameError, field_name
 from aioinformer.testing.admission.rules.rule_values import schema_type
 from aioinformer.testing.admission.rules.rules import compile_message, compile_rule
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,28 +38,28 @@ def _form_faults(declaration: Mapping[str, Any], schema: Mapping[str, Any], rule
     if not rule.strip():
         yield Cause.required(f"{rule_path}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield Cause.invalid(f"{rule_path}.message", shown(message), "must be non-empty if specified")
+        yield Cause.invalid(f"{rule_path}.message", quote(message), "must be non-empty if specified")
     elif _has_breaks(message.strip()):
-        yield Cause.invalid(f"{rule_path}.message", shown(message), "must not contain line breaks")
+        yield Cause.invalid(f"{rule_path}.message", quote(message), "must not contain line breaks")
     elif _has_breaks(rule.strip()) and not message.strip():
         yield Cause.required(f"{rule_path}.message", "message must be specified if rule contains line breaks")
     if (computed := str(declaration.get("messageExpression") or "")) and not computed.strip():
         yield Cause.required(f"{rule_path}.messageExpression", "messageExpression must be non-empty if specified")
     if (reason := declaration.get("reason")) is not None and reason not in _REASONS:
-        yield Cause.unsupported(f"{rule_path}.reason", shown(reason), _REASONS)
+        yield Cause.unsupported(f"{rule_path}.reason", quote(reason), _REASONS)
     if field := str(declaration.get("fieldPath") or ""):
         yield from _path_faults(field, schema, f"{rule_path}.fieldPath")
 
 
 def _path_faults(field: str, schema: Mapping[str, Any], rule_path: str) -> Iterator[Cause]:
     if not field.strip():
-        yield Cause.invalid(rule_path, shown(field), "must be non-empty if specified")
+        yield Cause.invalid(rule_path, quote(field), "must be non-empty if specified")
     if _has_breaks(field):
-        yield Cause.invalid(rule_path, shown(field), "must not contain line breaks")
+        yield Cause.invalid(rule_path, quote(field), "must not contain line breaks")
     try:
         field_name(field, schema)
     except FieldNameError:
-        yield Cause.invalid(rule_path, shown(field), "must be a valid path")
+        yield Cause.invalid(rule_path, quote(field), "must be a valid path")
 
 
 def rule_faults(
@@ -115,10 +115,10 @@ def _expression_faults(
     if "oldSelf" in program.names:
         if uncorrelatable:
             why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-            yield Cause.invalid(f"{rule_path}.rule", shown(declaration["rule"]), why)
+            yield Cause.invalid(f"{rule_path}.rule", quote(declaration["rule"]), why)
     elif declaration.get("optionalOldSelf") is not None:
         why = "may not be set if oldSelf is not used in rule"
-        yield Cause.invalid(f"{rule_path}.optionalOldSelf", shown(declaration["optionalOldSelf"]), why)
+        yield Cause.invalid(f"{rule_path}.optionalOldSelf", quote(declaration["optionalOldSelf"]), why)
 
 
 def _has_breaks(text: str) -> bool:
@@ -127,7 +127,7 @@ def _has_breaks(text: str) -> bool:
 
 def _shown_rule(declaration: Mapping[str, Any]) -> str:
     """Return a rule as Go shows it."""
-    text = shown(
+    text = quote(
         {
             "Rule": declaration["rule"],
             "Message": declaration.get("message", ""),

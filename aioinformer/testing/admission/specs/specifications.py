@@ -44,7 +44,7 @@ def specification_causes(
     if causes and old is not None:
         known = _causes(served, old, old, subresource)
         causes = [cause for cause in causes if cause not in known]
-    return causes if whole else [cause for cause in causes if not cause.left_out]
+    return causes if whole else [cause for cause in causes if not cause.missing]
 
 
 def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None, subresource: str) -> list[Cause]:

@@ -32,7 +32,7 @@ class TableMaker:
         now: seconds since 1970, for ages.
 
     Raises:
-        StatusError: 400 for an `includeObject` that there is not.
+        StatusError: 400, the value of `includeObject` is unknown.
     """
 
     def __init__(self, served: Served, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]) -> None:
@@ -47,7 +47,7 @@ class TableMaker:
             raise statuses.bad_request(f"Unable to convert to Table as requested: {why}")
 
     def one(self, body: bytes) -> bytes:
-        """A table of one object."""
+        """Return a table with one object."""
         obj = self._served.decoded(body)
         return self._table([obj], {"resourceVersion": obj["metadata"].get("resourceVersion", "")})
 
@@ -66,11 +66,11 @@ class TableMaker:
         return encode_plain(table)
 
     def event(self, record: Record) -> bytes:
-        """A table for one event of a watch; only the first one names the columns."""
+        """Return a table for a watch event. Only the first one has the column definitions."""
         return self._event(self._served.decoded(record.body))
 
     def bookmark(self, version: int, initial_end: bool) -> bytes:
-        """The object of a bookmark."""
+        """Return the object of a bookmark."""
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -96,7 +96,7 @@ class TableMaker:
         return encode_plain(table)
 
     def _with_object(self, row: dict[str, Any], obj: Mapping[str, Any]) -> dict[str, Any]:
-        """A row with the object in the version that was asked for; its cells know one form only."""
+        """Return the row with its object in the requested version. Cells are made from one version only."""
         if self._include == "Object" and self._served.conversion is not None:
             row["object"] = decode(self._served.body(encode_object(obj, custom=False)))
         return row

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable
 from aioinformer.testing.api.golike import json_error
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def config_map(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     for key in data:
         yield from format_causes(key, f"data[{key}]", key_faults)
         if key in binary:
-            yield Cause.invalid(f"data[{key}]", shown(key), "duplicate of key present in binaryData")
+            yield Cause.invalid(f"data[{key}]", quote(key), "duplicate of key present in binaryData")
     for key in binary:
         yield from format_causes(key, f"binaryData[{key}]", key_faults)
     if sum(len(text.encode()) for text in data.values()) + _size(binary) > _LARGEST:

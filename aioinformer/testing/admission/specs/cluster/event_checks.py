@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def event_causes(event: Mapping[str, Any], old: Mapping[str, Any] | None, *, new
 def _namespace_causes(event: Mapping[str, Any]) -> Iterator[Cause]:
     namespace, involved = event["metadata"].get("namespace", ""), _involved(event)
     if namespace != involved if involved else namespace != "default":
-        yield Cause.invalid("involvedObject.namespace", shown(involved), "does not match event.namespace")
+        yield Cause.invalid("involvedObject.namespace", quote(involved), "does not match event.namespace")
 
 
 def _reporter_causes(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause]:
@@ -80,7 +80,7 @@ def _reporter_causes(event: Mapping[str, Any], *, newer: bool) -> Iterator[Cause
     field = "reportingController" if newer else "reportingComponent"
     if not reporter:
         yield Cause.required(field)
-    yield from (Cause.invalid(field, shown(reporter), why) for why in label_name_faults(reporter))
+    yield from (Cause.invalid(field, quote(reporter), why) for why in label_name_faults(reporter))
     for name, longest in _LONGEST.items():
         text = event.get(name) or ""
         if not text and name != "message":
@@ -109,7 +109,7 @@ def _change_causes(event: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator
             continue
         if (new or None) != (former or None):
             field = "reportingController" if name == "reportingComponent" else name
-            yield Cause.invalid(field, shown(_go_value(name, new)), "field is immutable")
+            yield Cause.invalid(field, quote(_go_value(name, new)), "field is immutable")
 
 
 def _series(event: Mapping[str, Any]) -> Iterator[Cause]:

@@ -12,7 +12,7 @@ from aioinformer.testing.admission.specs.pods.containers.resources import (
     resource_causes,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.schemas.quantities import amount, canonical
 
@@ -53,7 +53,7 @@ def resource_quota(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     if spec.get("scopeSelector") is not None:
         yield from _scope_selector(spec["scopeSelector"], scopes, hard)
     if old is not None and set(scopes or ()) != set((old.get("spec") or {}).get("scopes") or ()):
-        yield Cause.invalid("spec.scopes", shown(scopes), "field is immutable")
+        yield Cause.invalid("spec.scopes", quote(scopes), "field is immutable")
 
 
 def resource_quota_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -67,7 +67,7 @@ def _amounts(amounts: Mapping[str, str], path: str) -> Iterator[Cause]:
         here = f"{path}[{name}]"
         yield from resource_causes(name, here)
         if "/" not in name and not _is_standard(name):
-            yield Cause.invalid(here, shown(name), "must be a standard resource for quota")
+            yield Cause.invalid(here, quote(name), "must be a standard resource for quota")
         yield from quantity_causes(name, quantity, here)
 
 
@@ -78,9 +78,9 @@ def _is_standard(name: str) -> bool:
 def _scopes(scopes: Sequence[str] | None, hard: Mapping[str, str]) -> Iterator[Cause]:
     for scope in scopes or ():
         if scope not in _SCOPES:
-            yield Cause.invalid("spec.scopes", shown(scopes), "unsupported scope")
+            yield Cause.invalid("spec.scopes", quote(scopes), "unsupported scope")
         for _ in _out_of_scope(scope, hard):
-            yield Cause.invalid("spec.scopes", shown(scopes), "unsupported scope applied to resource")
+            yield Cause.invalid("spec.scopes", quote(scopes), "unsupported scope applied to resource")
     yield from _conflicts(scopes or (), scopes, "spec.scopes")
 
 
@@ -92,7 +92,7 @@ def _out_of_scope(scope: str, hard: Mapping[str, str]) -> list[str]:
 def _conflicts(found: Sequence[str], scopes: Sequence[str] | None, path: str) -> Iterator[Cause]:
     for pair in _OPPOSITE_SCOPES:
         if set(pair) <= set(found):
-            yield Cause.invalid(path, shown(scopes), "conflicting scopes")
+            yield Cause.invalid(path, quote(scopes), "conflicting scopes")
 
 
 def _scope_selector(selector: Fields, scopes: Sequence[str] | None, hard: Mapping[str, str]) -> Iterator[Cause]:
@@ -104,11 +104,11 @@ def _scope_selector(selector: Fields, scopes: Sequence[str] | None, hard: Mappin
             expression.get("values"),
         )
         if scope not in _SCOPES:
-            yield Cause.invalid(f"{path}.scopeName", shown(scope), "unsupported scope")
+            yield Cause.invalid(f"{path}.scopeName", quote(scope), "unsupported scope")
         for _ in _out_of_scope(scope, hard):
-            yield Cause.invalid(path, shown(_go_selector(expressions)), "unsupported scope applied to resource")
+            yield Cause.invalid(path, quote(_go_selector(expressions)), "unsupported scope applied to resource")
         if scope in _EXISTS_ONLY and operator != "Exists":
-            yield Cause.invalid(f"{path}.operator", shown(operator), _MUST_EXIST)
+            yield Cause.invalid(f"{path}.operator", quote(operator), _MUST_EXIST)
         if operator in ("In", "NotIn"):
             if not values:
                 why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
@@ -116,9 +116,9 @@ def _scope_selector(selector: Fields, scopes: Sequence[str] | None, hard: Mappin
         elif operator in ("Exists", "DoesNotExist"):
             if values:
                 why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                yield Cause.invalid(f"{path}.values", shown(values), why)
+                yield Cause.invalid(f"{path}.values", quote(values), why)
         else:
-            yield Cause.invalid(f"{path}.operator", shown(operator), "not a valid selector operator")
+            yield Cause.invalid(f"{path}.operator", quote(operator), "not a valid selector operator")
     yield from _conflicts([each.get("scopeName", "") for each in expressions], scopes, path)
 
 
@@ -135,7 +135,7 @@ def limit_range(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         faults = label_name_faults(kind)
         if not faults and "/" not in kind and kind not in _TYPES:
             faults = ["must be a standard limit type or fully qualified"]
-        yield from (Cause.invalid(f"{path}.type", shown(kind), why) for why in faults)
+        yield from (Cause.invalid(f"{path}.type", quote(kind), why) for why in faults)
         if kind in seen:
             yield duplicate(kind, f"{path}.type")
         seen.add(kind)
@@ -204,17 +204,17 @@ def _ordered(found: Mapping[str, str], name: str, path: str) -> Iterator[Cause]:
     for low, high, field, quoted, why in _ORDER:
         if low in found and high in found and amount(found[low]) > amount(found[high]):
             text = why.format(found[low], found[high])
-            yield Cause.invalid(f"{path}.{field}[{name}]", shown(found[quoted]), text)
+            yield Cause.invalid(f"{path}.{field}[{name}]", quote(found[quoted]), text)
     if (ratio := found.get("maxLimitRequestRatio")) is not None:
         here = f"{path}.maxLimitRequestRatio[{name}]"
         if amount(ratio) < 1:
-            yield Cause.invalid(here, shown(ratio), f"ratio {ratio} is less than 1")
+            yield Cause.invalid(here, quote(ratio), f"ratio {ratio} is less than 1")
         if "min" in found and "max" in found and amount(found["min"]):
             most = float(amount(found["max"]) / amount(found["min"]))
             if amount(ratio) > most:
                 why = f"ratio {ratio} is greater than max/min = {most:f}"
-                yield Cause.invalid(here, shown(ratio), why)
+                yield Cause.invalid(here, quote(ratio), why)
     limit, request = found.get("default"), found.get("defaultRequest")
     if limit and request and amount(limit) != amount(request) and not may_be_overcommitted(name):
         why = f"default value {limit} must equal to defaultRequest value {request} in {name}"
-        yield Cause.invalid(f"{path}.defaultRequest[{name}]", shown(request), why)
+        yield Cause.invalid(f"{path}.defaultRequest[{name}]", quote(request), why)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.containers.resources import quantity_causes
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of
 from aioinformer.testing.api.addresses import cidr_faults, network_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _taints(taints: Sequence[Fields]) -> Iterator[Cause]:
         path, key, effect = f"{_TAINTS}[{index}]", taint.get("key", ""), taint.get("effect", "")
         yield from format_causes(key, f"{path}.key", label_name_faults)
         if faults := label_value_faults(taint.get("value") or ""):
-            yield Cause.invalid(f"{path}.value", shown(taint["value"]), ";".join(faults))
+            yield Cause.invalid(f"{path}.value", quote(taint["value"]), ";".join(faults))
         if effect:
             yield from one_of(effect, f"{path}.effect", _EFFECTS)
         else:
@@ -76,7 +76,7 @@ def _taints(taints: Sequence[Fields]) -> Iterator[Cause]:
                 "Effect": effect,
                 "TimeAdded": taint.get("timeAdded"),
             }
-            why = f"Duplicate value: {shown(same)}: taints must be unique by key and effect pair"
+            why = f"Duplicate value: {quote(same)}: taints must be unique by key and effect pair"
             yield Cause("FieldValueDuplicate", path, why)
         seen.add((key, effect))
 
@@ -92,7 +92,7 @@ def _pod_cidrs(ranges: Sequence[str]) -> Iterator[Cause]:
         yield from format_causes(text, f"spec.podCIDRs[{index}]", cidr_faults)
     networks = [network for network in map(network_of, ranges) if network is not None]
     if len(ranges) > 1 and (len(ranges) > 2 or len({network.version for network in networks}) == 1):
-        yield Cause.invalid("spec.podCIDRs", shown(ranges), "may specify no more than one CIDR for each IP family")
+        yield Cause.invalid("spec.podCIDRs", quote(ranges), "may specify no more than one CIDR for each IP family")
 
 
 def namespace(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -101,7 +101,7 @@ def namespace(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         yield from format_causes(name, "spec.finalizers", label_name_faults)
         if "/" not in name and name not in _FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield Cause.invalid("spec.finalizers", shown(name), why)
+            yield Cause.invalid("spec.finalizers", quote(name), why)
 
 
 def namespace_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -109,4 +109,4 @@ def namespace_status(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     phase, wanted = (obj.get("status") or {}).get("phase", ""), "Terminating" if terminating else "Active"
     if phase != wanted:
         why = f"may only be '{wanted}' if `deletionTimestamp` is {'not ' if terminating else ''}empty"
-        yield Cause.invalid("status.Phase", shown(phase), why)
+        yield Cause.invalid("status.Phase", quote(phase), why)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import between, format_causes, lone_wildcard, required
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def flow_schema(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.invalid(path, "1", "only the schema named 'exempt' may have matchingPrecedence 1")
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
-        yield Cause.unsupported("spec.distinguisherMethod.type", shown(go_struct(method, {"Type": ""})), _METHODS)
+        yield Cause.unsupported("spec.distinguisherMethod.type", quote(go_struct(method, {"Type": ""})), _METHODS)
     path, level = "spec.priorityLevelConfiguration.name", (spec.get("priorityLevelConfiguration") or {}).get("name")
     if level:
         yield from format_causes(level, path, subdomain_faults)
@@ -69,7 +69,7 @@ def _flow_causes(rule: Part, path: str) -> Iterator[Cause]:
 def _subject_causes(subject: Part, path: str) -> Iterator[Cause]:
     kind = subject.get("kind") or ""
     if kind not in _SUBJECTS:
-        yield Cause.unsupported(f"{path}.kind", shown(kind), tuple(_SUBJECTS))
+        yield Cause.unsupported(f"{path}.kind", quote(kind), tuple(_SUBJECTS))
         return
     field = _SUBJECTS[kind]
     here, details = f"{path}.{field}", subject.get(field)
@@ -110,7 +110,7 @@ def _resource_causes(rule: Part, path: str) -> Iterator[Cause]:
     for index, namespace in enumerate(() if "*" in namespaces else namespaces):
         for why in label_faults(namespace):
             lead = "each member of this list must be '*' or a DNS-1123 label; "
-            yield Cause.invalid(f"{path}.namespaces[{index}]", shown(namespace), lead + why)
+            yield Cause.invalid(f"{path}.namespaces[{index}]", quote(namespace), lead + why)
 
 
 def _url_causes(rule: Part, path: str) -> Iterator[Cause]:
@@ -121,7 +121,7 @@ def _url_causes(rule: Part, path: str) -> Iterator[Cause]:
     yield from lone_wildcard(urls, f"{path}.nonResourceURLs", "non-resource URLs")
     for index, url in enumerate(() if "*" in urls else urls):
         if why := _url_fault(url):
-            yield Cause.invalid(f"{path}.nonResourceURLs[{index}]", shown(url), why)
+            yield Cause.invalid(f"{path}.nonResourceURLs[{index}]", quote(url), why)
 
 
 def _url_fault(url: str) -> str:
@@ -142,14 +142,14 @@ def _verb_causes(verbs: Sequence[str], path: str) -> Iterator[Cause]:
         yield Cause.required(path, "verbs must contain at least one value")
     yield from lone_wildcard(verbs, path, "verbs")
     if "*" not in verbs and not set(verbs).issubset(_VERBS):
-        yield Cause.unsupported(path, shown(verbs), _VERBS)
+        yield Cause.unsupported(path, quote(verbs), _VERBS)
 
 
 def priority_level(obj: Part, old: Part | None) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
     kind, limited, exempt = spec.get("type") or "", spec.get("limited"), spec.get("exempt")
     if (obj["metadata"].get("name") == _EXEMPT) != (kind == "Exempt"):
-        yield Cause.invalid("spec.type", shown(kind), "must be 'Exempt' if and only if `name` is 'exempt'")
+        yield Cause.invalid("spec.type", quote(kind), "must be 'Exempt' if and only if `name` is 'exempt'")
     match kind:
         case "Exempt":
             if limited is not None:
@@ -165,7 +165,7 @@ def priority_level(obj: Part, old: Part | None) -> Iterator[Cause]:
         case "":
             yield Cause.required("spec.type")
         case _:
-            yield Cause.unsupported("spec.type", shown(kind), _TYPES)
+            yield Cause.unsupported("spec.type", quote(kind), _TYPES)
 
 
 def _limit_causes(limited: Part, path: str) -> Iterator[Cause]:
@@ -203,7 +203,7 @@ def _response_causes(response: Part, path: str) -> Iterator[Cause]:
         case "":
             yield Cause.required(f"{path}.type")
         case _:
-            yield Cause.unsupported(f"{path}.type", shown(kind), _RESPONSES)
+            yield Cause.unsupported(f"{path}.type", quote(kind), _RESPONSES)
 
 
 def _queue_causes(queuing: Part, path: str) -> Iterator[Cause]:

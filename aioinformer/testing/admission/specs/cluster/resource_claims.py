@@ -14,7 +14,7 @@ from aioinformer.testing.admission.specs.storage.volume_sources import driver_na
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.node_selectors import node_selector_causes
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, immutable, one_of, required
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, labelling_causes, subdomain_faults
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def resource_claim(obj: Part, old: Part | None) -> Iterator[Cause]:
     if old is None:
         yield from _claim_causes(spec, "spec")
     elif spec != (old.get("spec") or {}):
-        yield Cause.invalid("spec", shown(go_struct(spec, _SPEC)), "field is immutable")
+        yield Cause.invalid("spec", quote(go_struct(spec, _SPEC)), "field is immutable")
 
 
 def resource_claim_template(obj: Part, old: Part | None) -> Iterator[Cause]:
@@ -68,7 +68,7 @@ def resource_claim_template(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield from _claim_causes(spec.get("spec") or {}, "spec.spec")
     elif spec != (old.get("spec") or {}):
         quoted = {**(spec.get("metadata") or {}), "Spec": go_struct(spec.get("spec"), _SPEC)}
-        yield Cause.invalid("spec", shown(quoted), "field is immutable")
+        yield Cause.invalid("spec", quote(quoted), "field is immutable")
 
 
 def _claim_causes(spec: Part, path: str) -> Iterator[Cause]:
@@ -154,12 +154,12 @@ def _name_causes(requests: Sequence[str], path: str, names: Mapping[str, set[str
         here = f"{path}[{index}]"
         request, slash, alternative = name.partition("/")
         if "/" in alternative:
-            yield Cause.invalid(here, shown(name), _UNKNOWN_REQUEST)
+            yield Cause.invalid(here, quote(name), _UNKNOWN_REQUEST)
             continue
         for part in (request, alternative) if slash else (request,):
             yield from format_causes(part, here, label_faults)
         if request not in names or (slash and alternative not in names[request]):
-            yield Cause.invalid(here, shown(name), _UNKNOWN_REQUEST)
+            yield Cause.invalid(here, quote(name), _UNKNOWN_REQUEST)
     for index, name in enumerate(requests):
         if name in requests[:index]:
             yield duplicate(name, f"{path}[{index}]")
@@ -231,5 +231,5 @@ def _node_field_causes(spec: Part) -> Iterator[Cause]:
     if not node_fields:
         yield Cause.required("spec", _ONE_NODE_FIELD)
     elif len(node_fields) > 1:
-        value = shown(f"{{{', '.join(node_fields)}}}")
+        value = quote(f"{{{', '.join(node_fields)}}}")
         yield Cause.invalid("spec", value, f"{_ONE_NODE_FIELD}, but multiple fields are set")

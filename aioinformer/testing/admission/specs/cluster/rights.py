@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.access.rbac import RBAC_GROUP
 from aioinformer.testing.admission.specs.extension.admission_rules import path_segment_faults
 from aioinformer.testing.admission.specs.terms.parts import format_causes, selector_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import subdomain_faults
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def rbac_causes(plural: str, obj: Mapping[str, Any], old: Mapping[str, Any] | No
         reference = obj.get("roleRef") or {}
         # The API quotes the reference with its Go field names.
         go_reference = {go_name: reference.get(name, "") for name, go_name in _GO_NAMES.items()}
-        causes.append(Cause.invalid("roleRef", shown(go_reference), "cannot change roleRef"))
+        causes.append(Cause.invalid("roleRef", quote(go_reference), "cannot change roleRef"))
     return causes
 
 
@@ -47,7 +47,7 @@ def _rule(rule: Mapping[str, Any], path: str, namespaced: bool) -> Iterator[Caus
     if not rule.get("verbs"):
         yield Cause.required(f"{path}.verbs", "verbs must contain at least one value")
     if paths := rule.get("nonResourceURLs"):
-        said = shown(paths)
+        said = quote(paths)
         if namespaced:
             why = "namespaced rules cannot apply to non-resource URLs"
             yield Cause.invalid(f"{path}.nonResourceURLs", said, why)
@@ -78,9 +78,9 @@ def _aggregation(role: Mapping[str, Any]) -> Iterator[Cause]:
 def _reference(reference: Mapping[str, Any], kinds: tuple[str, ...]) -> Iterator[Cause]:
     group, kind, name = (str(reference.get(field) or "") for field in ("apiGroup", "kind", "name"))
     if group != RBAC_GROUP:
-        yield Cause.unsupported("roleRef.apiGroup", shown(group), (RBAC_GROUP,))
+        yield Cause.unsupported("roleRef.apiGroup", quote(group), (RBAC_GROUP,))
     if kind not in kinds:
-        yield Cause.unsupported("roleRef.kind", shown(kind), kinds)
+        yield Cause.unsupported("roleRef.kind", quote(kind), kinds)
     if not name:
         yield Cause.required("roleRef.name")
     yield from format_causes(name, "roleRef.name", path_segment_faults)
@@ -91,13 +91,13 @@ def _subject(subject: Mapping[str, Any], path: str, namespaced: bool) -> Iterato
     if not name:
         yield Cause.required(f"{path}.name")
     if kind not in _KINDS:
-        yield Cause.unsupported(f"{path}.kind", shown(kind), _KINDS)
+        yield Cause.unsupported(f"{path}.kind", quote(kind), _KINDS)
         return
     if kind == "ServiceAccount":
         if name:
-            yield from (Cause.invalid(f"{path}.name", shown(name), why) for why in subdomain_faults(name))
+            yield from (Cause.invalid(f"{path}.name", quote(name), why) for why in subdomain_faults(name))
         if not namespaced and not subject.get("namespace"):
             yield Cause.required(f"{path}.namespace")
     wanted = "" if kind == "ServiceAccount" else RBAC_GROUP
     if group != wanted:
-        yield Cause.unsupported(f"{path}.apiGroup", shown(group), (wanted,))
+        yield Cause.unsupported(f"{path}.apiGroup", quote(group), (wanted,))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.placement import toleration_causes
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -25,7 +25,7 @@ def runtime_class(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iter
         yield Cause.required("handler")
     for name, size in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
         if amount(size) < 0:
-            yield Cause.invalid(f"overhead.limits[{name}]", shown(size), "must be greater than or equal to 0")
+            yield Cause.invalid(f"overhead.limits[{name}]", quote(size), "must be greater than or equal to 0")
     yield from _scheduling_causes(obj.get("scheduling") or {})
     if old is not None:
         yield from immutable(obj.get("handler"), old.get("handler"), "handler")
@@ -40,5 +40,5 @@ def _scheduling_causes(scheduling: Mapping[str, Any]) -> Iterator[Cause]:
     known = [[each.get(field) for field in _KEY_FIELDS] for each in tolerations]
     for index, toleration in enumerate(tolerations):
         if known[index] in known[:index]:
-            value = shown(go_struct(toleration, _TOLERATION))
+            value = quote(go_struct(toleration, _TOLERATION))
             yield Cause("FieldValueDuplicate", f"scheduling.tolerations[{index}]", f"Duplicate value: {value}")

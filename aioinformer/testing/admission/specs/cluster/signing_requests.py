@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import duplicate, one_of, required
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def signing_request(obj: Part, old: Part | None) -> Iterator[Cause]:
     spec = (obj if old is None else old).get("spec") or {}
     request, usages = spec.get("request") or "", spec.get("usages") or ()
     if why := _request_fault(base64.b64decode(request)):
-        yield Cause.invalid("spec.request", shown(request), why)
+        yield Cause.invalid("spec.request", quote(request), why)
     yield from required(spec, "spec", "usages")
     for index, usage in enumerate(usages):
         yield from one_of(usage, f"spec.usages[{index}]", _USAGES)
@@ -53,7 +53,7 @@ def signing_request(obj: Part, old: Part | None) -> Iterator[Cause]:
             yield duplicate(usage, f"spec.usages[{index}]")
     if spec.get("signerName") == _LEGACY:
         why = "the legacy signerName is not allowed via this API version"
-        yield Cause.invalid("spec.signerName", shown(_LEGACY), why)
+        yield Cause.invalid("spec.signerName", quote(_LEGACY), why)
     else:
         yield from signer_causes(spec.get("signerName") or "", "spec.signerName")
     seconds = spec.get("expirationSeconds")
@@ -90,14 +90,14 @@ def signer_causes(name: str, path: str) -> Iterator[Cause]:
         return
     if name.count("/") != 1:
         why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        yield Cause.invalid(path, shown(name), why)
+        yield Cause.invalid(path, quote(name), why)
         return
     domain, _, rest = name.partition("/")
     if len(domain) > _LONGEST_DOMAIN:
         yield Cause.too_long(path, _LONGEST_DOMAIN)
     yield from _label_causes(domain, domain.split("."), path, label_faults)
     if "." not in domain:
-        yield Cause.invalid(path, shown(domain), "should be a domain with at least two segments separated by dots")
+        yield Cause.invalid(path, quote(domain), "should be a domain with at least two segments separated by dots")
     yield from _label_causes(rest, rest.split("."), path, subdomain_faults)
     if len(name) > _LONGEST_NAME:
         yield Cause.too_long(path, _LONGEST_NAME)
@@ -107,7 +107,7 @@ def _label_causes(segment: str, labels: Sequence[str], path: str, faults: Any) -
     wrong = next((label for label in labels if faults(label)), None)
     if wrong is not None:
         for why in faults(wrong):
-            yield Cause.invalid(path, shown(segment), f"validating label {shown(wrong)}: {why}")
+            yield Cause.invalid(path, quote(segment), f"validating label {quote(wrong)}: {why}")
 
 
 def signing_approval(obj: Part, old: Part | None) -> Iterator[Cause]:
@@ -143,7 +143,7 @@ def _status_causes(obj: Part, old: Part) -> Iterator[Cause]:
             yield from one_of(condition["status"], f"{path}.status", ("True",) if type_ in _DECISIONS else _STATUSES)
         if type_ in _DECISIONS[:2] and set(_DECISIONS[:2]).issubset(types[: index + 1]):
             why = "Approved and Denied conditions are mutually exclusive"
-            yield Cause.invalid("status.conditions", shown(type_), why)
+            yield Cause.invalid("status.conditions", quote(type_), why)
         if type_ in types[:index]:
             yield duplicate(type_, f"{path}.type")
     yield from _certificate_causes((obj.get("status") or {}).get("certificate") or "")
@@ -161,7 +161,7 @@ def _certificate_causes(certificate: str) -> Iterator[Cause]:
         why = "must contain at least one CERTIFICATE PEM block"
     for kind, body in blocks:
         if kind != _CERTIFICATE:
-            why = why or f"only CERTIFICATE PEM blocks are allowed, found {shown(kind.decode())}"
+            why = why or f"only CERTIFICATE PEM blocks are allowed, found {quote(kind.decode())}"
         elif not _is_sequence(body):
             why = why or "x509: malformed certificate"
     if why:

@@ -15,7 +15,7 @@ from aioinformer.testing.admission.specs.extension.admission_rules import (
     path_segment_faults,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of, required, selector_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, letter_label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def validating_policy(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield from _validation_causes(check, f"spec.validations[{index}]", parameters=spec.get("paramKind") is not None)
     if len(annotations) > _MOST_ANNOTATIONS:
         why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
-        yield Cause.invalid("spec.auditAnnotations", shown(annotations), why)
+        yield Cause.invalid("spec.auditAnnotations", quote(annotations), why)
     for index, each in enumerate(annotations):
         path, key = f"spec.auditAnnotations[{index}]", each.get("key") or ""
         if name := obj["metadata"].get("name"):
@@ -94,20 +94,20 @@ def _kind_causes(kind: Part, path: str) -> Iterator[Cause]:
         yield Cause.required(f"{path}.apiVersion")
     elif group_version.count("/") > 1:
         yield Cause.invalid(
-            f"{path}.apiVersion", shown(group_version), f"unexpected GroupVersion string: {group_version}"
+            f"{path}.apiVersion", quote(group_version), f"unexpected GroupVersion string: {group_version}"
         )
     else:
         group, _, version = group_version.rpartition("/")
         if group and (faults := subdomain_faults(group)):
-            yield Cause.invalid(f"{path}.apiVersion", shown(group), ",".join(faults))
+            yield Cause.invalid(f"{path}.apiVersion", quote(group), ",".join(faults))
         if not version:
-            yield Cause.invalid(f"{path}.apiVersion", shown(group_version), "version must be specified")
+            yield Cause.invalid(f"{path}.apiVersion", quote(group_version), "version must be specified")
         elif faults := letter_label_faults(version):
-            yield Cause.invalid(f"{path}.apiVersion", shown(version), ",".join(faults))
+            yield Cause.invalid(f"{path}.apiVersion", quote(version), ",".join(faults))
     yield from required(kind, path, "kind")
     if name and (faults := letter_label_faults(name.lower())):
         why = f"may have mixed case, but should otherwise match: {','.join(faults)}"
-        yield Cause.invalid(f"{path}.kind", shown(name), why)
+        yield Cause.invalid(f"{path}.kind", quote(name), why)
 
 
 def _operation_causes(constraints: Part, path: str) -> Iterator[Cause]:
@@ -121,7 +121,7 @@ def _variable_causes(variable: Part, path: str) -> Iterator[Cause]:
     if not name.strip():
         yield Cause.required(f"{path}.name", "name is not specified")
     elif not re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name):
-        yield Cause.invalid(f"{path}.name", shown(name), "must be a valid CEL identifier")
+        yield Cause.invalid(f"{path}.name", quote(name), "must be a valid CEL identifier")
     if (variable.get("expression") or "").strip():
         raise not_compiled(f"{path}.expression")
     yield Cause.required(f"{path}.expression", "expression is not specified")
@@ -133,11 +133,11 @@ def _validation_causes(check: Part, path: str, *, parameters: bool) -> Iterator[
     computed, message = check.get("messageExpression") or "", check.get("message") or ""
     for field, text in (("messageExpression", computed), ("message", message)):
         if text and not text.strip():
-            yield Cause.invalid(f"{path}.{field}", shown(text), "must be non-empty if specified")
+            yield Cause.invalid(f"{path}.{field}", quote(text), "must be non-empty if specified")
         elif text and field == "messageExpression":
             yield from expression_causes(text, f"{path}.{field}", wanted=STRING, parameters=parameters)
         elif re.search(r"[\n\r]", text.strip()):
-            yield Cause.invalid(f"{path}.message", shown(text), "must not contain line breaks")
+            yield Cause.invalid(f"{path}.message", quote(text), "must not contain line breaks")
     if (reason := check.get("reason")) is not None:
         yield from one_of(reason, f"{path}.reason", _REASONS)
 
@@ -148,7 +148,7 @@ def _mutation_causes(mutation: Part, path: str) -> Iterator[Cause]:
         yield Cause.required(f"{path}.patchType")
         return
     if kind not in _PATCHES:
-        yield Cause.unsupported(f"{path}.patchType", shown(kind), tuple(_PATCHES))
+        yield Cause.unsupported(f"{path}.patchType", quote(kind), tuple(_PATCHES))
         return
     for named, field in sorted(_PATCHES.items(), key=lambda item: item[0] != kind):
         patch, here = mutation.get(field), f"{path}.{field}"
@@ -208,6 +208,6 @@ def _action_causes(actions: Sequence[str], path: str) -> Iterator[Cause]:
             yield duplicate(action, f"{path}[{index}]")
     if {"Deny", "Warn"}.issubset(actions):
         why = "repeating the same validation failure information in the API response and headers serves no purpose"
-        yield Cause.invalid(path, shown(actions), f"must not contain both Deny and Warn ({why})")
+        yield Cause.invalid(path, quote(actions), f"must not contain both Deny and Warn ({why})")
     if not actions:
         yield Cause.required(path, "at least one validation action is required")

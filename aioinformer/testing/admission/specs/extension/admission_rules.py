@@ -20,7 +20,7 @@ from aioinformer.testing.admission.specs.terms.parts import (
     required,
     selector_causes,
 )
-from aioinformer.testing.api.statuses import Cause, StatusError, shown
+from aioinformer.testing.api.statuses import Cause, StatusError, quote
 from aioinformer.testing.api.validation import label_name_faults
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def _resource_causes(resources: Sequence[str], path: str) -> Iterator[Cause]:
             for wide in (f"{name}/*", f"*/{part}"):
                 if wide in before:
                     why = f"if '{wide}' is present, must not specify {resource}"
-                    yield Cause.invalid(f"{path}[{index}]", shown(resource), why)
+                    yield Cause.invalid(f"{path}[{index}]", quote(resource), why)
     if len(resources) > 1 and "*/*" in resources:
-        yield Cause.invalid(path, shown(resources), "if '*/*' is present, must not specify other resources")
+        yield Cause.invalid(path, quote(resources), "if '*/*' is present, must not specify other resources")
     if "*" in resources and has_plain_resource:
         why = "if '*' is present, must not specify other resources without subresources"
-        yield Cause.invalid(path, shown(resources), why)
+        yield Cause.invalid(path, quote(resources), why)
 
 
 def constraint_causes(constraints: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
@@ -150,10 +150,10 @@ def expression_causes(
             expression, dict.fromkeys((*_DYNAMIC_VARIABLES, "params") if parameters else _DYNAMIC_VARIABLES, DYN)
         )
     except CheckFault as fault:
-        yield Cause.invalid(path, shown(expression), f"compilation failed: {fault}")
+        yield Cause.invalid(path, quote(expression), f"compilation failed: {fault}")
         return
     if program.type != wanted:
-        yield Cause.invalid(path, shown(expression), f"must evaluate to {wanted} but got {program.type}")
+        yield Cause.invalid(path, quote(expression), f"must evaluate to {wanted} but got {program.type}")
 
 
 def not_compiled(path: str) -> StatusError:

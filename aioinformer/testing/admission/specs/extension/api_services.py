@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import format_causes, required
 from aioinformer.testing.api.addresses import port_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import letter_label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def api_service(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterat
     spec, name = obj.get("spec") or {}, obj["metadata"].get("name") or ""
     group, version = spec.get("group") or "", spec.get("version") or ""
     if name and name != f"{version}.{group}":
-        why = f'must be `spec.version+"."+spec.group`: {shown(f"{version}.{group}")}'
-        yield Cause.invalid("metadata.name", shown(name), why)
+        why = f'must be `spec.version+"."+spec.group`: {quote(f"{version}.{group}")}'
+        yield Cause.invalid("metadata.name", quote(name), why)
     if group:
         yield from format_causes(group, "spec.group", subdomain_faults)
     elif version != "v1":

@@ -12,7 +12,7 @@ from aioinformer.testing.admission.specs.extension.admission_rules import (
     rule_causes,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate, one_of, selector_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import subdomain_faults
 
 if TYPE_CHECKING:
@@ -62,6 +62,6 @@ def _name_causes(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield Cause.required(path)
     elif faults := subdomain_faults(name):
-        yield Cause.invalid(path, shown(name), ",".join(faults))
+        yield Cause.invalid(path, quote(name), ",".join(faults))
     elif name.count(".") < _LEAST_PARTS - 1:
-        yield Cause.invalid(path, shown(name), "should be a domain with at least three segments separated by dots")
+        yield Cause.invalid(path, quote(name), "should be a domain with at least three segments separated by dots")

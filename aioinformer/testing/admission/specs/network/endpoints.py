@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.network.services import PROTOCOLS
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, immutable, one_of
 from aioinformer.testing.api.addresses import canonical_ip_faults, endpoint_ip_faults, family_of, ip_faults, port_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _port(port: Fields, path: str, *, several: bool) -> Iterator[Cause]:
         yield from format_causes(port["name"], f"{path}.name", label_faults)
     elif several:
         yield Cause.required(f"{path}.name")
-    yield from (Cause.invalid(f"{path}.port", shown(port["port"]), why) for why in port_faults(port["port"]))
+    yield from (Cause.invalid(f"{path}.port", quote(port["port"]), why) for why in port_faults(port["port"]))
     yield from one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
     if port.get("appProtocol") is not None:
         yield from format_causes(port["appProtocol"], f"{path}.appProtocol", label_name_faults)
@@ -117,10 +117,10 @@ def _slice_address(address: str, kind: str, path: str, index: int) -> Iterator[C
         yield from _domain(address, here)
     elif kind in ("IPv4", "IPv6"):
         if wrong := (ip_faults if kind == "IPv4" else canonical_ip_faults)(address):
-            yield from (Cause.invalid(here, shown(address), why) for why in wrong)
+            yield from (Cause.invalid(here, quote(address), why) for why in wrong)
             return
         if family_of(address) != kind:
-            yield Cause.invalid(path, shown(address), f"must be an {kind} address")
+            yield Cause.invalid(path, quote(address), f"must be an {kind} address")
         yield from format_causes(address, here, endpoint_ip_faults)
 
 
@@ -130,11 +130,11 @@ def _domain(name: str, path: str) -> Iterator[Cause]:
         return
     name = name.removesuffix(".")
     if faults := subdomain_faults(name):
-        yield Cause.invalid(path, shown(name), ",".join(faults))
+        yield Cause.invalid(path, quote(name), ",".join(faults))
     elif "." not in name:
-        yield Cause.invalid(path, shown(name), "should be a domain with at least two segments separated by dots")
+        yield Cause.invalid(path, quote(name), "should be a domain with at least two segments separated by dots")
     elif long := next((label for label in name.split(".") if label_faults(label)), ""):
-        yield Cause.invalid(path, shown(long), ",".join(label_faults(long)))
+        yield Cause.invalid(path, quote(long), ",".join(label_faults(long)))
 
 
 def _hints(names: Sequence[str], path: str, faults: Callable[[str], Sequence[str]]) -> Iterator[Cause]:

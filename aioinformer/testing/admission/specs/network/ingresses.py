@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.network.services import host_causes
 from aioinformer.testing.admission.specs.terms.parts import domain_path, format_causes, immutable, one_of, segments
 from aioinformer.testing.api.addresses import address_of, ip_faults, port_faults, port_name_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults, wildcard_faults
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def ingress(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     rules = spec.get("rules") or ()
     if not rules and spec.get("defaultBackend") is None:
         why = "either `defaultBackend` or `rules` must be specified"
-        yield Cause.invalid("spec", "null" if spec.get("rules") is None else "[]", why, left_out=True)
+        yield Cause.invalid("spec", "null" if spec.get("rules") is None else "[]", why, missing=True)
     if spec.get("defaultBackend") is not None:
         yield from _backend(spec["defaultBackend"], "spec.defaultBackend")
     for index, rule in enumerate(rules):
@@ -45,13 +45,13 @@ def ingress(obj: Fields, old: Fields | None) -> Iterator[Cause]:
         said = (obj["metadata"].get("annotations") or {}).get(_CLASS, name)
         if old is None and said != name:
             why = "must match `ingressClassName` when both are specified"
-            yield Cause.invalid(f"annotations.{_CLASS}", shown(said), why)
+            yield Cause.invalid(f"annotations.{_CLASS}", quote(said), why)
 
 
 def _rule(rule: Fields, path: str) -> Iterator[Cause]:
     if host := rule.get("host") or "":
         if address_of(host) is not None:
-            yield Cause.invalid(f"{path}.host", shown(host), "must be a DNS name, not an IP address")
+            yield Cause.invalid(f"{path}.host", quote(host), "must be a DNS name, not an IP address")
         yield from format_causes(host, f"{path}.host", wildcard_faults if "*" in host else subdomain_faults)
     if rule.get("http") is not None:
         paths = rule["http"].get("paths") or ()
@@ -68,16 +68,16 @@ def _path(path: Fields, where: str) -> Iterator[Cause]:
         return
     if kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
-            yield Cause.invalid(f"{where}.path", shown(text), "must be an absolute path")
+            yield Cause.invalid(f"{where}.path", quote(text), "must be an absolute path")
         for part in _FORBIDDEN_PARTS:
             if part in text:
-                yield Cause.invalid(f"{where}.path", shown(text), f"must not contain '{part}'")
+                yield Cause.invalid(f"{where}.path", quote(text), f"must not contain '{part}'")
         for part in _FORBIDDEN_ENDS:
             if text.endswith(part):
-                yield Cause.invalid(f"{where}.path", shown(text), f"cannot end with '{part}'")
+                yield Cause.invalid(f"{where}.path", quote(text), f"cannot end with '{part}'")
     elif kind == "ImplementationSpecific":
         if text and not text.startswith("/"):
-            yield Cause.invalid(f"{where}.path", shown(text), "must be an absolute path")
+            yield Cause.invalid(f"{where}.path", quote(text), "must be an absolute path")
     else:
         yield from one_of(kind, f"{where}.pathType", _PATH_TYPES)
     yield from _backend(path.get("backend") or {}, f"{where}.backend")
@@ -92,7 +92,7 @@ def _backend(backend: Fields, path: str) -> Iterator[Cause]:
     elif service is not None:
         yield from _service(service, path)
     else:
-        yield Cause.invalid(path, '""', "resource or service backend is required", left_out=True)
+        yield Cause.invalid(path, '""', "resource or service backend is required", missing=True)
 
 
 def _service(service: Fields, path: str) -> Iterator[Cause]:

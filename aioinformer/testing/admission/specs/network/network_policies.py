@@ -12,7 +12,7 @@ from aioinformer.testing.api.addresses import (
     port_faults,
     port_name_faults,
 )
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import segment_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def network_policy(obj: Fields, old: Fields | None) -> Iterator[Cause]:
                 yield from _peer(peer, f"{path}.{others}[{place}]")
     types = spec.get("policyTypes") or ()
     if len(types) > len(_TYPES):
-        yield Cause.invalid("spec.policyTypes", shown(types), "may not specify more than two policyTypes")
+        yield Cause.invalid("spec.policyTypes", quote(types), "may not specify more than two policyTypes")
         return
     for index, kind in enumerate(types):
         yield from one_of(kind, f"spec.policyTypes[{index}]", _TYPES)
@@ -89,7 +89,7 @@ def _ip_block(block: Fields, path: str) -> Iterator[Cause]:
             continue
         within = part.version == network.version and part.network_address in network
         if not within or part.prefixlen <= network.prefixlen:
-            yield Cause.invalid(here, shown(exception), "must be a strict subset of `cidr`")
+            yield Cause.invalid(here, quote(exception), "must be a strict subset of `cidr`")
 
 
 def service_cidr(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -101,7 +101,7 @@ def service_cidr(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     elif len(former) == 1 and len(cidrs) == 2:
         yield from immutable(cidrs[0], former[0], f"{path}[0]")
     else:
-        yield Cause.invalid(path, shown(cidrs or None), "field is immutable")
+        yield Cause.invalid(path, quote(cidrs or None), "field is immutable")
         return
     if old is None or len(cidrs) != len(former):
         yield from _cidrs(cidrs, path)
@@ -112,14 +112,14 @@ def _cidrs(cidrs: Sequence[str], path: str) -> Iterator[Cause]:
         yield Cause.required(path, "at least one CIDR required")
         return
     if len(cidrs) > 2:
-        yield Cause.invalid(path, shown({"CIDRs": cidrs}), "may only hold up to 2 values")
+        yield Cause.invalid(path, quote({"CIDRs": cidrs}), "may only hold up to 2 values")
         return
     for index, cidr in enumerate(cidrs):
         yield from format_causes(cidr, f"{path}[{index}]", canonical_cidr_faults)
     families = [network.version for network in map(network_of, cidrs) if network is not None]
     if families in ([4, 4], [6, 6]):
         why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
-        yield Cause.invalid(path, shown(cidrs), why)
+        yield Cause.invalid(path, quote(cidrs), why)
 
 
 def ip_address(obj: Fields, old: Fields | None) -> Iterator[Cause]:
@@ -127,7 +127,7 @@ def ip_address(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     if parent is None:
         yield Cause.required(path)
     if old is not None and parent != (old.get("spec") or {}).get("parentRef"):
-        yield Cause.invalid(path, shown(_go_reference(parent)), "field is immutable")
+        yield Cause.invalid(path, quote(_go_reference(parent)), "field is immutable")
     if old is not None or parent is None:
         return
     if parent.get("group"):

@@ -18,7 +18,7 @@ from aioinformer.testing.api.addresses import (
     port_faults,
     target_port_faults,
 )
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults, label_value_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def service(obj: Fields, old: Fields | None) -> Iterator[Cause]:
     annotations = obj["metadata"].get("annotations") or {}
     if annotations.get(_MODE, "") != annotations.get(_HINTS, "") and {_MODE, _HINTS} <= annotations.keys():
         why = f"must match annotations[{_HINTS}] when both are specified"
-        yield Cause.invalid(f"metadata.annotations[{_MODE}]", shown(annotations[_MODE]), why)
+        yield Cause.invalid(f"metadata.annotations[{_MODE}]", quote(annotations[_MODE]), why)
     yield from _type(spec)
     names: set[str] = set()
     ports = spec.get("ports") or ()
@@ -82,7 +82,7 @@ def _changes(spec: Fields, old: Fields) -> Iterator[Cause]:
         yield from _changed_addresses(spec, old)
     name = spec.get("loadBalancerClass")
     if spec.get("type") == old.get("type") == "LoadBalancer" and name != old.get("loadBalancerClass"):
-        yield Cause.invalid("spec.loadBalancerClass", shown(name), "may not change once set")
+        yield Cause.invalid("spec.loadBalancerClass", quote(name), "may not change once set")
     same_check = spec.get("healthCheckNodePort") == old.get("healthCheckNodePort")
     if needs_health_check(spec) and needs_health_check(old) and not same_check:
         yield Cause.forbidden("spec.healthCheckNodePort", "field is immutable")
@@ -92,12 +92,12 @@ def _changed_addresses(spec: Fields, old: Fields) -> Iterator[Cause]:
     addresses, former = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
     for index, (one, other) in enumerate(zip(addresses, former, strict=False)):
         if one != other:
-            yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses), "may not change once set")
+            yield Cause.invalid(f"spec.clusterIPs[{index}]", quote(addresses), "may not change once set")
     if former and not addresses:
         yield Cause.invalid("spec.clusterIPs[0]", "null", "primary clusterIP can not be unset")
     families, others = spec.get("ipFamilies") or [], old.get("ipFamilies") or []
     if is_headless(spec) == is_headless(old) and families and others and families[0] != others[0]:
-        yield Cause.invalid("spec.ipFamilies[0]", shown(families), "may not change once set")
+        yield Cause.invalid("spec.ipFamilies[0]", quote(families), "may not change once set")
 
 
 def _type(spec: Fields) -> Iterator[Cause]:
@@ -124,10 +124,10 @@ def _port(port: Fields, path: str, names: set[str], *, several: bool) -> Iterato
         names.add(name)
     elif several:
         yield Cause.required(f"{path}.name")
-    yield from (Cause.invalid(f"{path}.port", shown(port["port"]), why) for why in port_faults(port["port"]))
+    yield from (Cause.invalid(f"{path}.port", quote(port["port"]), why) for why in port_faults(port["port"]))
     yield from one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
     target = port.get("targetPort", 0)
-    yield from (Cause.invalid(f"{path}.targetPort", shown(target), why) for why in target_port_faults(target))
+    yield from (Cause.invalid(f"{path}.targetPort", quote(target), why) for why in target_port_faults(target))
     if (protocol := port.get("appProtocol")) is not None:
         yield from format_causes(protocol, f"{path}.appProtocol", label_name_faults)
 
@@ -155,9 +155,9 @@ def address_causes(spec: Fields, old: Fields | None) -> Iterator[Cause]:
     if address and not addresses:
         yield Cause.required(path)
     elif address and addresses[0] != address:
-        yield Cause.invalid(path, shown(addresses), "first value must match `clusterIP`")
+        yield Cause.invalid(path, quote(addresses), "first value must match `clusterIP`")
     elif addresses and not address:
-        yield Cause.invalid(path, shown(addresses), "must be empty when `clusterIP` is not specified")
+        yield Cause.invalid(path, quote(addresses), "must be empty when `clusterIP` is not specified")
     families = spec.get("ipFamilies") or []
     for index, family in enumerate(families):
         yield from one_of(family, f"spec.ipFamilies[{index}]", _FAMILIES)
@@ -169,14 +169,14 @@ def address_causes(spec: Fields, old: Fields | None) -> Iterator[Cause]:
     wrong = list(_malformed(addresses, known))
     yield from wrong
     if len(addresses) > len(_FAMILIES):
-        yield Cause.invalid(path, shown(addresses), "may only hold up to 2 values")
+        yield Cause.invalid(path, quote(addresses), "may only hold up to 2 values")
     if not wrong and addresses != ["None"]:
         yield from _family_mismatches(addresses, families)
 
 
 def _malformed(addresses: list[str], known: Any) -> Iterator[Cause]:
     if len(addresses) > 1 and addresses[0] == "None":
-        yield Cause.invalid("spec.clusterIPs", shown(addresses), "'None' must be the first and only value")
+        yield Cause.invalid("spec.clusterIPs", quote(addresses), "'None' must be the first and only value")
     for index, address in enumerate(addresses):
         if (index or address != "None") and address not in known:
             yield from format_causes(address, f"spec.clusterIPs[{index}]", ip_faults)
@@ -186,11 +186,11 @@ def _family_mismatches(addresses: list[str], families: list[str]) -> Iterator[Ca
     found = [family_of(address) for address in addresses]
     if len(addresses) > 1 and len(set(found)) == 1:
         why = "may specify no more than one IP for each IP family"
-        yield Cause.invalid("spec.clusterIPs", shown(addresses), why)
+        yield Cause.invalid("spec.clusterIPs", quote(addresses), why)
     for index, (family, wanted) in enumerate(zip(found, families, strict=False)):
         if family != wanted and wanted in _FAMILIES:
             why = f"expected an {wanted} value as indicated by `ipFamilies[{index}]`"
-            yield Cause.invalid(f"spec.clusterIPs[{index}]", shown(addresses[index]), why)
+            yield Cause.invalid(f"spec.clusterIPs[{index}]", quote(addresses[index]), why)
 
 
 def _port_numbers(spec: Fields) -> Iterator[Cause]:
@@ -249,7 +249,7 @@ def _traffic(spec: Fields) -> Iterator[Cause]:
         yield from one_of(policy, "spec.externalTrafficPolicy", _TRAFFIC)
     elif policy:
         why = "may only be set for externally-accessible services"
-        yield Cause.invalid("spec.externalTrafficPolicy", shown(policy), why)
+        yield Cause.invalid("spec.externalTrafficPolicy", quote(policy), why)
     if check and not needs_health_check(spec):
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield Cause.invalid("spec.healthCheckNodePort", str(check), why)
@@ -284,4 +284,4 @@ def host_causes(name: str, path: str) -> Iterator[Cause]:
     if name:
         yield from format_causes(name, path, subdomain_faults)
     if address_of(name) is not None:
-        yield Cause.invalid(path, shown(name), "must be a DNS name, not an IP address")
+        yield Cause.invalid(path, quote(name), "must be a DNS name, not an IP address")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.node_selectors import node_selector_causes, node_term_causes
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of, selector_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _label_keys(holder: Part, path: str) -> Iterator[Cause]:
     for index, key in enumerate(matching):
         if key in mismatching:
             why = "exists in both matchLabelKeys and mismatchLabelKeys"
-            yield Cause.invalid(f"{path}.matchLabelKeys[{index}]", shown(key), why)
+            yield Cause.invalid(f"{path}.matchLabelKeys[{index}]", quote(key), why)
 
 
 def _selected_twice(keys: Sequence[str], selector: Part, path: str) -> Iterator[Cause]:
@@ -117,5 +117,5 @@ def _selected_twice(keys: Sequence[str], selector: Part, path: str) -> Iterator[
         key = expression.get("key", "")
         if key in keys and key in seen:
             index = len(keys) - 1 - keys[::-1].index(key)
-            yield Cause.invalid(f"{path}[{index}]", shown(key), "exists in both matchLabelKeys and labelSelector")
+            yield Cause.invalid(f"{path}[{index}]", quote(key), "exists in both matchLabelKeys and labelSelector")
         seen.add(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def _toleration(toleration: Part, path: str) -> Iterator[Cause]:
         yield from format_causes(key, f"{path}.key", label_name_faults)
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield Cause.invalid(f"{path}.operator", shown(operator), why)
+        yield Cause.invalid(f"{path}.operator", quote(operator), why)
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield Cause.invalid(f"{path}.effect", shown(effect), why)
+        yield Cause.invalid(f"{path}.effect", quote(effect), why)
     if operator in ("", "Equal"):
         if faults := label_value_faults(value):
-            yield Cause.invalid(f"{path}.operator", shown(value), ";".join(faults))
+            yield Cause.invalid(f"{path}.operator", quote(value), ";".join(faults))
     elif operator == "Exists":
         if value:
-            yield Cause.invalid(f"{path}.operator", shown(value), "value must be empty when `operator` is 'Exists'")
+            yield Cause.invalid(f"{path}.operator", quote(value), "value must be empty when `operator` is 'Exists'")
     else:
         known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
-        yield Cause.unsupported(f"{path}.operator", shown(operator), known)
+        yield Cause.unsupported(f"{path}.operator", quote(operator), known)
     if effect:
         yield from one_of(effect, f"{path}.effect", EFFECTS)

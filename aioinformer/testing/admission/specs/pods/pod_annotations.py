@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.placement import toleration_causes
 from aioinformer.testing.admission.specs.terms.parts import containers_of
 from aioinformer.testing.admission.specs.terms.paths import descending_path
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,13 +42,13 @@ def annotation_causes(annotations: Annotations, spec: Part, path: str) -> Iterat
     """
     if _MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
-        yield Cause.invalid(f"{path}[{_MIRROR}]", shown(annotations[_MIRROR]), why)
+        yield Cause.invalid(f"{path}[{_MIRROR}]", quote(annotations[_MIRROR]), why)
     if annotation := annotations.get(_TOLERATIONS):
         yield from _tolerations(annotation, path)
     if (cost := annotations.get(_COST)) is not None and not (
         _INTEGER.fullmatch(cost) and -(2**31) <= int(cost) < 2**31
     ):
-        yield Cause.invalid(f"{path}[{_COST}]", shown(cost), "must be a 32bit integer")
+        yield Cause.invalid(f"{path}[{_COST}]", quote(cost), "must be a 32bit integer")
     if (profile := annotations.get(_SECCOMP_OF_POD)) is not None:
         yield from _seccomp(profile, f"{path}.{_SECCOMP_OF_POD}")
     for name, profile in annotations.items():
@@ -59,10 +59,10 @@ def annotation_causes(annotations: Annotations, spec: Part, path: str) -> Iterat
         if name.startswith(_APP_ARMOR):
             container = name.removeprefix(_APP_ARMOR)
             if container not in names:
-                yield Cause.invalid(f"{path}[{name}]", shown(container), "container not found")
+                yield Cause.invalid(f"{path}[{name}]", quote(container), "container not found")
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCAL):
-                why = f"invalid AppArmor profile name: {shown(profile)}"
-                yield Cause.invalid(f"{path}[{name}]", shown(profile), why)
+                why = f"invalid AppArmor profile name: {quote(profile)}"
+                yield Cause.invalid(f"{path}[{name}]", quote(profile), why)
 
 
 def disagreement_causes(annotations: Annotations, spec: Part, path: str) -> Iterator[Cause]:
@@ -115,14 +115,14 @@ def _tolerations(annotation: str, path: str) -> Iterator[Cause]:
     if isinstance(tolerations, list) and all(isinstance(each, dict) for each in tolerations):
         yield from toleration_causes(tolerations, f"{path}.{_TOLERATIONS}")
     else:
-        yield Cause.invalid(path, shown(_TOLERATIONS), "couldn't be read as a list of tolerations in JSON")
+        yield Cause.invalid(path, quote(_TOLERATIONS), "couldn't be read as a list of tolerations in JSON")
 
 
 def _seccomp(profile: str, path: str) -> Iterator[Cause]:
     if profile.startswith(_LOCAL):
         yield from descending_path(profile.removeprefix(_LOCAL), path)
     elif all(profile not in names for names in _PROFILE_NAMES.values()):
-        yield Cause.invalid(path, shown(profile), "must be a valid seccomp profile")
+        yield Cause.invalid(path, quote(profile), "must be a valid seccomp profile")
 
 
 def _agreement(annotation: str, profile: Part, path: str, what: str) -> Iterator[Cause]:

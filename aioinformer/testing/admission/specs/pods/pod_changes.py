@@ -13,7 +13,7 @@ from aioinformer.testing.admission.specs.pods.placement import toleration_causes
 from aioinformer.testing.admission.specs.pods.pod_structs import NODE_TERM, go_pod_spec
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.admission.specs.terms.parts import between
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def change_causes(spec: Part, old: Part) -> Iterator[Cause]:
         why = f"pod updates may not change fields other than {_CHANGEABLE}\n{difference(before, after)}"
         # Code in the server's process acts as the scheduler, and may set the node name by an update.
         bound = not before["NodeName"] and before == {**after, "NodeName": ""}
-        yield replace(Cause.forbidden("spec", why), left_out=bound)
+        yield replace(Cause.forbidden("spec", why), missing=bound)
 
 
 def _images(containers: Sequence[Part], path: str) -> Iterator[Cause]:
@@ -63,7 +63,7 @@ def _images(containers: Sequence[Part], path: str) -> Iterator[Cause]:
             yield Cause.required(f"{path}[{index}].image")
         if image != image.strip():
             why = "must not have leading or trailing whitespace"
-            yield Cause.invalid(f"{path}[{index}].image", shown(image), why)
+            yield Cause.invalid(f"{path}[{index}].image", quote(image), why)
 
 
 def _deadline(seconds: int | None, old: int | None) -> Iterator[Cause]:
@@ -109,7 +109,7 @@ def _node_choice(kept: dict[str, Any], old: Part) -> Iterator[Cause]:
         if any(labels.get(name) != value for name, value in former.items()):
             why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
             selector = kept.get("nodeSelector")
-            yield Cause.invalid("spec.nodeSelector", shown(selector and dict(sorted(selector.items()))), why)
+            yield Cause.invalid("spec.nodeSelector", quote(selector and dict(sorted(selector.items()))), why)
         _copy_fields(kept, old, "nodeSelector")
     nodes, before = ((each.get("affinity") or {}).get("nodeAffinity") for each in (kept, old))
     if nodes == before:
@@ -124,12 +124,12 @@ def _terms(new: Sequence[Part], old: Sequence[Part]) -> Iterator[Cause]:
     if old and len(old) != len(new):
         quoted = [go_struct(term, NODE_TERM) for term in new] or None
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield Cause.invalid(path, shown(quoted), why)
+        yield Cause.invalid(path, quote(quoted), why)
         return
     for index, (term, former) in enumerate(zip(new, old, strict=False)):
         if not _only_adds(term, former):
             why = "only additions are allowed (no mutations or deletions)"
-            yield Cause.invalid(f"{path}[{index}]", shown(go_struct(term, NODE_TERM)), why)
+            yield Cause.invalid(f"{path}[{index}]", quote(go_struct(term, NODE_TERM)), why)
 
 
 def _only_adds(new: Part, old: Part) -> bool:

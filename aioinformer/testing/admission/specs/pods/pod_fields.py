@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import between, duplicate, format_causes, one_of, required
 from aioinformer.testing.api.addresses import ip_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ def dns_causes(spec: Part, path: str) -> Iterator[Cause]:
         return
     if len(servers) > _MOST_SERVERS:
         why = f"must not have more than {_MOST_SERVERS} nameservers"
-        yield Cause.invalid(f"{here}.nameservers", shown(servers), why)
+        yield Cause.invalid(f"{here}.nameservers", quote(servers), why)
     for index, server in enumerate(servers):
         yield from format_causes(server, f"{here}.nameservers[{index}]", ip_faults)
     if len(searches) > _MOST_SEARCHES:
         why = f"must not have more than {_MOST_SEARCHES} search paths"
-        yield Cause.invalid(f"{here}.searches", shown(searches), why)
+        yield Cause.invalid(f"{here}.searches", quote(searches), why)
     if len(" ".join(searches)) > _LONGEST_SEARCHES:
         why = f"must not have more than {_LONGEST_SEARCHES} characters (including spaces) in the search list"
-        yield Cause.invalid(f"{here}.searches", shown(searches), why)
+        yield Cause.invalid(f"{here}.searches", quote(searches), why)
     for index, search in enumerate(searches):
         if search != ".":
             yield from format_causes(search.removesuffix("."), f"{here}.searches[{index}]", _search_faults)
@@ -143,7 +143,7 @@ def resource_claim_causes(claims: Sequence[Part], path: str) -> Iterator[Cause]:
                 else "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
             fields = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
-            yield Cause.invalid(here, shown(fields), why)
+            yield Cause.invalid(here, quote(fields), why)
         for field in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(field) is not None:
                 yield from format_causes(claim[field], f"{here}.{field}", subdomain_faults)

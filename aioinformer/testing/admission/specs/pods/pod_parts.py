@@ -8,7 +8,7 @@ from aioinformer.testing.admission.common.pod_quality import quality_of_service
 from aioinformer.testing.admission.specs.pods.pod_structs import EPHEMERAL_CONTAINER
 from aioinformer.testing.admission.specs.pods.pods import pod_causes
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,11 +29,11 @@ def ephemeral_containers(obj: Part, old: Part | None) -> Iterator[Cause]:
     for former in old["spec"].get("ephemeralContainers") or ():
         name = former["name"]
         if name not in added:
-            yield Cause.forbidden(path, f"existing ephemeral containers {shown(name)} may not be removed\n")
+            yield Cause.forbidden(path, f"existing ephemeral containers {quote(name)} may not be removed\n")
             continue
         before, after = (go_struct(each, EPHEMERAL_CONTAINER) for each in (former, added[name]))
         if before != after:
-            why = f"existing ephemeral containers {shown(name)} may not be changed\n{difference(before, after)}"
+            why = f"existing ephemeral containers {quote(name)} may not be changed\n{difference(before, after)}"
             yield Cause.forbidden(path, why)
 
 
@@ -43,7 +43,7 @@ def resize(obj: Part, old: Part | None) -> Iterator[Cause]:
     yield from pod_causes(obj)
     spec, former = obj["spec"], old["spec"]
     if quality_of_service(spec) != quality_of_service(former):
-        said = shown((obj.get("status") or {}).get("qosClass", ""))
+        said = quote((obj.get("status") or {}).get("qosClass", ""))
         yield Cause.invalid("spec", said, "Pod QOS Class may not change as a result of resizing")
     if not _can_be_resized(old.get("status") or {}):
         yield Cause.forbidden("spec", "Pod running on node without support for resize")

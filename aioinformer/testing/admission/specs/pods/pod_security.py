@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.windows import windows_option_causes
 from aioinformer.testing.admission.specs.terms.parts import between, containers_of, duplicate, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import descending_path
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def seccomp_causes(profile: Part | None, path: str) -> Iterator[Cause]:
     elif kind == "Localhost" and local is not None:
         yield from descending_path(local, f"{path}.localhostProfile")
     elif local is not None:
-        said = shown({"Type": kind, "LocalhostProfile": local})
+        said = quote({"Type": kind, "LocalhostProfile": local})
         yield Cause.invalid(f"{path}.localhostProfile", said, "can only be set when seccomp type is Localhost")
 
 
@@ -77,11 +77,11 @@ def app_armor_causes(profile: Part | None, path: str) -> Iterator[Cause]:
     here = f"{path}.localhostProfile"
     if kind != "Localhost":
         if kind in _PROFILES and local is not None:
-            yield Cause.invalid(here, shown(local), "can only be set when AppArmor type is Localhost")
+            yield Cause.invalid(here, quote(local), "can only be set when AppArmor type is Localhost")
         yield from _profile_type(kind, f"{path}.type", "type is required when appArmorProfile is set")
         return
     if local and local != local.strip():
-        yield Cause.invalid(here, shown(local), "must not be padded with whitespace")
+        yield Cause.invalid(here, quote(local), "must not be padded with whitespace")
     elif not local:
         yield Cause.required(here, "must be set when AppArmor type is Localhost")
     if local and len(local) > _LONGEST_PROFILE:
@@ -119,12 +119,12 @@ def _sysctls(sysctls: Sequence[Part], spec: Part, path: str) -> Iterator[Cause]:
         yield from required(sysctl, f"{path}[{index}]", "name")
         if name and (len(name) > _LONGEST_SYSCTL or not re.fullmatch(_SYSCTL, name)):
             why = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL}$"
-            yield Cause.invalid(here, shown(name), why)
+            yield Cause.invalid(here, quote(name), why)
         elif name in names:
             yield duplicate(name, here)
         dotted = name.replace("/", ".")
         if spec.get("hostNetwork") and _NETWORK_SYSCTL.fullmatch(dotted):
-            yield Cause.invalid(here, shown(name), "may not be specified when 'hostNetwork' is true")
+            yield Cause.invalid(here, quote(name), "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and _IPC_SYSCTL.fullmatch(dotted):
-            yield Cause.invalid(here, shown(name), "may not be specified when 'hostIPC' is true")
+            yield Cause.invalid(here, quote(name), "may not be specified when 'hostIPC' is true")
         names.add(name)

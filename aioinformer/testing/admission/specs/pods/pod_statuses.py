@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.pods.pod_annotations import annotation_causes, annotation_change_causes
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, immutable
 from aioinformer.testing.api.addresses import family_of, ip_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def pod_status(obj: Part, old: Part | None) -> Iterator[Cause]:
     yield from _addresses(status, former, "podIPs")
     if hosts := status.get("hostIPs"):
         if status.get("hostIP", "") != hosts[0].get("ip", ""):
-            yield Cause.invalid("status.hostIPs[0].ip", shown(hosts[0].get("ip", "")), "must be equal to `hostIP`")
+            yield Cause.invalid("status.hostIPs[0].ip", quote(hosts[0].get("ip", "")), "must be equal to `hostIP`")
         yield from _addresses(status, former, "hostIPs")
 
 
@@ -89,7 +89,7 @@ def _claims(claims: Sequence[Part], spec: Part) -> Iterator[Cause]:
         path, name = f"status.resourceClaimStatuses[{index}]", claim.get("name", "")
         if name not in known:
             why = "must match the name of an entry in `spec.resourceClaims`"
-            yield Cause.invalid(f"{path}.name", shown(name), why)
+            yield Cause.invalid(f"{path}.name", quote(name), why)
         if name in seen:
             yield duplicate(name, f"{path}.name")
         seen.add(name)
@@ -106,4 +106,4 @@ def _addresses(status: Part, former: Part, field: str) -> Iterator[Cause]:
     families = [family_of(address) for address in found]
     if len(found) > 1 and sorted(families) != ["IPv4", "IPv6"]:
         why = "may specify no more than one IP for each IP family"
-        yield Cause.invalid(f"status.{field}", shown([{"IP": address} for address in found]), why)
+        yield Cause.invalid(f"status.{field}", quote([{"IP": address} for address in found]), why)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import containers_of, format_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import subdomain_faults
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def system_causes(spec: Part, path: str) -> Iterator[Cause]:
     if not name:
         yield Cause.required(f"{path}.os.name")
     elif name not in _SYSTEMS:
-        yield Cause.unsupported(f"{path}.os", shown(name), _SYSTEMS)
+        yield Cause.unsupported(f"{path}.os", quote(name), _SYSTEMS)
     elif name == "linux":
         yield from _windows_only_fields(spec, path)
     else:
@@ -60,8 +60,8 @@ def host_process_causes(spec: Part, path: str) -> Iterator[Cause]:
     for container, here in containers_of(spec, path):
         own = ((container.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
         if of_pod is not None and own is not None and own != of_pod:
-            why = f"pod hostProcess value must be identical if both are specified, was {shown(of_pod)}"
-            yield Cause.invalid(f"{here}.securityContext.windowsOptions.hostProcess", shown(own), why)
+            why = f"pod hostProcess value must be identical if both are specified, was {quote(of_pod)}"
+            yield Cause.invalid(f"{here}.securityContext.windowsOptions.hostProcess", quote(own), why)
         found.append(bool(of_pod if own is None else own))
     if not any(found):
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.common.data_sources import settle_data_source
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable, one_of, required, selector_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -61,7 +61,7 @@ def claim_spec_causes(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
     if size is None:
         yield Cause.required(f"{path}.resources[storage]")
     elif amount(size) <= 0:
-        yield Cause.invalid(f"{path}.resources[storage]", shown(size), "must be greater than zero")
+        yield Cause.invalid(f"{path}.resources[storage]", quote(size), "must be greater than zero")
     yield from class_name_causes(spec.get("storageClassName"), f"{path}.storageClassName")
     yield from volume_mode_causes(spec.get("volumeMode"), f"{path}.volumeMode")
     yield from _source_causes(spec, path)
@@ -107,7 +107,7 @@ def _reference_causes(reference: Mapping[str, Any], path: str) -> Iterator[Cause
     yield from required(reference, path, "name", "kind")
     if not group and kind != "PersistentVolumeClaim":
         why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        yield Cause.invalid(path, shown(kind), why)
+        yield Cause.invalid(path, quote(kind), why)
     if group:
         yield from format_causes(group, f"{path}.apiGroup", subdomain_faults)
     if namespace := reference.get("namespace"):
@@ -142,7 +142,7 @@ def _class_causes(obj: Mapping[str, Any], old: Mapping[str, Any], spec: dict[str
         spec["storageClassName"] = None
         return
     if (new or "") != (former or ""):
-        yield Cause.invalid(f"metadata.annotations.{_CLASS_ANNOTATION}", shown(new or ""), "field is immutable")
+        yield Cause.invalid(f"metadata.annotations.{_CLASS_ANNOTATION}", quote(new or ""), "field is immutable")
     if unset and name is not None and former in (None, name):
         spec["storageClassName"] = None
 

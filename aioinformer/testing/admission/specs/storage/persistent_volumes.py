@@ -13,7 +13,7 @@ from aioinformer.testing.admission.specs.terms.go_structs import difference, go_
 from aioinformer.testing.admission.specs.terms.node_selectors import node_selector_causes
 from aioinformer.testing.admission.specs.terms.parts import between, format_causes, immutable, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import no_parent_steps
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -79,12 +79,12 @@ def _capacity_causes(capacity: Mapping[str, str] | None) -> Iterator[Cause]:
     if not capacity:
         yield Cause.required("spec.capacity")
     if set(capacity or ()) != {"storage"}:
-        yield Cause.unsupported("spec.capacity", shown(capacity and dict(sorted(capacity.items()))), ("storage",))
+        yield Cause.unsupported("spec.capacity", quote(capacity and dict(sorted(capacity.items()))), ("storage",))
     for name, size in (capacity or {}).items():
         if amount(size) <= -1:
             yield Cause.invalid(f"spec.capacity[{name}]", str(int(amount(size))), "must be a valid resource quantity")
         if amount(size) <= 0:
-            yield Cause.invalid(f"spec.capacity[{name}]", shown(size), "must be greater than zero")
+            yield Cause.invalid(f"spec.capacity[{name}]", quote(size), "must be greater than zero")
 
 
 def _source_causes(spec: Mapping[str, Any], name: str) -> Iterator[Cause]:
@@ -116,7 +116,7 @@ def _iscsi(source: Mapping[str, Any], path: str, name: str) -> Iterator[Cause]:
     portal, address, initiator = (source.get(field) for field in ("targetPortal", "iqn", "initiatorName"))
     yield from required(source, path, "targetPortal")
     if initiator is not None and len(f"{name}:{portal or ''}") > _LONGEST_TARGET:
-        yield Cause.invalid(f"{path}.targetportal", shown(portal or ""), _TOO_LONG)
+        yield Cause.invalid(f"{path}.targetportal", quote(portal or ""), _TOO_LONG)
     yield from required(source, path, "iqn")
     yield from _initiator(address or None, f"{path}.iqn")
     yield from between(source.get("lun"), f"{path}.lun", 0, 255)
@@ -126,7 +126,7 @@ def _iscsi(source: Mapping[str, Any], path: str, name: str) -> Iterator[Cause]:
 
 def _initiator(name: str | None, path: str) -> Iterator[Cause]:
     if name is not None and not _INITIATOR.match(name):
-        yield Cause.invalid(path, shown(name), "must be valid format")
+        yield Cause.invalid(path, quote(name), "must be valid format")
 
 
 def _chap(source: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -160,7 +160,7 @@ def _change_causes(spec: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[
     yield from immutable(spec.get("volumeMode"), old.get("volumeMode"), "volumeMode")
     affinity, former = spec.get("nodeAffinity"), old.get("nodeAffinity")
     if former is not None and affinity != former:
-        value = "null" if affinity is None else shown(go_struct(affinity, NODE_AFFINITY))
+        value = "null" if affinity is None else quote(go_struct(affinity, NODE_AFFINITY))
         yield Cause.invalid("nodeAffinity", value, "field is immutable, except for updating from beta label to GA")
     if old.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
         yield Cause.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.terms.field_references import field_reference, resource_reference
 from aioinformer.testing.admission.specs.terms.parts import required
 from aioinformer.testing.admission.specs.terms.paths import mode, unreserved_path
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def _files(part: Source, volume: str, path: str, paths: set[str]) -> Iterator[Ca
         place = item.get("path", "")
         if place and place in paths:
             named = place if downward else part.get("name", "")
-            yield Cause.invalid(volume, shown(named), "conflicting duplicate paths")
+            yield Cause.invalid(volume, quote(named), "conflicting duplicate paths")
         paths.add(place)
 
 

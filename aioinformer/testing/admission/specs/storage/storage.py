@@ -15,7 +15,7 @@ from aioinformer.testing.admission.specs.terms.parts import (
     one_of,
     selector_causes,
 )
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, subdomain_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -96,7 +96,7 @@ def volume_attachment(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
     if name is not None:
         yield from format_causes(name, "spec.source.persistentVolumeName", subdomain_faults)
     if old is not None and spec != (old.get("spec") or {}):
-        yield Cause.invalid("spec", shown(go_struct(spec, _ATTACHMENT)), "field is immutable")
+        yield Cause.invalid("spec", quote(go_struct(spec, _ATTACHMENT)), "field is immutable")
 
 
 def csi_driver(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
@@ -116,7 +116,7 @@ def csi_driver(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterato
     in_secrets = spec.get("serviceAccountTokenInSecrets")
     if in_secrets is not None and not requests:
         why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        yield Cause.invalid("spec.serviceAccountTokenInSecrets", shown(in_secrets), why)
+        yield Cause.invalid("spec.serviceAccountTokenInSecrets", quote(in_secrets), why)
     if old is not None:
         for field, reported in (
             ("attachRequired", "attachedRequired"),
@@ -160,7 +160,7 @@ def _node_id(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield Cause.required(path)
     if len(name) > _LONGEST_NODE_ID:
-        yield Cause.invalid(path, shown(name), f"must be {_LONGEST_NODE_ID} characters or less")
+        yield Cause.invalid(path, quote(name), f"must be {_LONGEST_NODE_ID} characters or less")
 
 
 def _topology_keys(keys: Any, path: str) -> Iterator[Cause]:
@@ -177,7 +177,7 @@ def csi_storage_capacity(obj: Mapping[str, Any], old: Mapping[str, Any] | None) 
         yield from selector_causes(obj["nodeTopology"], "nodeTopology")
     yield from format_causes(obj.get("storageClassName") or "", "storageClassName", subdomain_faults)
     if (size := obj.get("capacity")) is not None and amount(size) < 0:
-        yield Cause.invalid("capacity", shown(size), "must be greater than or equal to 0")
+        yield Cause.invalid("capacity", quote(size), "must be greater than or equal to 0")
     if old is not None:
         for field in ("nodeTopology", "storageClassName"):
             yield from immutable(obj.get(field), old.get(field), field)

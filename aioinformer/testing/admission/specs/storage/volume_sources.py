@@ -14,7 +14,7 @@ from aioinformer.testing.admission.specs.storage.claims import claim_spec_causes
 from aioinformer.testing.admission.specs.storage.projected_volumes import downward_file, key_paths, projected
 from aioinformer.testing.admission.specs.terms.parts import between, format_causes, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import descending_path, mode, no_parent_steps
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import labelling_causes, subdomain_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -75,7 +75,7 @@ def _keys(source: Source, path: str, named: str) -> Iterator[Cause]:
 def _nfs(source: Source, path: str) -> Iterator[Cause]:
     yield from required(source, path, "server", "path")
     if not isabs(place := source.get("path", "")):
-        yield Cause.invalid(f"{path}.path", shown(place), "must be an absolute path")
+        yield Cause.invalid(f"{path}.path", quote(place), "must be an absolute path")
 
 
 def _iscsi(source: Source, path: str) -> Iterator[Cause]:
@@ -92,9 +92,9 @@ def _iscsi(source: Source, path: str) -> Iterator[Cause]:
 def _initiator(name: str, path: str) -> Iterator[Cause]:
     form = _INITIATORS.get(name[:3])
     if form is None:
-        yield Cause.invalid(path, shown(name), "must be valid format starting with iqn, eui, or naa")
+        yield Cause.invalid(path, quote(name), "must be valid format starting with iqn, eui, or naa")
     elif not form.search(name):
-        yield Cause.invalid(path, shown(name), "must be valid format")
+        yield Cause.invalid(path, quote(name), "must be valid format")
 
 
 def _downward(source: Source, path: str) -> Iterator[Cause]:
@@ -109,7 +109,7 @@ def _fibre_channel(source: Source, path: str) -> Iterator[Cause]:
         yield Cause.required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both")
     if targets and ids:
         why = "targetWWNs and wwids can not be specified simultaneously"
-        yield Cause.invalid(f"{path}.targetWWNs", shown(targets), why)
+        yield Cause.invalid(f"{path}.targetWWNs", quote(targets), why)
     if targets and source.get("lun") is None:
         yield Cause.required(f"{path}.lun", "lun is required if targetWWNs is specified")
     elif targets:
@@ -132,7 +132,7 @@ def driver_name(name: str, path: str) -> Iterator[Cause]:
         return
     if len(name) > _LONGEST_DRIVER:
         yield Cause.too_long(path, _LONGEST_DRIVER)
-    yield from (Cause.invalid(path, shown(name), why) for why in subdomain_faults(name.lower()))
+    yield from (Cause.invalid(path, quote(name), why) for why in subdomain_faults(name.lower()))
 
 
 def _ephemeral(source: Source, path: str) -> Iterator[Cause]:

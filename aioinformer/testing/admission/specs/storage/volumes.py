@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.storage.volume_sources import SOURCES
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, required
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def volume_causes(spec: Mapping[str, Any], path: str, pod: str = "") -> Iterator
             names.add(volume["name"])
         if (claim := (volume.get("persistentVolumeClaim") or {}).get("claimName")) in generated_claims:
             why = "must not reference a PVC that gets created for an ephemeral volume"
-            yield Cause.invalid(f"{here}.persistentVolumeClaim.claimName", shown(claim), why)
+            yield Cause.invalid(f"{here}.persistentVolumeClaim.claimName", quote(claim), why)
 
 
 def valid_volumes(spec: Mapping[str, Any], path: str) -> dict[str, Mapping[str, Any]]:
@@ -74,7 +74,7 @@ def _source_causes(volume: Mapping[str, Any], path: str, pod: str) -> Iterator[C
             if source == "ephemeral" and pod and name:
                 claim = f"{pod}-{name}"
                 for why in subdomain_faults(claim):
-                    yield Cause.invalid(f"{path}.name", shown(name), f"PVC name {shown(claim)}: {why}")
+                    yield Cause.invalid(f"{path}.name", quote(name), f"PVC name {quote(claim)}: {why}")
         else:
             yield Cause.forbidden(
                 f"{path}.{_REPORTED_NAMES.get(source, source)}", "may not specify more than 1 volume type"
@@ -82,7 +82,7 @@ def _source_causes(volume: Mapping[str, Any], path: str, pod: str) -> Iterator[C
         if source == "iscsi" and _is_too_long(name, volume[source]):
             what = "Total length of <volume name>:<iscsi.targetPortal>"
             why = f"{what} must be under 64 characters if iscsi.initiatorName is specified."
-            yield Cause.invalid(f"{path}.name", shown(name), why)
+            yield Cause.invalid(f"{path}.name", quote(name), why)
 
 
 def _is_too_long(name: str, source: Mapping[str, Any]) -> bool:

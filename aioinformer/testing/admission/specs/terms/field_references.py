@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import format_causes, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults
 from aioinformer.testing.schemas.quantities import amount, canonical
 
@@ -48,7 +48,7 @@ def field_reference(reference: Mapping[str, Any], path: str, known: Sequence[str
             return
     subscripted = _SUBSCRIPTED.fullmatch(field)
     if why := _conversion_fault(version, field, subscripted):
-        yield Cause.invalid(f"{path}.fieldPath", shown(field), f"error converting fieldPath: {why}")
+        yield Cause.invalid(f"{path}.fieldPath", quote(field), f"error converting fieldPath: {why}")
     elif subscripted:
         key = subscripted[2].lower() if subscripted[1] == "metadata.annotations" else subscripted[2]
         yield from format_causes(key, path, label_name_faults)
@@ -74,7 +74,7 @@ def resource_reference(reference: Mapping[str, Any], path: str, *, of_volume: bo
     allowed = _DIVISORS.get("hugepages" if pages else resource.partition(".")[2])
     if allowed and (pages or resource in _RESOURCES) and amount(divisor) and canonical(divisor) not in allowed[0]:
         why = f"only divisor's values {_joined(allowed[0])} are supported with the {allowed[1]}"
-        yield Cause.invalid(f"{path}.divisor", shown(resource), why)
+        yield Cause.invalid(f"{path}.divisor", quote(resource), why)
 
 
 def _conversion_fault(version: str, field: str, subscripted: re.Match[str] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _label_causes(wanted: Mapping[str, Any], path: str, strict: bool) -> Iterato
                 why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 yield Cause.required(f"{path}.values", why)
         case _:
-            yield Cause.invalid(f"{path}.operator", shown(operator), _INVALID_OPERATOR)
+            yield Cause.invalid(f"{path}.operator", quote(operator), _INVALID_OPERATOR)
     yield from format_causes(wanted.get("key", ""), f"{path}.key", label_name_faults)
     for index, value in enumerate(values if strict else ()):
         yield from format_causes(value, f"{path}.values[{index}]", label_value_faults)
@@ -59,12 +59,12 @@ def _label_causes(wanted: Mapping[str, Any], path: str, strict: bool) -> Iterato
 def _field_causes(wanted: Mapping[str, Any], path: str) -> Iterator[Cause]:
     operator, key, values = wanted.get("operator", ""), wanted.get("key", ""), wanted.get("values") or ()
     if operator not in ("In", "NotIn"):
-        yield Cause.invalid(f"{path}.operator", shown(operator), _INVALID_OPERATOR)
+        yield Cause.invalid(f"{path}.operator", quote(operator), _INVALID_OPERATOR)
     elif len(values) != 1:
         why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield Cause.required(f"{path}.values", why)
     if key != "metadata.name":
-        yield Cause.invalid(f"{path}.key", shown(key), "not a valid field selector key")
+        yield Cause.invalid(f"{path}.key", quote(key), "not a valid field selector key")
         return
     for index, value in enumerate(values):
         yield from format_causes(value, f"{path}.values[{index}]", subdomain_faults)

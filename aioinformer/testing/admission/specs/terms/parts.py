@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults, label_value_faults, segment_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ def non_negative(value: Any, path: str) -> Iterator[Cause]:
 def immutable(value: Any, old: Any, path: str) -> Iterator[Cause]:
     """Check that a field keeps its value."""
     if value != old:
-        yield Cause.invalid(path, shown(value), "field is immutable")
+        yield Cause.invalid(path, quote(value), "field is immutable")
 
 
 def duplicate(value: Any, path: str) -> Cause:
     """Return the cause for a value that occurs more than once."""
-    return Cause("FieldValueDuplicate", path, f"Duplicate value: {shown(value)}")
+    return Cause("FieldValueDuplicate", path, f"Duplicate value: {quote(value)}")
 
 
 def not_found(value: Any, path: str) -> Cause:
     """Return the cause for a reference to a name that does not exist."""
-    return Cause("FieldValueNotFound", path, f"Not found: {shown(value)}", left_out=True)
+    return Cause("FieldValueNotFound", path, f"Not found: {quote(value)}", missing=True)
 
 
 def required(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
@@ -47,7 +47,7 @@ def format_causes(value: str, path: str, faults: Callable[[str], Sequence[str]])
     Args:
         faults: returns what is wrong with a string, such as `label_faults`.
     """
-    return (Cause.invalid(path, shown(value), why) for why in faults(value))
+    return (Cause.invalid(path, quote(value), why) for why in faults(value))
 
 
 def segments(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
@@ -62,13 +62,13 @@ def segments(holder: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cau
 def one_of(value: Any, path: str, known: Sequence[str]) -> Iterator[Cause]:
     """Check that a value is one of `known`; the message lists them in this order."""
     if value not in known:
-        yield Cause.unsupported(path, shown(value), known)
+        yield Cause.unsupported(path, quote(value), known)
 
 
 def lone_wildcard(values: Sequence[str], path: str, what: str) -> Iterator[Cause]:
     """Check that "*", which stands for all values, is the only one."""
     if len(values) > 1 and "*" in values:
-        yield Cause.invalid(path, shown(values), f"if '*' is present, must not specify other {what}")
+        yield Cause.invalid(path, quote(values), f"if '*' is present, must not specify other {what}")
 
 
 def domain_path(value: str, path: str) -> Iterator[Cause]:
@@ -77,11 +77,11 @@ def domain_path(value: str, path: str) -> Iterator[Cause]:
     if not value:
         yield Cause.required(path)
     elif not domain or not rest:
-        yield Cause.invalid(path, shown(value), 'must be a domain-prefixed path (such as "acme.io/foo")')
+        yield Cause.invalid(path, quote(value), 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
         yield from format_causes(domain, path, subdomain_faults)
         if not re.fullmatch(_PATH, rest):
-            yield Cause.invalid(path, shown(rest), f"Invalid path (regex used for validation is '{_PATH}')")
+            yield Cause.invalid(path, quote(rest), f"Invalid path (regex used for validation is '{_PATH}')")
 
 
 def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator[Cause]:
@@ -93,8 +93,8 @@ def between(value: int | None, path: str, lowest: int, highest: int) -> Iterator
 def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """Check a label selector."""
     for name, value in (selector.get("matchLabels") or {}).items():
-        yield from (Cause.invalid(f"{path}.matchLabels", shown(name), why) for why in label_name_faults(name))
-        yield from (Cause.invalid(f"{path}.matchLabels", shown(value), why) for why in label_value_faults(value))
+        yield from (Cause.invalid(f"{path}.matchLabels", quote(name), why) for why in label_name_faults(name))
+        yield from (Cause.invalid(f"{path}.matchLabels", quote(value), why) for why in label_value_faults(value))
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         here, operator = f"{path}.matchExpressions[{index}]", expression.get("operator", "")
         if operator in ("In", "NotIn"):
@@ -105,7 +105,7 @@ def selector_causes(selector: Mapping[str, Any], path: str) -> Iterator[Cause]:
                 why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 yield Cause.forbidden(f"{here}.values", why)
         else:
-            yield Cause.invalid(f"{here}.operator", shown(operator), "not a valid selector operator")
+            yield Cause.invalid(f"{here}.operator", quote(operator), "not a valid selector operator")
         name = expression.get("key", "")
         yield from format_causes(name, f"{here}.key", label_name_faults)
         for place, value in enumerate(expression.get("values") or ()):

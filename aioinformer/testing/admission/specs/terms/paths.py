@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import isabs
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,13 @@ def mode(value: int | None, path: str) -> Iterator[Cause]:
 def no_parent_steps(place: str, path: str) -> Iterator[Cause]:
     """Check that a path does not contain ".."."""
     if ".." in place.split("/"):
-        yield Cause.invalid(path, shown(place), "must not contain '..'")
+        yield Cause.invalid(path, quote(place), "must not contain '..'")
 
 
 def descending_path(place: str, path: str) -> Iterator[Cause]:
     """Check that a path is relative and does not contain ".."."""
     if isabs(place):
-        yield Cause.invalid(path, shown(place), "must be a relative path")
+        yield Cause.invalid(path, quote(place), "must be a relative path")
     yield from no_parent_steps(place, path)
 
 
@@ -36,4 +36,4 @@ def unreserved_path(place: str, path: str) -> Iterator[Cause]:
     """Check that a path is relative, does not contain "..", and is not reserved for the kubelet."""
     yield from descending_path(place, path)
     if place.startswith("..") and not place.startswith("../"):
-        yield Cause.invalid(path, shown(place), "must not start with '..'")
+        yield Cause.invalid(path, quote(place), "must not start with '..'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return all(labels.get(name) == value for name, value in named) and all(_holds(each, labels) for each in expressions)
 
 
-def shown_selector(selector: Mapping[str, Any] | None) -> str:
+def quote_selector(selector: Mapping[str, Any] | None) -> str:
     """Return a selector as the API quotes it."""
     if selector is None:
         return "null"
@@ -28,25 +28,25 @@ def shown_selector(selector: Mapping[str, Any] | None) -> str:
             for each in selector.get("matchExpressions") or ()
         ],
     }
-    return shown({name: part for name, part in parts.items() if part})
+    return quote({name: part for name, part in parts.items() if part})
 
 
 def same_selector(spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     """Check that an update keeps the selector."""
     if old is not None and spec.get("selector") != (old.get("spec") or {}).get("selector"):
-        yield Cause.invalid("spec.selector", shown_selector(spec.get("selector")), "field is immutable")
+        yield Cause.invalid("spec.selector", quote_selector(spec.get("selector")), "field is immutable")
 
 
-def mismatch(labels: Mapping[str, str] | None, path: str, *, left_out: bool = False) -> Cause:
+def mismatch(labels: Mapping[str, str] | None, path: str, *, missing: bool = False) -> Cause:
     """Return the cause for a template whose labels do not match the selector.
 
     Args:
         labels: of the template.
         path: of the labels.
-        left_out: whether the selector or the labels are missing.
+        missing: whether the selector or the labels are missing.
     """
-    said = shown(None if labels is None else dict(sorted(labels.items())))
-    return Cause.invalid(path, said, "`selector` does not match template `labels`", left_out=left_out)
+    labels_text = quote(None if labels is None else dict(sorted(labels.items())))
+    return Cause.invalid(path, labels_text, "`selector` does not match template `labels`", missing=missing)
 
 
 def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.pods.containers.resources import container_resource_causes
 from aioinformer.testing.admission.specs.terms.parts import format_causes, non_negative, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, segment_faults
 from aioinformer.testing.schemas.quantities import amount
 
@@ -33,13 +33,13 @@ def autoscaler(obj: Part, old: Part | None) -> Iterator[Cause]:
         yield Cause.invalid("spec.maxReplicas", str(highest), "must be greater than or equal to 1")
     if lowest is not None and highest < lowest:
         why = "must be greater than or equal to `minReplicas`"
-        yield Cause.invalid("spec.maxReplicas", str(highest), why, left_out=highest == 0)
+        yield Cause.invalid("spec.maxReplicas", str(highest), why, missing=highest == 0)
     target = spec.get("scaleTargetRef") or {}
     yield from _reference(target, "spec.scaleTargetRef")
     if _group_is_missing(target.get("apiVersion") or ""):
         version = target.get("apiVersion") or ""
         why = "apiVersion must specify API group"
-        yield Cause.invalid("spec.scaleTargetRef.apiVersion", shown(version), why, left_out=not version)
+        yield Cause.invalid("spec.scaleTargetRef.apiVersion", quote(version), why, missing=not version)
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
         yield from _metric(metric, f"spec.metrics[{index}]")
@@ -66,7 +66,7 @@ def _reference(reference: Part, path: str) -> Iterator[Cause]:
             yield Cause.required(f"{path}.{field}")
     version = reference.get("apiVersion") or ""
     if version.count("/") > 1:
-        yield Cause.invalid(f"{path}.apiVersion", shown(version), f"unexpected GroupVersion string: {version}")
+        yield Cause.invalid(f"{path}.apiVersion", quote(version), f"unexpected GroupVersion string: {version}")
 
 
 def _group_is_missing(version: str) -> bool:
@@ -173,11 +173,11 @@ def _target(source: Part, path: str) -> Generator[Cause, None, Part]:
         yield Cause.required(f"{here}.type", "must specify a metric target type")
     if kind not in _TARGETS:
         why = "must be either Utilization, Value, or AverageValue"
-        yield Cause.invalid(f"{here}.type", shown(kind), why, left_out=not kind)
+        yield Cause.invalid(f"{here}.type", quote(kind), why, missing=not kind)
     for field in ("value", "averageValue"):
         value = target.get(field)
         if value is not None and amount(str(value)) <= 0:
-            yield Cause.invalid(f"{here}.{field}", shown(value), "must be positive")
+            yield Cause.invalid(f"{here}.{field}", quote(value), "must be positive")
     share = target.get("averageUtilization")
     if share is not None and share < 1:
         yield Cause.invalid(f"{here}.averageUtilization", str(share), "must be greater than 0")
@@ -198,7 +198,7 @@ def _rules(rules: Part, path: str) -> Iterator[Cause]:
         yield from _policy(policy, f"{path}.policies[{index}]")
     tolerance = rules.get("tolerance")
     if tolerance is not None and amount(str(tolerance)) < 0:
-        yield Cause.invalid(f"{path}.tolerance", shown(tolerance), "must be greater than or equal to 0")
+        yield Cause.invalid(f"{path}.tolerance", quote(tolerance), "must be greater than or equal to 0")
 
 
 def _policy(policy: Part, path: str) -> Iterator[Cause]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.common.cron_schedules import ScheduleError, check_schedule
 from aioinformer.testing.admission.common.time_zones import is_time_zone
 from aioinformer.testing.admission.specs.terms.parts import non_negative, one_of
-from aioinformer.testing.admission.specs.terms.selectors import shown_selector
+from aioinformer.testing.admission.specs.terms.selectors import quote_selector
 from aioinformer.testing.admission.specs.workloads.jobs import job_spec_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,18 +36,18 @@ def cron_job(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     yield from job_spec_causes(job, _JOB)
     if (selector := job.get("selector")) is not None:
-        yield Cause.invalid(f"{_JOB}.selector", shown_selector(selector), "`selector` will be auto-generated")
+        yield Cause.invalid(f"{_JOB}.selector", quote_selector(selector), "`selector` will be auto-generated")
     if job.get("manualSelector"):
         yield Cause.unsupported(f"{_JOB}.manualSelector", "true", ("nil", "false"))
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from non_negative(spec.get(field), f"spec.{field}")
     name = (obj.get("metadata") or {}).get("name", "")
     if old is None and len(name) > _LONGEST_NAME:
-        yield Cause.invalid("metadata.name", shown(name), f"must be no more than {_LONGEST_NAME} characters")
+        yield Cause.invalid("metadata.name", quote(name), f"must be no more than {_LONGEST_NAME} characters")
 
 
 def _schedule(schedule: str, zone: str | None, former: Mapping[str, Any] | None) -> Iterator[Cause]:
-    path, value = "spec.schedule", shown(schedule)
+    path, value = "spec.schedule", quote(schedule)
     try:
         check_schedule(schedule)
     except ScheduleError as error:
@@ -61,7 +61,7 @@ def _schedule(schedule: str, zone: str | None, former: Mapping[str, Any] | None)
 
 
 def _time_zone(zone: str) -> Iterator[Cause]:
-    path, value = "spec.timeZone", shown(zone)
+    path, value = "spec.timeZone", quote(zone)
     parts = zone.split("/")
     if not zone:
         yield Cause.invalid(path, value, "timeZone must be nil or non-empty string")

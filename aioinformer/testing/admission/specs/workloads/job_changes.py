@@ -10,7 +10,7 @@ from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import immutable
 from aioinformer.testing.admission.specs.terms.selectors import same_selector
 from aioinformer.testing.admission.specs.workloads.job_policies import FAILURE_POLICY, SUCCESS_POLICY
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def _policy(
 ) -> Iterator[Cause]:
     policy = spec.get(field)
     if policy != former.get(field):
-        value = shown(None if policy is None else go_struct(policy, shape))
+        value = quote(None if policy is None else go_struct(policy, shape))
         yield Cause.invalid(f"spec.{field}", value, "field is immutable")
 
 
@@ -62,7 +62,7 @@ def _template(template: Mapping[str, Any], former: Mapping[str, Any], old: Mappi
     halted = any(each["type"] == "Suspended" and each["status"] == "True" for each in status.get("conditions") or ())
     if not suspended or status.get("active") or not (halted or not status.get("startTime")):
         if template != former:
-            yield Cause.invalid("spec.template", shown(go_template(template)), "field is immutable")
+            yield Cause.invalid("spec.template", quote(go_template(template)), "field is immutable")
         return
     wanted, pods = deepcopy(dict(former.get("spec") or {})), template.get("spec") or {}
     for field in _PLACEMENT:
@@ -70,7 +70,7 @@ def _template(template: Mapping[str, Any], former: Mapping[str, Any], old: Mappi
     _copy_node_affinity(wanted, pods)
     _copy_resources(wanted, pods)
     if wanted != pods:
-        yield Cause.invalid("spec.template.spec", shown(go_pod_spec(pods)), "field is immutable")
+        yield Cause.invalid("spec.template.spec", quote(go_pod_spec(pods)), "field is immutable")
 
 
 def _copy_field(wanted: dict[str, Any], given: Mapping[str, Any], field: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, non_negative, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_name_faults
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def success_policy_causes(spec: Mapping[str, Any], path: str, *, indexed: bool) 
     """
     policy, completions = spec["successPolicy"], spec.get("completions") or 0
     if not indexed:
-        yield Cause.invalid(path, shown(go_struct(policy, SUCCESS_POLICY)), "requires indexed completion mode")
+        yield Cause.invalid(path, quote(go_struct(policy, SUCCESS_POLICY)), "requires indexed completion mode")
         return
     rules = policy.get("rules") or ()
     if not rules:
@@ -95,7 +95,7 @@ def _success(rule: Mapping[str, Any], path: str, completions: int) -> Iterator[C
         try:
             named = _index_count(indexes, completions)
         except ValueError as error:
-            yield Cause.invalid(here, shown(indexes), f"error parsing succeededIndexes: {error}")
+            yield Cause.invalid(here, quote(indexes), f"error parsing succeededIndexes: {error}")
     if count is not None:
         here = f"{path}.succeededCount"
         yield from non_negative(count, here)
@@ -126,13 +126,13 @@ def _interval(text: str, completions: int) -> tuple[int, int]:
     limits = text.split("-")
     if len(limits) > 2:
         rule = "the requirement that an index interval can have at most two parts separated by '-'"
-        raise ValueError(f"the fragment {shown(text)} violates {rule}")
+        raise ValueError(f"the fragment {quote(text)} violates {rule}")
     indexes = []
     for limit in limits:
         if not _NUMBER.fullmatch(limit):
-            raise ValueError(f"cannot convert string to integer for index: {shown(limit)}")
+            raise ValueError(f"cannot convert string to integer for index: {quote(limit)}")
         if int(limit) >= completions:
-            raise ValueError(f"too large index: {shown(limit)}")
+            raise ValueError(f"too large index: {quote(limit)}")
         indexes.append(int(limit))
     if len(indexes) == 2 and indexes[0] >= indexes[1]:
         raise ValueError(f"non-increasing order, previous: {indexes[0]}, current: {indexes[1]}")
@@ -144,10 +144,10 @@ def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[Any]) -> It
     yield from _required_one_of(operator, f"{path}.operator", _OPERATORS)
     if container is not None and container not in containers:
         why = "must be one of the container or initContainer names in the pod template"
-        yield Cause.invalid(f"{path}.containerName", shown(container), why)
+        yield Cause.invalid(f"{path}.containerName", quote(container), why)
     here = f"{path}.values"
     if not values:
-        yield Cause.invalid(here, shown(codes.get("values")), "at least one value is required")
+        yield Cause.invalid(here, quote(codes.get("values")), "at least one value is required")
     yield from _too_many(values, here, _MOST_EXIT_CODES)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
@@ -155,7 +155,7 @@ def _exit_codes(codes: Mapping[str, Any], path: str, containers: set[Any]) -> It
         if value in values[:index]:
             yield duplicate(value, f"{here}[{index}]")
     if values != sorted(values):
-        yield Cause.invalid(here, shown(values), "must be ordered")
+        yield Cause.invalid(here, quote(values), "must be ordered")
 
 
 def _conditions(patterns: Sequence[Mapping[str, Any]], path: str) -> Iterator[Cause]:
@@ -169,7 +169,7 @@ def _required_one_of(value: str | None, path: str, known: Sequence[str]) -> Iter
     if value:
         yield from one_of(value, path, known)
     else:
-        yield Cause.required(path, f"valid values: [{' '.join(map(shown, known))}]")
+        yield Cause.required(path, f"valid values: [{' '.join(map(quote, known))}]")
 
 
 def _too_many(items: Sequence[Any], path: str, most: int) -> Iterator[Cause]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.common.job_selectors import PREFIX, own_labels, settle_selector
 from aioinformer.testing.admission.specs.pods.pods import template_causes
 from aioinformer.testing.admission.specs.terms.parts import domain_path, non_negative, one_of, selector_causes
-from aioinformer.testing.admission.specs.terms.selectors import matches, mismatch, shown_selector
+from aioinformer.testing.admission.specs.terms.selectors import matches, mismatch, quote_selector
 from aioinformer.testing.admission.specs.workloads.job_changes import change_causes
 from aioinformer.testing.admission.specs.workloads.job_policies import failure_policy_causes, success_policy_causes
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def _generated(spec: Mapping[str, Any], metadata: Mapping[str, Any], old: Mappin
         if name not in labels:
             yield Cause.required(path, why)
         elif labels[name] != value:
-            yield Cause.invalid(path, shown(dict(sorted(labels.items()))), why)
+            yield Cause.invalid(path, quote(dict(sorted(labels.items()))), why)
     if not any(selector_causes(selector, "")) and not matches(selector, expected):
-        yield Cause.invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated")
+        yield Cause.invalid("spec.selector", quote_selector(selector), "`selector` not auto-generated")
 
 
 def _whole_spec(spec: Mapping[str, Any]) -> Iterator[Cause]:
@@ -113,7 +113,7 @@ def _whole_spec(spec: Mapping[str, Any]) -> Iterator[Cause]:
     yield from wrong
     labels = _labels(spec)
     if not wrong and (selector is None or not matches(selector, labels)):
-        yield mismatch(labels or None, "spec.template.metadata.labels", left_out=selector is None or not labels)
+        yield mismatch(labels or None, "spec.template.metadata.labels", missing=selector is None or not labels)
 
 
 def _indexed_names(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Cause]:
@@ -123,7 +123,7 @@ def _indexed_names(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iter
         last = f"{name}-{completions - 1}"
         if label_faults(last):
             why = f"will not able to create pod with invalid DNS label: {last}"
-            yield Cause.invalid("metadata.name", shown(name), why)
+            yield Cause.invalid("metadata.name", quote(name), why)
 
 
 def _indexed(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -159,9 +159,9 @@ def _restart_policy(spec: Mapping[str, Any], policy: str | None, path: str) -> I
     if policy in (None, "", "Always"):
         yield Cause.required(path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        yield Cause.unsupported(path, shown(policy), ("OnFailure", "Never"))
+        yield Cause.unsupported(path, quote(policy), ("OnFailure", "Never"))
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
-        yield Cause.invalid(path, shown(policy), 'only "Never" is supported when podFailurePolicy is specified')
+        yield Cause.invalid(path, quote(policy), 'only "Never" is supported when podFailurePolicy is specified')
 
 
 def _labels(spec: Mapping[str, Any]) -> Mapping[str, str]:

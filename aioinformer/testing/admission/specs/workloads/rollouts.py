@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import non_negative
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,13 +29,13 @@ def number_or_percentage(value: int | str, path: str) -> Iterator[Cause]:
     if not isinstance(value, str):
         yield from non_negative(value, path)
     elif not _PERCENT.fullmatch(value):
-        yield Cause.invalid(path, shown(value), _INVALID_PERCENT)
+        yield Cause.invalid(path, quote(value), _INVALID_PERCENT)
 
 
 def at_most_all(value: int | str, path: str) -> Iterator[Cause]:
     """Check that a percentage is at most 100%."""
     if isinstance(value, str) and _PERCENT.fullmatch(value) and _count(value) > 100:
-        yield Cause.invalid(path, shown(value), "must not be greater than 100%")
+        yield Cause.invalid(path, quote(value), "must not be greater than 100%")
 
 
 def deployment_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -49,10 +49,10 @@ def deployment_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Caus
         yield from number_or_percentage(unavailable, f"{here}.maxUnavailable")
         yield from number_or_percentage(surge, f"{here}.maxSurge")
         if not _count(unavailable) and not _count(surge):
-            yield Cause.invalid(f"{here}.maxUnavailable", shown(unavailable), "may not be 0 when `maxSurge` is 0")
+            yield Cause.invalid(f"{here}.maxUnavailable", quote(unavailable), "may not be 0 when `maxSurge` is 0")
         yield from at_most_all(unavailable, f"{here}.maxUnavailable")
     else:
-        value = shown(go_struct(strategy, _DEPLOYMENT_STRATEGY))
+        value = quote(go_struct(strategy, _DEPLOYMENT_STRATEGY))
         yield Cause.unsupported(path, value, ("Recreate", _ROLLING))
 
 
@@ -65,11 +65,11 @@ def daemon_set_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Caus
             yield from check(unavailable, f"{here}.maxUnavailable")
             yield from check(surge, f"{here}.maxSurge")
         if _count(unavailable) and _count(surge):
-            yield Cause.invalid(f"{here}.maxSurge", shown(surge), "may not be set when maxUnavailable is non-zero")
+            yield Cause.invalid(f"{here}.maxSurge", quote(surge), "may not be set when maxUnavailable is non-zero")
         if not _count(unavailable) and not _count(surge):
             yield Cause.required(f"{here}.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif kind != "OnDelete":
-        value = shown(go_struct(strategy, _DAEMON_SET_STRATEGY))
+        value = quote(go_struct(strategy, _DAEMON_SET_STRATEGY))
         yield Cause.unsupported(path, value, (_ROLLING, "OnDelete"))
 
 
@@ -79,10 +79,10 @@ def stateful_set_strategy(strategy: Mapping[str, Any], path: str) -> Iterator[Ca
     if kind == _ROLLING:
         yield from non_negative((rolling or {}).get("partition"), f"{here}.partition")
     elif kind != "OnDelete":
-        value = shown(go_struct(strategy, _STATEFUL_SET_STRATEGY))
+        value = quote(go_struct(strategy, _STATEFUL_SET_STRATEGY))
         yield Cause.invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
-        value = shown(go_struct(rolling, _PARTITION))
+        value = quote(go_struct(rolling, _PARTITION))
         yield Cause.invalid(here, value, "only allowed for updateStrategy 'RollingUpdate'")
 
 

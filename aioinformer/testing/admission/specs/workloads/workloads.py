@@ -17,13 +17,13 @@ from aioinformer.testing.admission.specs.terms.parts import (
     one_of,
     selector_causes,
 )
-from aioinformer.testing.admission.specs.terms.selectors import matches, mismatch, same_selector, shown_selector
+from aioinformer.testing.admission.specs.terms.selectors import matches, mismatch, quote_selector, same_selector
 from aioinformer.testing.admission.specs.workloads.rollouts import (
     daemon_set_strategy,
     deployment_strategy,
     stateful_set_strategy,
 )
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, labelling_causes
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def stateful_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Itera
     spec = obj.get("spec") or {}
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
-        yield Cause.invalid("spec.podManagementPolicy", shown(policy), "must be 'OrderedReady' or 'Parallel'")
+        yield Cause.invalid("spec.podManagementPolicy", quote(policy), "must be 'OrderedReady' or 'Parallel'")
     yield from stateful_set_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     for field, kept in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
         yield from one_of(kept, f"spec.persistentVolumeClaimRetentionPolicy.{field}", ("Retain", "Delete"))
@@ -97,7 +97,7 @@ def stateful_set(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Itera
     wrong = list(_selector(selector, "statefulset"))
     yield from wrong
     if selector and any(selector_causes(selector, "")):
-        yield Cause("FieldValueInvalid", "spec.selector", f"Invalid value: {shown_selector(selector)}")
+        yield Cause("FieldValueInvalid", "spec.selector", f"Invalid value: {quote_selector(selector)}")
     else:
         yield from _mismatch(template, selector)
         yield from template_causes(template, _TEMPLATE)
@@ -145,7 +145,7 @@ def _replicated(spec: Mapping[str, Any]) -> Iterator[Cause]:
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from _selector(selector, "deployment")
     if selector and any(selector_causes(selector, "")):
-        yield Cause.invalid("spec.selector", shown_selector(selector), "invalid label selector")
+        yield Cause.invalid("spec.selector", quote_selector(selector), "invalid label selector")
         return
     yield from _mismatch(template, selector)
     yield from template_causes(template, _TEMPLATE)
@@ -163,14 +163,14 @@ def _selector(selector: Mapping[str, Any] | None, kind: str) -> Iterator[Cause]:
 def _empty_selector(selector: Mapping[str, Any], kind: str) -> Iterator[Cause]:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         why = f"empty selector is invalid for {kind}"
-        yield Cause.invalid("spec.selector", shown_selector(selector), why, left_out=True)
+        yield Cause.invalid("spec.selector", quote_selector(selector), why, missing=True)
 
 
 def _mismatch(template: Mapping[str, Any], selector: Mapping[str, Any] | None) -> Iterator[Cause]:
     """Check that the selector matches the template. A missing selector matches nothing."""
     labels = (template.get("metadata") or {}).get("labels")
     if selector is None or not matches(selector, labels or {}):
-        yield mismatch(labels, f"{_TEMPLATE}.metadata.labels", left_out=selector is None or not labels)
+        yield mismatch(labels, f"{_TEMPLATE}.metadata.labels", missing=selector is None or not labels)
 
 
 def _always_restarted(template: Mapping[str, Any], kind: str) -> Iterator[Cause]:

@@ -18,7 +18,7 @@ from aioinformer.testing.admission.specs.pods.containers.security_contexts impor
 from aioinformer.testing.admission.specs.storage.volumes import valid_volumes
 from aioinformer.testing.admission.specs.terms.parts import duplicate, format_causes, not_found, one_of, required
 from aioinformer.testing.api.addresses import port_faults, port_name_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _init_containers(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iter
             if policy.get("restartPolicy") == "RestartContainer":
                 why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                 place = f"{here}.resizePolicy[{number}].restartPolicy"
-                yield Cause.invalid(place, shown(policy["restartPolicy"]), why)
+                yield Cause.invalid(place, quote(policy["restartPolicy"]), why)
 
 
 def _ephemeral_containers(spec: Part, path: str, volumes: Mapping[str, Part]) -> Iterator[Cause]:
@@ -168,7 +168,7 @@ def _ports(ports: Sequence[Part], path: str) -> Iterator[Cause]:
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name")
         if name and (faults := port_name_faults(name)):
-            yield from (Cause.invalid(f"{here}.name", shown(name), why) for why in faults)
+            yield from (Cause.invalid(f"{here}.name", quote(name), why) for why in faults)
         elif name in names:
             yield duplicate(name, f"{here}.name")
         elif name:
@@ -195,4 +195,4 @@ def _host_ports(containers: Sequence[Part], path: str) -> Iterator[Cause]:
 def _image(container: Part, path: str) -> Iterator[Cause]:
     image = container.get("image", "")
     if image != image.strip():
-        yield Cause.invalid(f"{path}.image", shown(image), "must not have leading or trailing whitespace")
+        yield Cause.invalid(f"{path}.image", quote(image), "must not have leading or trailing whitespace")

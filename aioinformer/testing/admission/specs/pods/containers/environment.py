@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.admission.specs.terms.field_references import field_reference, resource_reference
 from aioinformer.testing.admission.specs.terms.parts import containers_of, format_causes, not_found, required
 from aioinformer.testing.admission.specs.terms.paths import no_parent_steps
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import config_key_faults, label_faults, subdomain_faults
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def import_causes(imports: Sequence[Part], path: str) -> Iterator[Cause]:
             if each[source].get("name"):
                 yield from format_causes(each[source]["name"], f"{here}.{source}.name", subdomain_faults)
         if not sources:
-            yield Cause.invalid(path, '""', "must specify one of: `configMapRef` or `secretRef`", left_out=True)
+            yield Cause.invalid(path, '""', "must specify one of: `configMapRef` or `secretRef`", missing=True)
         elif len(sources) > 1:
             yield Cause.invalid(path, '""', _ONE_AT_A_TIME)
 
@@ -71,7 +71,7 @@ def file_reference_causes(spec: Part, path: str) -> Iterator[Cause]:
             if name not in volumes:
                 yield not_found(name, place)
             elif volumes[name].get("emptyDir") is None:
-                yield Cause.invalid(place, shown(name), "referenced volume must be of type emptyDir")
+                yield Cause.invalid(place, quote(name), "referenced volume must be of type emptyDir")
 
 
 def _value_source(origin: Part, path: str, *, has_value: bool) -> Iterator[Cause]:
@@ -80,7 +80,7 @@ def _value_source(origin: Part, path: str, *, has_value: bool) -> Iterator[Cause
         yield from _SOURCES[source](origin[source], f"{path}.{source}")
     if not sources:
         *most, last = (f"`{source}`" for source in _SOURCES)
-        yield Cause.invalid(path, '""', f"must specify one of: {', '.join(most)} or {last}", left_out=True)
+        yield Cause.invalid(path, '""', f"must specify one of: {', '.join(most)} or {last}", missing=True)
     elif has_value:
         yield Cause.invalid(path, '""', "may not be specified when `value` is not empty")
     elif len(sources) > 1:

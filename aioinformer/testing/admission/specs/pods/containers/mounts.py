@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import not_found, one_of, required
 from aioinformer.testing.admission.specs.terms.paths import descending_path, no_parent_steps
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,12 +35,12 @@ def mount_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> Ite
             yield not_found(name, f"{here}.name")
         yield from required(mount, here, "mountPath")
         if place in places:
-            yield Cause.invalid(f"{here}.mountPath", shown(place), "must be unique")
+            yield Cause.invalid(f"{here}.mountPath", quote(place), "must be unique")
         places.add(place)
         if name in device_names:
-            yield Cause.invalid(f"{here}.name", shown(name), "must not already exist in volumeDevices")
+            yield Cause.invalid(f"{here}.name", quote(name), "must not already exist in volumeDevices")
         if place in device_paths:
-            yield Cause.invalid(f"{here}.mountPath", shown(place), "must not already exist as a path in volumeDevices")
+            yield Cause.invalid(f"{here}.mountPath", quote(place), "must not already exist as a path in volumeDevices")
         # The API reports these without the index of the mount.
         yield from _sub_paths(mount, here, f"{path}.volumeMounts")
         yield from _propagation(mount, f"{path}.volumeMounts.mountPropagation", container)
@@ -62,23 +62,23 @@ def device_causes(container: Part, path: str, volumes: Mapping[str, Part]) -> It
         here, name, place = f"{path}.volumeDevices[{index}]", device.get("name", ""), device.get("devicePath", "")
         yield from required(device, here, "name")
         if name in names:
-            yield Cause.invalid(f"{here}.name", shown(name), "must be unique")
+            yield Cause.invalid(f"{here}.name", quote(name), "must be unique")
         if name not in volumes:
             yield not_found(name, f"{here}.name")
         elif all(volumes[name].get(source) is None for source in ("persistentVolumeClaim", "ephemeral")):
             why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            yield Cause.invalid(f"{here}.name", shown(name), why)
+            yield Cause.invalid(f"{here}.name", quote(name), why)
         yield from required(device, here, "devicePath")
         if place in places:
-            yield Cause.invalid(f"{here}.devicePath", shown(place), "must be unique")
+            yield Cause.invalid(f"{here}.devicePath", quote(place), "must be unique")
         if any(no_parent_steps(place, here)):
-            yield Cause.invalid(f"{here}.devicePath", shown(place), "can not contain backsteps ('..')")
+            yield Cause.invalid(f"{here}.devicePath", quote(place), "can not contain backsteps ('..')")
         else:
             places.add(place)
         if name in mounted:
-            yield Cause.invalid(f"{here}.name", shown(name), "must not already exist in volumeMounts")
+            yield Cause.invalid(f"{here}.name", quote(name), "must not already exist in volumeMounts")
         if place in mount_paths:
-            yield Cause.invalid(f"{here}.devicePath", shown(place), "must not already exist as a path in volumeMounts")
+            yield Cause.invalid(f"{here}.devicePath", quote(place), "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)
 
@@ -93,7 +93,7 @@ def _sub_paths(mount: Part, here: str, path: str) -> Iterator[Cause]:
     if plain:
         yield from descending_path(plain, f"{path}.subPath")
     if plain and expanded:
-        yield Cause.invalid(f"{here}.subPathExpr", shown(expanded), "subPathExpr and subPath are mutually exclusive")
+        yield Cause.invalid(f"{here}.subPathExpr", quote(expanded), "subPathExpr and subPath are mutually exclusive")
     if expanded:
         yield from descending_path(expanded, f"{path}.subPathExpr")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import format_causes, non_negative, one_of, required
 from aioinformer.testing.api.addresses import port_faults, target_port_faults
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def _request(request: Part, path: str) -> Iterator[Cause]:
 
 def _port(action: Part, path: str) -> Iterator[Cause]:
     port = action.get("port", 0)
-    yield from (Cause.invalid(f"{path}.port", shown(port), why) for why in target_port_faults(port))
+    yield from (Cause.invalid(f"{path}.port", quote(port), why) for why in target_port_faults(port))
 
 
 def _header_faults(name: str) -> list[str]:

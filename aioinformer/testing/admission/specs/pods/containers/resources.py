@@ -12,7 +12,7 @@ from aioinformer.testing.admission.common.pod_demands import (
     written_like,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 from aioinformer.testing.api.validation import label_faults, label_name_faults
 from aioinformer.testing.schemas.quantities import QuantityError, amount, canonical
 
@@ -75,14 +75,14 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
             if name in total and bounded(name) and total[name] > amount(quantity):
                 least = written_like(total[name], quantity)
                 why = f"must be greater than or equal to aggregate container {part} of {least}"
-                yield Cause.invalid(f"{here}.{part}[{name}]", shown(canonical(quantity)), why)
+                yield Cause.invalid(f"{here}.{part}[{name}]", quote(canonical(quantity)), why)
     most = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
         for name, quantity in sorted(asked_by(container, "limits").items()):
             if name in most and amount(quantity) > amount(most[name]):
                 why = f"must be less than or equal to pod limits of {canonical(most[name])}"
                 place = f"{here}.containers[{index}][{name}].limits"
-                yield Cause.invalid(place, shown(canonical(quantity)), why)
+                yield Cause.invalid(place, quote(canonical(quantity)), why)
 
 
 def _bounds(resources: Part, path: str, check_name: Callable[[str, str], Iterator[Cause]]) -> Iterator[Cause]:
@@ -101,7 +101,7 @@ def _bounds(resources: Part, path: str, check_name: Callable[[str, str], Iterato
                 yield Cause.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         elif relation := _violated_relation(name, amount(quantity), amount(limits[name])):
             why = f"must be {relation} to {name} limit of {canonical(limits[name])}"
-            yield Cause.invalid(f"{path}.requests", shown(canonical(quantity)), why)
+            yield Cause.invalid(f"{path}.requests", quote(canonical(quantity)), why)
         yield from _huge_pages(name, quantity, here)
     asked = {*limits, *requests}
     if any(name.startswith(PAGES) for name in asked) and asked.isdisjoint(_COMPUTE):
@@ -113,16 +113,16 @@ def container_resource_causes(name: str, path: str) -> Iterator[Cause]:
     yield from resource_causes(name, path)
     if "/" not in name:
         if name not in _CONTAINER_RESOURCES and not name.startswith(PAGES):
-            yield Cause.invalid(path, shown(name), "must be a standard resource for containers")
+            yield Cause.invalid(path, quote(name), "must be a standard resource for containers")
     elif _NATIVE not in name and not _is_extended(name):
-        yield Cause.invalid(path, shown(name), "doesn't follow extended resource name standard")
+        yield Cause.invalid(path, quote(name), "doesn't follow extended resource name standard")
 
 
 def _pod_resource(name: str, path: str) -> Iterator[Cause]:
     causes = list(resource_causes(name, path))
     yield from causes
     if not causes and name not in _COMPUTE and not name.startswith(PAGES):
-        yield Cause.unsupported(path, shown(name), _POD_RESOURCES)
+        yield Cause.unsupported(path, quote(name), _POD_RESOURCES)
 
 
 def resource_causes(name: str, path: str) -> Iterator[Cause]:
@@ -130,16 +130,16 @@ def resource_causes(name: str, path: str) -> Iterator[Cause]:
     faults = label_name_faults(name)
     if not faults and "/" not in name and name not in STANDARD_RESOURCES and not name.startswith((PAGES, _QUOTA_PAGES)):
         faults = ["must be a standard resource type or fully qualified"]
-    yield from (Cause.invalid(path, shown(name), why) for why in faults)
+    yield from (Cause.invalid(path, quote(name), why) for why in faults)
 
 
 def quantity_causes(name: str, quantity: str, path: str) -> Iterator[Cause]:
     """Check the quantity of a resource."""
     size = amount(quantity)
     if size < 0:
-        yield Cause.invalid(path, shown(canonical(quantity)), "must be greater than or equal to 0")
+        yield Cause.invalid(path, quote(canonical(quantity)), "must be greater than or equal to 0")
     if size != int(size) and (name in _COUNTED or _is_extended(name)):
-        yield Cause.invalid(path, shown(canonical(quantity)), "must be an integer")
+        yield Cause.invalid(path, quote(canonical(quantity)), "must be an integer")
 
 
 def _huge_pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
@@ -151,7 +151,7 @@ def _huge_pages(name: str, quantity: str, path: str) -> Iterator[Cause]:
         page = amount("0")
     if page <= 0 or page != int(page) or amount(quantity) % page:
         why = f"{canonical(quantity)} is not positive integer multiple of {name}"
-        yield Cause.invalid(path, shown(canonical(quantity)), why)
+        yield Cause.invalid(path, quote(canonical(quantity)), why)
 
 
 def _violated_relation(name: str, request: Decimal, limit: Decimal) -> str:
@@ -178,7 +178,7 @@ def _claims(claims: Sequence[Part], path: str, known: Sequence[str]) -> Iterator
             yield duplicate(name, here)
         else:
             if request:
-                yield from (Cause.invalid(f"{here}.request", shown(request), why) for why in label_faults(request))
+                yield from (Cause.invalid(f"{here}.request", quote(request), why) for why in label_faults(request))
             if key in seen:
                 yield duplicate(key, here)
             elif not request:
@@ -186,5 +186,5 @@ def _claims(claims: Sequence[Part], path: str, known: Sequence[str]) -> Iterator
             seen.add(key)
         if name not in known:
             which = f": {', '.join(known)}" if known else " which is empty"
-            why = f"Not found: {shown(name)}: must be one of the names in pod.spec.resourceClaims{which}"
+            why = f"Not found: {quote(name)}: must be one of the names in pod.spec.resourceClaims{which}"
             yield Cause("FieldValueNotFound", here, why)

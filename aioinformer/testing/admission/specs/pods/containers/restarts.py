@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.admission.specs.terms.parts import duplicate, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,4 +63,4 @@ def resize_causes(policies: Sequence[Part], path: str, restarts: str) -> Iterato
             else:
                 yield from one_of(value, path, known)
         if restarts == "Never" and policy != "NotRequired":
-            yield Cause.invalid(path, shown(policy), "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+            yield Cause.invalid(path, quote(policy), "must be 'NotRequired' when pod `restartPolicy` is 'Never'")

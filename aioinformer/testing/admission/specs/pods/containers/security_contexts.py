@@ -8,7 +8,7 @@ from aioinformer.testing.admission.specs.pods.pod_security import app_armor_caus
 from aioinformer.testing.admission.specs.pods.windows import windows_option_causes
 from aioinformer.testing.admission.specs.terms.go_structs import go_struct
 from aioinformer.testing.admission.specs.terms.parts import between, one_of
-from aioinformer.testing.api.statuses import Cause, shown
+from aioinformer.testing.api.statuses import Cause, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ def security_context_causes(context: Part, path: str, *, host_users: bool) -> It
         yield from one_of(processes, f"{path}.procMount", ("Default", "Unmasked"))
         if processes == "Unmasked" and host_users:
             why = "`hostUsers` must be false to use `Unmasked`"
-            yield Cause.invalid(f"{path}.procMount", shown(processes), why)
+            yield Cause.invalid(f"{path}.procMount", quote(processes), why)
     yield from seccomp_causes(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         yield from _no_escalation(context, path)
@@ -61,4 +61,4 @@ def _no_escalation(context: Part, path: str) -> Iterator[Cause]:
     escalations += ["`capabilities.Add` CAP_SYS_ADMIN" for capability in added if capability == "CAP_SYS_ADMIN"]
     for escalation in escalations:
         why = f"cannot set `allowPrivilegeEscalation` to false and {escalation}"
-        yield Cause.invalid(path, shown(go_struct(context, _SHAPE)), why)
+        yield Cause.invalid(path, quote(go_struct(context, _SHAPE)), why)
