@@ -13,7 +13,7 @@ from tests.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
 if TYPE_CHECKING:
     from pathlib import Path
 
-LANGUAGES = {"python", "console", "json", "text", "toml"}
+LANGUAGES = {"python", "console", "json", "text", "toml", "yaml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
 IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
 #: What a page of the reference shows.
@@ -46,6 +46,12 @@ def test_a_block_of_json_is_json(block: Block) -> None:
     except json.JSONDecodeError:
         for line in block.code.splitlines():
             json.loads(line)
+
+
+@pytest.mark.parametrize("page", [PROJECT / "README.md", PROJECT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_links_of_a_page_outside_the_site_exist(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (PROJECT / link).exists()] == []
 
 
 def test_lines_of_examples_are_short() -> None:
