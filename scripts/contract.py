@@ -111,7 +111,9 @@ def _summary(exchanges: Exchanges) -> str:
 def _shown(variants: list[str]) -> str:
     distinct = list(dict.fromkeys(variants))
     shown = "; ".join(distinct[:3]) + (" …" if len(distinct) > 3 else "")
-    return shown if len(variants) == 1 else f"{len(variants)} times: {shown}"
+    if len(variants) == 1:
+        return shown
+    return f"{len(variants)} times" + (f": {shown}" if shown else "")
 
 
 def _sentence(name: str) -> str:
