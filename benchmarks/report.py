@@ -34,7 +34,10 @@ def main() -> None:
 
 def _summary(results: dict[str, Any]) -> str:
     lines = ["## Limits and measurements", ""]
-    lines += ["The table contains all limits, met or missed.", ""]
+    lines += [
+        "The table contains all limits, met or missed. Of limits that apply to each of many phases or shapes, it shows"
+    ]
+    lines += ["the highest figure.", ""]
     lines += ["| | limit | measured | |", "|---|--:|--:|---|"]
     titles = {section.name: section.title for section in SECTIONS}
     for topic, questions in TOPICS:
@@ -44,7 +47,7 @@ def _summary(results: dict[str, Any]) -> str:
                 lines.append(f"| {titles[name]} | | not measured | |")
                 continue
             required = [each for each in results[name]["requirements"] if each["title"].startswith(beginning)]
-            for each in _highest(required) if name == "loop_blocking" else required:
+            for each in _highest(required, _GROUPS[name]) if name in _GROUPS else required:
                 title = "" if len(questions) == 1 or titles[name] == topic else f"{titles[name]}: "
                 limit, measured = (_ratio(each[value], each) for value in ("at_most", "measured"))
                 mark = "" if each["met"] else "**missed**"
@@ -58,16 +61,24 @@ def _ratio(value: float, requirement: dict[str, Any]) -> str:
     return svg.number(value)
 
 
-def _highest(required: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the requirements of all phases to the phase with the highest figure."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+#: Splits the titles of requirements that the summary groups: the members of a group differ only in `part`.
+_GROUPS = {
+    "loop_blocking": re.compile(r"(?P<subject>[^:]+: )(?P<part>[^:]+): (?P<figure>.+)"),
+    "heavy_objects": re.compile(r"(?P<subject>)(?P<part>.+): (?P<figure>.+)"),
+}
+
+
+def _highest(required: list[dict[str, Any]], pattern: re.Pattern[str]) -> list[dict[str, Any]]:
+    """Reduce each group of requirements to the one with the highest figure."""
+    found: dict[str, dict[str, Any]] = {}
     for each in required:
-        subject, _, what = each["title"].partition(": ")
-        phase, parted, figure = what.partition(": ")
-        if not parted:
-            found[subject, what] = each
-        elif (subject, figure) not in found or each["measured"] > found[subject, figure]["measured"]:
-            found[subject, figure] = each | {"title": f"{subject}: {figure} (highest of all phases: {phase})"}
+        match = pattern.fullmatch(each["title"])
+        if match is None:
+            found[each["title"]] = each
+            continue
+        group = f"{match['subject']}{match['figure']}"
+        if group not in found or each["measured"] > found[group]["measured"]:
+            found[group] = each | {"title": f"{group} (highest: {match['part']})"}
     return list(found.values())
 
 

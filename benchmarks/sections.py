@@ -120,7 +120,7 @@ SECTIONS = (
     ),
     Section(
         "loop_blocking",
-        "How long the event loop is blocked",
+        "Blocking of the event loop",
         "50,000 pods. A ticker of 1 ms runs at the same time. *Blocked* is the CPU time that the thread consumed while "
         "a tick was due, minus that of an idle ticker, so other load on the machine does not count. *First look* is "
         "the first read of a pod's body in a process, which creates the classes of the model. *Release* is the time "

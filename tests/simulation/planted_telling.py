@@ -137,7 +137,7 @@ def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
     return patch.object(CacheUpdates, "_deleted", deleted)
 
 
-@planted("reaching a resourceVersion also wakes those who wait for a later one")
+@planted("reaching a resourceVersion also ends waits for a later one")
 def woken_for_any_version() -> AbstractContextManager[Any]:
     return patch("aioinformer.cache.waiters.covers", lambda version, wanted: True)
 
