@@ -1,9 +1,9 @@
-"""Informers of whatever a server serves, by name, and of custom resources as they come and go.
+"""`DynamicInformers`: informers of any resource by name, and of custom resources while they are served.
 
-An object is a mapping here, whatever it is: who asks for any resource knows no classes.
+Objects are mappings, for built-in kinds, too, since code for any resource has no model classes.
 
-Custom resources are followed while their definitions are established and serve them. A version that is served no longer
-is as good as gone; another one has an informer of its own.
+`follow` keeps an informer for each custom resource whose definition is established and serves it. When a version is no
+longer served, its objects are delivered as deletes; another version gets its own informer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.functions import plain_function
@@ -48,37 +47,37 @@ if TYPE_CHECKING:
     from aioinformer.transport.auth.credentials import Connection
 
 
-class DynamicInformer(SharedIndexInformer[Any]):
-    """A `SharedIndexInformer` that can be told whether its resource is served. To begin with, it is."""
+_log = get_logger("aioinformer.factory")
 
-    _served = True  # metrics may ask while this is being made
+
+class DynamicInformer(SharedIndexInformer[Any]):
+    """A `SharedIndexInformer` of a resource that may not be served. Initially, it counts as served."""
+
+    _served = True  # a class attribute, since metrics may be read during construction
 
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
-        self._only_metadata = options.get("storage") == Storage.METADATA
-        self._change = asyncio.Event()
+        self._served_changed = asyncio.Event()
 
     @property
     def served(self) -> bool:
-        """Whether the resource is known to be served, and therefore followed."""
+        """Whether the resource is known to be served, so that the informer watches it."""
         return self._served
 
     def serve(self, served: bool) -> None:
-        """The resource is served from now on, or not: then everything in the cache is told as gone."""
+        """Set whether the resource is served. If not, empty the cache and deliver deletes."""
         if served is not self._served:
             self._served = served
-            self._change.set()
+            self._served_changed.set()
             if not served:
                 self._replace_source(self._lister_watcher)
 
     def move(self, lister_watcher: ListerWatcher[Any]) -> None:
-        """The resource is listed and watched by this from now on: it came back with another scope.
+        """Replace the lister-watcher, for a resource that is now namespaced or cluster-scoped and was not before.
 
         Args:
             lister_watcher: of the same resource.
         """
-        if self._only_metadata and isinstance(lister_watcher, ListWatch):
-            lister_watcher = lister_watcher.only_metadata()
         self.resource = lister_watcher.resource
         self._replace_source(lister_watcher)
 
@@ -90,18 +89,15 @@ class DynamicInformer(SharedIndexInformer[Any]):
 
     async def _before_source(self) -> None:
         while not self._served:
-            self._change.clear()
+            self._served_changed.clear()
             self._quarantine.clear()
             await self._pipeline.forget(self._store.all_keys())
-            await self._change.wait()
-
-
-_log = get_logger("aioinformer.factory")
+            await self._served_changed.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """Who wants to know of custom resources."""
+    """The arguments of `follow`."""
 
     begin: Callable[[DynamicInformer], Any]
     wanted: Callable[[Resource[Any]], Any]
@@ -109,25 +105,26 @@ class _Following:
 
 
 class DynamicInformers:
-    """Makes informers of any resource, one for each resource and scope, and owns them while it runs.
+    """Creates informers of any resource, one for each resource and scope, and owns them while it runs.
 
-    To be entered with `async with`; leaving it ends them all. Informers that are asked for while it runs are started at
-    once, those before when it is entered.
+    Use it as `async with DynamicInformers(…) as informers`; leaving the block stops all of them. Informers that are
+    created inside the block start at once, those created before start on entry.
 
     Args:
-        transport: the server: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or a URL. Only what is
-            made of the latter two is closed on leaving.
-        resync_period: the default of all informers, in seconds; 0 for never.
-        namespace: "" for all namespaces. Cluster-scoped resources are not limited by it.
+        transport: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or the URL of the server. For the
+            latter two, a transport is created, and closed on exit; you close the others.
+        resync_period: the default for all informers, in seconds; 0 for never.
+        namespace: "" for all namespaces. It does not apply to cluster-scoped resources.
         tweak_list_options: changes the options of every list and watch in place.
-        options: of all informers: paging, time-outs, backoff.
-        max_undecodable: of all informers: the share of objects, from 0 to 1, above which one is not ready; None for no
-            limit.
-        shutdown_grace: seconds a handler that is running at the stop has to finish.
+        options: for all informers: paging, timeouts, backoff.
+        max_undecodable: for all informers: the share of objects that may fail to decode, from 0 to 1, before the
+            informer is not ready; None for no limit.
+        shutdown_grace: how long a handler call may continue after the stop, in seconds.
 
-        name: of the informers, for metrics; released when they have ended. What `follow` reads definitions with is not
-            among them. By default, and if a string is in use, the first free one of `default`, `default-2` and so on.
-        metrics: asks informers for their numbers, from time to time; without it, nothing is counted.
+        name: of the informers, for metrics; released when they have stopped. The informer of definitions for `follow`
+            is not included. By default, and if a string is in use, the first free name of `default`, `default-2` and so
+            on.
+        metrics: collects the informers' metrics; without it, they are not counted.
     """
 
     def __init__(
@@ -163,30 +160,30 @@ class DynamicInformers:
         )
         self._scopes: dict[DynamicInformer, Scope] = {}
         self._following: _Following | None = None
-        #: The resource that is followed of each definition.
+        #: The watched version of each definition.
         self._chosen: dict[str, Resource[Any]] = {}
 
     # Informers.
 
     async def informer(self, name: str | Resource[Any], **options: Unpack[InformerOptions[Any]]) -> DynamicInformer:
-        """Return the informer of a resource and scope; the first call makes it.
+        """Return the informer of a resource and scope; the first call creates it.
 
-        Options mean what they mean for `SharedInformerFactory.informer_for`.
+        The options are those of `SharedInformerFactory.informer_for`.
 
         Args:
-            name: as kubectl takes it: "pods", "deployments.apps", "widgets.example.com", "apps/v1/deployments". A
-                `Resource` needs no discovery, and may be one that the server does not serve yet.
+            name: as for kubectl: "pods", "deployments.apps", "widgets.example.com", "apps/v1/deployments". A `Resource`
+                needs no discovery, and the server need not serve it yet.
             options: see `InformerOptions`.
 
         Raises:
             InformerStopped: the stop has begun.
-            UnknownResource: the server does not serve it.
+            UnknownResource: the server does not serve the resource.
             UnknownOption: there is no such option.
-            UsageError: it cannot be listed and watched, this is no name of a resource, or an option makes no sense or
-                differs from that of the informer that exists.
-            DiscoveryIncomplete: whether the server serves it could not be found out.
+            UsageError: the resource does not support list, the name is invalid, or an option is invalid or differs from
+                that of the existing informer.
+            DiscoveryIncomplete: discovery failed for a part of the API that may contain the resource.
             TransportError: the server was not reached.
-            ApiError: the server refuses to tell.
+            ApiError: the server refused the discovery.
         """
         named = named_options(options, "informer()")
         resource = name if isinstance(name, Resource) else await self.discovery.resolve(name)
@@ -198,11 +195,11 @@ class DynamicInformers:
         wanted: Callable[[Resource[Any]], Any] = lambda resource: True,
         **options: Unpack[InformerOptions[Any]],
     ) -> None:
-        """Keeps an informer for each custom resource whose definition is there, or will be. To be called once.
+        """Keep an informer for each custom resource with a definition, now or later. Call it once.
 
         Args:
-            begin: called with each new informer before it is started; adds handlers.
-            wanted: resource -> whether to follow it.
+            begin: called with each new informer before its start, to add handlers.
+            wanted: resource -> whether to watch it.
             options: of these informers.
 
         Raises:
@@ -210,7 +207,7 @@ class DynamicInformers:
             UsageError: it was called before.
         """
         if self._following is not None:
-            raise UsageError("follow() was called before: one follower can begin different things")
+            raise UsageError("follow() was called before: tell resources apart in `begin`")
         self._following = _Following(begin, wanted, named_options(options, "follow()"))
         definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
@@ -230,13 +227,13 @@ class DynamicInformers:
         self._informers.start_informers()
 
     def informers(self) -> dict[str, DynamicInformer]:
-        """Return a copy: all informers by the `gvr` of their resource, and the scope if it is not the common one."""
+        """Return all informers by the `gvr` of their resource, and the scope if it is not the default: a copy."""
         return dict(self._informers.by_key)
 
     def snapshot(self) -> FactorySnapshot:
-        """What the informers and their handlers are doing, as plain data for `json.dumps`; any thread may ask.
+        """Return the state of the informers and their handlers, as plain data for `json.dumps`, in any thread.
 
-        It has names and counts, and never the content of an object or a credential.
+        It contains names and counts, but never the content of an object or a credential.
         """
         return self._informers.snapshot(self._name.name if self._name is not None else "")
 
@@ -247,19 +244,19 @@ class DynamicInformers:
 
     async def wait_for_cache_sync(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+        timeout: float | None = None,  # noqa: ASYNC109 - a timeout is a result here, not an exception
     ) -> SyncResult:
-        """Waits until every informer that there is now has filled its cache.
+        """Wait until the caches of all current informers have synced.
 
         Args:
             timeout: in seconds, None for no limit.
 
         Returns:
-            Whether all caches are filled, and whether each is: a mapping with the keys of `informers()`.
+            Whether each cache has synced, by the keys of `informers()`. True if all have.
 
         Raises:
-            InformerStopped: one stopped before that.
-            Exception: what an informer crashed with.
+            InformerStopped: an informer stopped before that.
+            Exception: an informer crashed with it.
         """
         return await all_synced(self.informers(), timeout=timeout)
 
@@ -270,7 +267,7 @@ class DynamicInformers:
     async def __aenter__(self) -> Self:
         self._informers.check()
         if self._informers.stopped or self._informers.running:
-            raise UsageError("dynamic informers run once; make new ones")
+            raise UsageError("DynamicInformers can be entered once; create another one")
         await self._informers.enter()
         return self
 
@@ -297,7 +294,7 @@ class DynamicInformers:
             return known
         self._informers.check()
         if self._informers.stopped:
-            raise InformerStopped(f"the dynamic informers were stopped before they were asked for {key}")
+            raise InformerStopped(f"{key} has no informer, and the DynamicInformers were stopped")
         resource.require("list")
         making = self._making.with_options(named)
         informer = DynamicInformer(
@@ -337,15 +334,15 @@ class DynamicInformers:
             return
         resource = next(iter(served.values()))
         if following.wanted(resource):
-            _log.info("custom resource %s is followed", resource.gvr)
+            _log.info("custom resource %s is served: watching it", resource.gvr)
             try:
                 self._informer_for(resource, following.options, following.begin)
             except UsageError as error:
-                _log.error("custom resource %s is not followed: %s", resource.gvr, error)
+                _log.error("custom resource %s cannot be watched: %s", resource.gvr, error)
             self._chosen[definition.name] = resource
 
-    def _withdrawn(self, gone: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
-        self._serve(gone.key if isinstance(gone, DeletedFinalStateUnknown) else gone.name, {})
+    def _withdrawn(self, last: CustomResourceDefinition | DeletedFinalStateUnknown[Any]) -> None:
+        self._serve(last.key if isinstance(last, DeletedFinalStateUnknown) else last.name, {})
 
     def _serve(self, name: str, served: Mapping[str, Resource[Any]]) -> None:
         for key, informer in self.informers().items():
@@ -355,10 +352,10 @@ class DynamicInformers:
             if resource is not None and resource.namespaced is not informer.resource.namespaced:
                 scope = self._scopes[informer]
                 if scope.namespace and scope.namespace != self._namespace and not resource.namespaced:
-                    resource = None  # nothing of it is in the namespace that was asked for
+                    resource = None  # the requested namespace has no objects of it
                 else:
                     namespace = scope.namespace or self._namespace if resource.namespaced else ""
                     informer.move(self._lister_watcher(resource, replace(scope, namespace=namespace)))
             if informer.served is not (resource is not None):
-                _log.info("custom resource %s is %s", key, "withdrawn" if informer.served else "back")
+                _log.info("custom resource %s is %s", key, "no longer served" if informer.served else "served again")
                 informer.serve(resource is not None)

@@ -1,29 +1,27 @@
-"""One informer over several namespaces, which may come and go while it runs.
+"""`MultiNamespaceInformer`: one informer of several namespaces, which can be added and removed while it runs.
 
-Who may read some namespaces and not all needs a list and a watch for each. Here they share one cache, one set of
-handlers, and one state:
+If you may read only some namespaces, each of them needs its own list and watch. This informer gives them one cache, one
+set of handlers, and one state:
 
-- Each namespace has a reflector, a queue and a process loop of its own, and they do not wait for each other.
-- They fill one cache, with one lister; handlers are told in one line, as by any informer.
-- A namespace that is removed is told as deletions, with the last known states: nobody looks there any more.
-- The version of the cache is the least of the namespaces' versions: up to there, everything of all of them is in it.
+- Each namespace has its own reflector, queue and process loop, which do not wait for each other.
+- They fill one cache with one lister. Each handler gets one sequence of notifications, as from any informer.
+- The objects of a removed namespace are delivered as deletes, with their last known states.
+- The version of the cache is the least of the namespaces' versions: it contains all changes up to there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import Latch
 from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.versions import version_number
@@ -42,8 +40,8 @@ T = TypeVar("T")
 _log = get_logger("aioinformer.factory")
 
 
-class _KnownInNamespace:
-    """What the cache has of one namespace."""
+class _StoreOfNamespace:
+    """The part of the store that belongs to one namespace."""
 
     def __init__(self, store: ThreadSafeStore[Any], namespace: str) -> None:
         self._store = store
@@ -57,9 +55,10 @@ class _KnownInNamespace:
 
 
 class _Member:
-    """One namespace."""
+    """One namespace of the informer; `all_synced` accepts it."""
 
-    def __init__(self, quarantine: Quarantine) -> None:
+    def __init__(self, name: str, quarantine: Quarantine) -> None:
+        self.name = name
         self.source: Source | None = None
         self.quarantine = quarantine
         self.task: asyncio.Task[None] | None = None
@@ -70,37 +69,29 @@ class _Member:
     def state(self) -> InformerState:
         return self.source.controller.reflector.state if self.source else InformerState(Phase.NEW, "", 0.0)
 
-
-@dataclass(frozen=True, slots=True)
-class _Syncing:
-    """One namespace, for those who wait for several."""
-
-    name: str
-    member: _Member
-
     def has_synced(self) -> bool:
-        return bool(self.member.synced)
+        return bool(self.synced)
 
     async def wait_for_sync(self) -> None:
-        await self.member.synced.wait()
+        await self.synced.wait()
 
 
 class MultiNamespaceInformer(SharedIndexInformer[T]):
     """A `SharedIndexInformer` of some namespaces.
 
     Args:
-        lister_watcher_for: namespace -> what to list and watch there: `lambda namespace: ListWatch(transport, PODS,
-            namespace)`. Also asked once for "", to know the resource.
-        namespaces: to begin with; may be empty.
+        lister_watcher_for: namespace -> lister-watcher: `lambda namespace: ListWatch(transport, PODS, namespace)`. Also
+            called once with "", to learn the resource.
+        namespaces: the initial namespaces; may be empty.
         resync_period: as for `SharedIndexInformer`.
-        options: as for `SharedIndexInformer`. With `queue="in_order"` the order is that of each namespace, and a relist
-            of one reaches readers in one piece.
+        options: as for `SharedIndexInformer`. With `queue="in_order"`, the order holds within each namespace, and a
+            relist of one namespace becomes visible at once.
 
     Raises:
-        UsageError: the resource has no namespaces, or an option makes no sense.
+        UsageError: the resource is cluster-scoped, or an option is invalid.
     """
 
-    _tasks: asyncio.TaskGroup | None = None  # metrics may ask while this is being made
+    _tasks: asyncio.TaskGroup | None = None  # a class attribute, since metrics may be read during construction
 
     def __init__(
         self,
@@ -117,56 +108,55 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         super().__init__(lister_watcher_for(""), resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
-        self._only_metadata = options.get("storage") == Storage.METADATA
         self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {each: self._member() for each in _checked(namespaces)}
-        #: What ends in a namespace that was removed; it may be added again meanwhile.
+        self._members: dict[str, _Member] = {each: self._member(each) for each in _checked(namespaces)}
+        #: The ending tasks of removed namespaces, which may be added again meanwhile.
         self._leaving: dict[str, set[asyncio.Task[None]]] = {}
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that are looked at."""
+        """The current namespaces."""
         return frozenset(self._members)
 
     async def add_namespace(self, namespace: str) -> None:
-        """Looks at one namespace more; returns once its objects are in the cache. Nothing happens if it is there.
+        """Add a namespace unless it is there, and wait until its objects are in the cache.
 
-        A wait that is cancelled leaves the namespace added.
+        Cancelling the wait keeps the namespace.
 
         Raises:
             InformerStopped: the informer has stopped, or stopped before that.
-            UsageError: this is no namespace.
+            UsageError: the name is not a valid namespace.
         """
         await self.set_namespaces({*self._members, namespace})
         if self._started and (member := self._members.get(namespace)) is not None:
-            await member.synced.wait()  # somebody else may have added it just now
+            await member.synced.wait()  # another task may have added it just now
 
     async def remove_namespace(self, namespace: str) -> None:
-        """Looks at one namespace less; returns once its objects are gone from the cache, and handlers will be told.
+        """Remove a namespace, and wait until its objects are removed from the cache and their deletes enqueued.
 
-        A wait that is cancelled leaves the namespace removed.
+        Cancelling the wait does not restore the namespace.
 
         Raises:
             InformerStopped: the informer has stopped.
         """
         await self.set_namespaces(self._members.keys() - {namespace})
         if leaving := self._leaving.get(namespace):
-            await asyncio.wait(set(leaving))  # somebody else may have removed it just now
+            await asyncio.wait(set(leaving))  # another task may have removed it just now
 
     async def set_namespaces(self, namespaces: Iterable[str]) -> None:
-        """Looks at these namespaces from now on: the removed ones end first, then the new ones are waited for.
+        """Replace the set of namespaces; wait until removed ones are gone, and new ones are in the cache.
 
         Raises:
             InformerStopped: the informer has stopped, or stopped before that.
-            UsageError: one is no namespace; nothing is changed then.
-            Exception: what `lister_watcher_for` raised; nothing is changed then, either.
+            UsageError: a name is not a valid namespace; nothing is changed then.
+            Exception: raised by `lister_watcher_for`; nothing is changed then.
         """
         wanted = _checked(namespaces)
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
         new = [namespace for namespace in wanted if namespace not in self._members]
         lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
-        fresh = {namespace: self._member() for namespace in new}
+        fresh = {namespace: self._member(namespace) for namespace in new}
         leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
         self._members |= fresh
         self._advance()
@@ -181,27 +171,26 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
 
     async def wait_for_cache_sync(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 - a time-out is an answer here, not an exception
+        timeout: float | None = None,  # noqa: ASYNC109 - a timeout is a result here, not an exception
     ) -> SyncResult:
-        """Waits until the objects of every namespace that is looked at now are in the cache.
+        """Wait until the objects of all current namespaces are in the cache.
 
         Args:
             timeout: in seconds, None for no limit.
 
         Returns:
-            Whether all are, and whether those of each are: a mapping with keys like "v1/pods?namespace=shop".
+            Whether each namespace has synced, by keys like "v1/pods?namespace=shop". True if all have.
 
         Raises:
             InformerStopped: the informer stopped, or a namespace was removed, before that.
-            Exception: what the informer crashed with.
+            Exception: the informer crashed with it.
         """
         gvr = self.resource.gvr
         return await all_synced(
-            {f"{gvr}?namespace={each}": _Syncing(each, member) for each, member in self._members.items()},
-            timeout=timeout,
+            {f"{gvr}?namespace={each}": member for each, member in self._members.items()}, timeout=timeout
         )
 
-    # What a single informer asks its one reflector.
+    # State, which other informers read from their only reflector.
 
     @property
     def initial_resource_version(self) -> str:
@@ -209,7 +198,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         return ""
 
     def _reflector_state(self) -> InformerState:
-        """That of the first namespace that is not healthy; the reason names it."""
+        """Return the state of the first namespace that is not healthy; the reason names it."""
         if self._tasks is None:
             return super()._reflector_state()
         states = {namespace: member.state for namespace, member in sorted(self._members.items())}
@@ -220,7 +209,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
 
     def reflectors(self) -> dict[str, Reflector]:
-        """What lists and watches, by namespace."""
+        """Return the reflectors by namespace."""
         members = list(self._members.items())
         return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
 
@@ -246,9 +235,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
 
     def _start(self, namespace: str, lister_watcher: ListerWatcher[T], tasks: asyncio.TaskGroup) -> None:
         member = self._members[namespace]
-        known = _KnownInNamespace(self._indexer.store, namespace)
-        if self._only_metadata and isinstance(lister_watcher, ListWatch):
-            lister_watcher = lister_watcher.only_metadata()
 
         def processed(version: str) -> None:
             member.version = version
@@ -261,24 +247,24 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             lister_watcher,
             processed,
             name=f"{self.name} in {namespace}",
-            known=known,
+            known=_StoreOfNamespace(self._store, namespace),
             resync_period=0.0,
             quarantine=member.quarantine,
         )
-        member.task = tasks.create_task(self._look_at(namespace, member), name=f"{self.name} in {namespace}")
+        member.task = tasks.create_task(self._run_member(member, source), name=f"{self.name} in {namespace}")
 
-    async def _look_at(self, namespace: str, member: _Member) -> None:
-        assert member.source is not None
+    async def _run_member(self, member: _Member, source: Source) -> None:
+        namespace = member.name
         if leaving := self._leaving.get(namespace):
             await asyncio.wait(set(leaving))
         try:
-            await member.source.controller.run()
+            await source.controller.run()
         finally:
             if self._members.get(namespace) is not member:
-                await self._pipeline.forget(self._indexer.store.indexed_keys(NAMESPACE_INDEX, namespace))
+                await self._pipeline.forget(self._store.indexed_keys(NAMESPACE_INDEX, namespace))
 
-    def _member(self) -> _Member:
-        return _Member(self._undecodable.quarantine())
+    def _member(self, namespace: str) -> _Member:
+        return _Member(namespace, self._undecodable.quarantine())
 
     def _remove(self, namespace: str) -> asyncio.Task[None] | None:
         member = self._members.pop(namespace)
@@ -317,7 +303,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
 
 
 def _checked(namespaces: Iterable[str]) -> dict[str, None]:
-    """The namespaces in their order, each once."""
+    """Return the namespaces in their order, without repetitions."""
     if isinstance(namespaces, str):
         raise UsageError(f"namespaces must be a list of names, not a string: [{namespaces!r}]")
     wanted = dict.fromkeys(namespaces)

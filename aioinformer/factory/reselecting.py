@@ -1,20 +1,18 @@
-"""An informer whose selection may change while it runs: other labels, other fields, another shard.
+"""`ReselectingInformer`: an informer whose selection may change while it runs: labels, fields, or shard.
 
-The cache, its handlers and its readers stay. The new selection is listed, and what differs is told: what is new in it
-is added, as a part of an initial list; what is not in it is gone, as a `DeletedFinalStateUnknown` (on the server it may
-well be there); and what is in both is told only if it changed. Until that list has come, the cache shows the old
-selection, and does not follow it any more.
+The cache, handlers and readers stay. The informer lists the new selection and delivers the differences: objects that
+are only in the new selection as adds of an initial list, objects that are only in the old one as deletes with a
+`DeletedFinalStateUnknown` (they may still exist on the server), and objects in both if they have changed. Until this
+list arrives, the cache shows the old selection without further changes.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Latch
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.listwatch import ListWatch
 
 if TYPE_CHECKING:
     from aioinformer.reflector.listwatch import ListerWatcher
@@ -23,34 +21,33 @@ T = TypeVar("T")
 
 
 class ReselectingInformer(SharedIndexInformer[T]):
-    """A `SharedIndexInformer` with `select`.
+    """A `SharedIndexInformer` with the method `select`.
 
     Args:
-        lister_watcher: the selection to begin with.
-        resync_period: as for `SharedIndexInformer`, as are all options.
+        lister_watcher: the initial selection.
+        resync_period: as for `SharedIndexInformer`.
+        options: as for `SharedIndexInformer`.
     """
 
     def __init__(self, lister_watcher: ListerWatcher[T], resync_period: float = 0.0, **options: Any) -> None:
         super().__init__(lister_watcher, resync_period, **options)
-        self._only_metadata = options.get("storage") == Storage.METADATA
+        #: Set when the cache shows the selection.
         self._shown = Latch()
 
     async def select(self, lister_watcher: ListerWatcher[T]) -> None:
-        """Follows another selection of the same resource from now on; returns once the cache shows it.
+        """Change the selection, and wait until the cache shows it.
 
-        Before the start, it returns at once. A wait that is cancelled leaves the new selection in place. Of several
-        calls the last one counts, and all of them wait for it.
+        Before the start, it returns at once. Cancelling the wait keeps the new selection. Of concurrent calls, the last
+        one wins, and all of them wait for it.
 
         Raises:
             InformerStopped: the informer has stopped, or stopped before that.
-            UsageError: this is another resource.
+            UsageError: the selection is of another resource.
         """
         if self._stopped:
             raise InformerStopped(f"the selection was not changed because {self.name} has stopped already")
         if lister_watcher.resource.gvr != self.resource.gvr:
-            raise UsageError(f"{self.name} cannot select {lister_watcher.resource.gvr}; make another informer for it")
-        if self._only_metadata and isinstance(lister_watcher, ListWatch):
-            lister_watcher = lister_watcher.only_metadata()
+            raise UsageError(f"{self.name} cannot select {lister_watcher.resource.gvr}; create another informer for it")
         if self._shown:
             self._shown = Latch()
         self._replace_source(lister_watcher)

@@ -117,8 +117,6 @@ class SharedIndexInformer(ObservedInformer[T]):
         check_share(max_undecodable)
         check_seconds(shutdown_grace, "shutdown_grace")
         check_indexers(indexers)
-        if storage == Storage.METADATA and isinstance(lister_watcher, ListWatch):
-            lister_watcher = lister_watcher.only_metadata()
         self._lister_watcher = lister_watcher
         self._options = options or ReflectorOptions()
         super().__init__(
@@ -315,8 +313,11 @@ class SharedIndexInformer(ObservedInformer[T]):
         """
         pipeline, objects = self._pipeline, self._objects
         queue = pipeline.queue(known)
+        requested = lister_watcher
+        if objects.storage is Storage.METADATA and isinstance(lister_watcher, ListWatch):
+            requested = lister_watcher.only_metadata()
         reflector = Reflector(
-            lister_watcher,
+            requested,
             queue,
             name=name or self.name,
             options=self._options,

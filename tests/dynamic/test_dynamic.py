@@ -138,7 +138,7 @@ async def test_scopes_and_invalid_options(api: Api, dynamic: DynamicInformers) -
         assert [each["metadata"]["name"] for each in web.lister().list()] == ["web"]
         assert await dynamic.informer("v1/configmaps", namespace="default", label_selector="app==web") is web
         assert len(whole.lister().list()) > 1
-        with pytest.raises(UsageError, match=r"has an informer already, .* storage is 'stripped', not 'dict'"):
+        with pytest.raises(UsageError, match=r"already has an informer with other options: .*storage is 'stripped', not 'dict'"):
             await dynamic.informer("cm", storage="dict")
         with pytest.raises(UnknownOption, match=r"informer\(\) has no option 'selector'"):
             await dynamic.informer("cm", selector="app=web")  # type: ignore[call-arg]
@@ -288,5 +288,5 @@ async def test_follow_can_be_called_once(dynamic: DynamicInformers) -> None:
 
 async def test_dynamic_informers_run_once(dynamic: DynamicInformers) -> None:
     async with dynamic:
-        with pytest.raises(UsageError, match="run once"):
+        with pytest.raises(UsageError, match="can be entered once"):
             await dynamic.__aenter__()

@@ -105,5 +105,5 @@ async def test_stop_fails_waits_for_a_selection() -> None:
 
 async def test_another_resource_is_refused() -> None:
     informer = ReselectingInformer(Collection("a"))
-    with pytest.raises(UsageError, match="make another informer"):
+    with pytest.raises(UsageError, match="create another informer"):
         await informer.select(Collection(resource=Resource("", "v1", "configmaps", kind="ConfigMap")))
