@@ -1,15 +1,16 @@
-"""Keys, items and indices under one lock: what every store here is made of.
+"""Keys, items and indices under one lock: the base of every store.
 
-What holds at any time, for every reader, from any thread:
+These statements hold at any time, for readers in any thread:
 
-- One call is answered from one state: nothing is seen half changed (ARC-08).
-- An object is in the store and in all its indices, or in none of them; a change that runs out of memory is undone.
-- What an index function said of an object is kept with it, so that the function is called once a version, and a
-  function that changes its mind leaves nothing behind in the index.
-- An index function that raises costs its object the place in that index, which `failing` tells, and nothing else.
+- Each call is answered from one state. No reader sees half of a change.
+- An object is in the store and in all its indices, or in none of them. A change that runs out of memory is undone.
+- The values that an index function returned for an object are kept with it. The function is called once for each
+  version, and a function that changes its mind leaves nothing behind in the index.
+- If an index function raises for an object, the object is absent from that index and present everywhere else; `failing`
+  lists such objects.
 
-Index functions are called outside the lock, so that they may read the store. The lock is re-entrant: a finalizer or a
-signal handler may read in the middle of a change of its own thread.
+Index functions are called outside the lock, so they may read the store. The lock is re-entrant: a finalizer or a signal
+handler may read while its own thread is changing the store.
 """
 
 from __future__ import annotations
@@ -28,27 +29,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The name of the index by namespace.
+#: The name of the namespace index.
 NAMESPACE_INDEX = "namespace"
 
 #: index name -> index
 Indices: TypeAlias = dict[str, Index[T]]
-#: Indices in which a change was begun, with the values of the object before and after it.
+#: Indices in which a change has begun, with the values of the object before and after it.
 Begun: TypeAlias = list[tuple[Index[Any], tuple[str, ...], tuple[str, ...]]]
 
-#: So many objects are named for which an index function raises.
+#: How many objects are named for which an index function raises.
 _NAMED: Final = 3
 
 
 class ThreadSafeStore(Generic[T]):
     """Keys, items and indices under one lock.
 
-    Items are whatever the owner puts in. `to_view` makes of an item what index functions and readers see.
+    Items are of any type. `to_view` returns what index functions and readers see of an item.
 
     Args:
         indexers: index functions by name.
         to_view: item -> what readers see; None for the item itself.
         timed: wraps index functions, so that their calls are timed.
+
+    Attributes:
+        every_index: all indices, unfinished ones included, for the writer's thread. It is another list whenever an
+            index is added or replaced, by which `put` notices that.
+        resource_version: up to which everything is in the store; "" if that is unknown.
+        on_release: called with the items when the store is garbage.
     """
 
     def __init__(
@@ -62,12 +69,10 @@ class ThreadSafeStore(Generic[T]):
         self._lock = threading.RLock()
         self._items: dict[str, Any] = {}
         self._indices: Indices[T] = {}
-        #: Indices that are being filled: kept up to date as the others are, and not to be asked yet.
+        #: Indices that are being filled: kept up to date like the others, and not readable yet.
         self._unfinished: Indices[T] = {}
-        #: Both kinds, for the writer; another list whenever an index is added or replaced, by which `put` notices it.
         self.every_index: list[Index[T]] = []
         self.resource_version = ""
-        #: Given the items when the store is gone.
         self.on_release: Callable[[dict[str, Any]], None] | None = None
         if indexers:
             self.add_indexers(indexers)
@@ -79,13 +84,13 @@ class ThreadSafeStore(Generic[T]):
     # Writing.
 
     def put(self, key: str, item: Any, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
-        """Adds or replaces an item; returns the item that was there, None if none was.
+        """Add or replace an item; return the previous item, or None.
 
         Args:
             key: of the item.
-            item: to put in.
-            announce: called with `news` as a part of the change, within the lock: if it raises, nothing has changed.
-            news: for `announce`.
+            item: the new item.
+            announce: called with `news` as a part of the change, inside the lock: if it raises, nothing has changed.
+            news: the argument of `announce`.
 
         Raises:
             MemoryError: nothing has changed.
@@ -103,7 +108,7 @@ class ThreadSafeStore(Generic[T]):
                 if old is not None and kept is self.every_index:
                     if announce is not None:
                         announce(news)
-                    items[key] = item  # takes the place of another, for which memory is there
+                    items[key] = item  # replaces a value, which needs no memory
                     return old
             return self.put(key, item, announce, news)  # another thread came between
         with self._lock:
@@ -127,7 +132,7 @@ class ThreadSafeStore(Generic[T]):
         return old
 
     def _undo(self, key: str, old: Any, begun: Begun) -> None:
-        """Takes back a change that was begun, with no need for memory."""
+        """Undo a change that has begun; this needs no memory."""
         for index, before, new in begun:
             index.revert(key, before, new)
         if old is None:
@@ -136,18 +141,18 @@ class ThreadSafeStore(Generic[T]):
             self._items[key] = old
 
     def exchange(self, key: str, old: Any, new: Any) -> None:
-        """Puts another form of the same object in its place, if it is still there; its indices stay as they are."""
+        """Replace an item with another form of the same object, if it is still there. Its indices do not change."""
         with self._lock:
             if self._items.get(key) is old:
                 self._items[key] = new
 
     def delete(self, key: str, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
-        """Removes an item; returns it, None if there was none.
+        """Remove an item and return it; return None if there was none.
 
         Args:
             key: of the item.
             announce: as for `put`; not called if there is no such item.
-            news: for `announce`.
+            news: the argument of `announce`.
         """
         with self._lock:
             old = self._items.get(key)
@@ -161,7 +166,7 @@ class ThreadSafeStore(Generic[T]):
         return old
 
     def replace(self, items: Mapping[str, Any]) -> None:
-        """These are all items there are; what is not among them is gone."""
+        """Replace all items with these."""
         built = [
             (indices, {name: self._built(name, index.function, items.items()) for name, index in indices.items()})
             for indices in (self._indices, self._unfinished)
@@ -171,36 +176,127 @@ class ThreadSafeStore(Generic[T]):
             self._items = taken
             for indices, rebuilt in built:
                 indices.update(rebuilt)
-            self.renew()
+            self._renew()
 
-    def renew(self) -> None:
-        """Note, within the lock, that an index was added or replaced, or the items were."""
+    def put_all(
+        self,
+        puts: Mapping[str, tuple[Any, Mapping[str, tuple[str, ...]]]],
+        deleted: Iterable[str],
+        announce: Callable[[], Any],
+    ) -> None:
+        """Put and delete many items in one change that every reader sees whole or not at all.
+
+        Args:
+            puts: key -> item, and its values by the names of the indices.
+            deleted: keys of items to delete after that.
+            announce: called as a part of the change, inside the lock.
+
+        Raises:
+            MemoryError: nothing has changed. The same if `announce` raises.
+        """
+        with self._lock:
+            indices = self.every_index
+            changes: list[tuple[str, Any, Begun]] = []
+            try:
+                for key, (item, values) in puts.items():
+                    begun: Begun = []
+                    changes.append((key, self._items.get(key), begun))
+                    self._items[key] = item
+                    for index in indices:
+                        new = values.get(index.name)
+                        if new is None:  # another thread has just added this index
+                            new = index.evaluate(key, item)
+                        before = index.add(key, item, new)
+                        if before is not None:
+                            begun.append((index, before, new))
+                announce()
+            except BaseException:
+                for key, old, begun in changes:
+                    self._undo(key, old, begun)
+                raise
+            for key, _, begun in changes:
+                for index, before, new in begun:
+                    index.settle(key, before, new)
+            for key in deleted:
+                old = self._items.pop(key, None)
+                if old is not None:
+                    for index in indices:
+                        index.remove(key, old)
+
+    def put_new(self, items: dict[str, Any], made: dict[str, Index[Any]], announce: Callable[[], Any]) -> bool:
+        """Put many new items, which are indexed already, in one change; return False if some are in the store.
+
+        Args:
+            items: by key. If the store is empty, the dict becomes its own.
+            made: indices of these items alone, by name; those that are missing are added.
+            announce: called as a part of the change, inside the lock.
+
+        Raises:
+            MemoryError: nothing has changed. The same if `announce` raises.
+        """
+        self._build_missing(items, made)
+        with self._lock:
+            if not items.keys().isdisjoint(self._items):
+                return False
+            self._build_missing(items, made)  # another thread may have added an index just now
+            if self._items:
+                self._add_new(items, made, announce)
+                return True
+            taken = [(indices, {name: made[name] for name in indices}) for indices in (self._indices, self._unfinished)]
+            announce()
+            self._items = items
+            for indices, ours in taken:
+                indices.update(ours)
+            self._renew()
+            return True
+
+    def _build_missing(self, items: dict[str, Any], made: dict[str, Index[Any]]) -> None:
+        for index in self.every_index:
+            if index.name not in made:
+                made[index.name] = self._built(index.name, index.function, items.items())
+
+    def _add_new(self, items: dict[str, Any], made: dict[str, Index[Any]], announce: Callable[[], Any]) -> None:
+        try:
+            self._items.update(items)
+            for index in self.every_index:
+                index.take_in(made[index.name])
+            announce()
+        except BaseException:
+            for key, item in items.items():
+                self._items.pop(key, None)
+                for index in self.every_index:
+                    index.remove(key, item)
+            raise
+
+    def new_index(self, name: str, function: IndexFunc[T]) -> Index[T]:
+        """Return an empty index by a function, for items of this store."""
+        return Index(name, function, self._to_view, self._timed)
+
+    def _renew(self) -> None:
+        """Note, inside the lock, that an index was added or replaced, or the items were replaced."""
         self.every_index = [*self._indices.values(), *self._unfinished.values()]
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Adds index functions; what is in the store is indexed at once.
+        """Add index functions; all items are indexed when this returns.
 
         Raises:
-            UsageError: a name is taken, or a function is none; nothing is changed then.
+            UsageError: a name is taken, or a value is not a function. Nothing has changed then.
         """
         for _ in self.adding_indexers(indexers):
             pass
 
     def adding_indexers(self, indexers: Indexers[T]) -> Generator[None]:
-        """The same, one object of the store a step; whoever closes the generator early has added nothing.
+        """Add index functions, one item at each step. A generator that is closed early has added nothing.
 
         Raises:
             UsageError: as `add_indexers`, at the first step.
         """
         if taken := sorted(name for name in indexers if name in self._indices or name in self._unfinished):
             raise UsageError(f"index {', '.join(taken)} exists already; choose another name")
-        made = {
-            name: Index(name, function, self._to_view, self._timed)
-            for name, function in index_functions(indexers).items()
-        }
+        made = {name: self.new_index(name, function) for name, function in index_functions(indexers).items()}
         with self._lock:
             self._unfinished.update(made)
-            self.renew()
+            self._renew()
         complete = False
         try:
             for key in self.all_keys():
@@ -212,7 +308,7 @@ class ThreadSafeStore(Generic[T]):
                 filled = {name: self._unfinished.pop(name) for name in made}
                 if complete:
                     self._indices.update(filled)
-                self.renew()
+                self._renew()
 
     def _index_again(self, key: str, names: Iterable[str]) -> None:
         item = self._items.get(key)
@@ -227,7 +323,7 @@ class ThreadSafeStore(Generic[T]):
             item = now  # another thread, or the function itself, changed it meanwhile
 
     def _built(self, name: str, function: IndexFunc[T], items: Iterable[tuple[str, Any]]) -> Index[T]:
-        index = Index(name, function, self._to_view, self._timed)
+        index = self.new_index(name, function)
         for key, item in items:
             index.put(key, item, index.evaluate(key, item))
         return index
@@ -235,21 +331,21 @@ class ThreadSafeStore(Generic[T]):
     # Reading.
 
     def item(self, key: str) -> Any:
-        """The item under a key as it is, None if there is none."""
+        """Return the item of a key as it is stored, or None."""
         return self._items.get(key)
 
     def snapshot(self) -> list[tuple[str, Any]]:
-        """All keys and items, as they are at this moment."""
+        """Return all keys and items."""
         with self._lock:
             return list(self._items.items())
 
     def items(self) -> list[Any]:
-        """All items, as they are at this moment."""
+        """Return all items."""
         with self._lock:
             return list(self._items.values())
 
     def all_keys(self) -> list[str]:
-        """All keys."""
+        """Return all keys."""
         with self._lock:
             return list(self._items)
 
@@ -257,15 +353,15 @@ class ThreadSafeStore(Generic[T]):
         return len(self._items)
 
     def indexers(self) -> dict[str, IndexFunc[T]]:
-        """The index functions by name: a copy."""
+        """Return the index functions by name, as a copy."""
         with self._lock:
             return {name: index.function for name, index in self._indices.items()}
 
     def failing(self) -> dict[str, tuple[IndexFunc[T], list[str], int]]:
-        """The indices whose functions raised for objects in their present versions.
+        """Return the indices whose functions raised for the present version of an object.
 
         Returns:
-            By the name of the index: its function, the keys of the first few of these objects, and how many there are.
+            By name: the function, the keys of the first few of these objects, and how many there are.
         """
         with self._lock:
             return {
@@ -275,11 +371,11 @@ class ThreadSafeStore(Generic[T]):
             }
 
     def any_failing(self) -> bool:
-        """Whether an index function raised for any object in its present version. For the writer's thread alone."""
+        """Whether an index function raised for the present version of any object. For the writer's thread alone."""
         return any(index.failing for index in self._indices.values())
 
     def indexed(self, name: str, value: str) -> list[Any]:
-        """The items that have a value in an index.
+        """Return the items that have a value in an index.
 
         Raises:
             IndexNotFound: no such index.
@@ -289,7 +385,7 @@ class ThreadSafeStore(Generic[T]):
             return [items[key] for key in self._index(name).keys(value)]
 
     def indexed_keys(self, name: str, value: str) -> list[str]:
-        """The keys of the items that have a value in an index, sorted.
+        """Return the sorted keys of the items that have a value in an index.
 
         Raises:
             IndexNotFound: no such index.
@@ -298,7 +394,7 @@ class ThreadSafeStore(Generic[T]):
             return sorted(self._index(name).keys(value))
 
     def sharing(self, name: str, item: Any) -> list[Any]:
-        """The items that share any value of an index with this one, each once.
+        """Return the items that share any value of an index with this one, each once.
 
         Args:
             name: of the index.
@@ -314,10 +410,10 @@ class ThreadSafeStore(Generic[T]):
             return [items[key] for key in found]
 
     def indexed_by_path(self, wanted: Iterable[tuple[tuple[str, ...], str]], namespace: str = "") -> list[Any] | None:
-        """The items that have any of these values at their paths, by the index that knows the fewest of them.
+        """Return items that have one of these values at its path, from the index in which the fewest have it.
 
         Returns:
-            A superset of the items that have them all (in the namespace, if one is given); None if no index helps.
+            A superset of the items that have all values (in the namespace, if given); None if no index helps.
         """
         with self._lock:
             by_path = {index.steps: index for index in self._indices.values() if index.steps is not None}
@@ -331,7 +427,7 @@ class ThreadSafeStore(Generic[T]):
             return [items[key] for key in index.keys(value)]
 
     def values(self, name: str) -> list[str]:
-        """The values in an index; none if there is no such index (STO-05)."""
+        """Return the values in an index; empty if there is no such index."""
         with self._lock:
             index = self._indices.get(name)
             return index.values() if index is not None else []
